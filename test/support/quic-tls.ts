@@ -1,7 +1,8 @@
 /** TLS of both sides of QUIC for tests, with a certificate of their own. */
 import assert from "node:assert/strict";
 import { nativeTls } from "#platform/tls.ts";
-import { type OpenQuicTls, readQuicTlsClient, serverTls } from "#transport/quic/native-tls.ts";
+import { readQuicTlsClient, serverTls } from "#transport/quic/native-tls.ts";
+import type { OpenQuicTls } from "#transport/quic/tls.ts";
 import { clientTuning } from "#transport/tls/tuning.ts";
 import { textFiles } from "./text-files.ts";
 import { makeCertificate, type TestCertificate } from "./certificate.ts";

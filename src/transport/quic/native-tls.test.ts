@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openQuicClientTls, openQuicServerTls } from "../../../test/support/quic-tls.ts";
 import { makeCertificate } from "../../../test/support/certificate.ts";
-import type { OpenQuicTls } from "./native-tls.ts";
-import { type QuicTls, TlsAlert, type TlsLevel } from "./tls.ts";
+import { type OpenQuicTls, type QuicTls, TlsAlert, type TlsLevel } from "./tls.ts";
 
 const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
 

@@ -1,17 +1,14 @@
 /** `QuicTls` by the runtime's own libssl. */
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { TlsClientOptions } from "#core/tls.ts";
-import { quicTls, type QuicTlsEvents, type QuicTlsLibrary } from "#platform/quic.ts";
+import { quicTls, type QuicTlsLibrary } from "#platform/quic.ts";
 import { nativeTls, type NativeTls, type SslContext, type SslHandle } from "#platform/tls.ts";
 import { readTlsClient, sniOf, type TlsClientContext } from "#transport/tls/client-options.ts";
 import type { TlsClientFields } from "#transport/tls/fields.ts";
 import { wireOf } from "#transport/tls/native-client.ts";
 import { ClientContexts } from "#transport/tls/native-contexts.ts";
 import { ServerCheck } from "#transport/tls/server-check.ts";
-import type { QuicTls } from "./tls.ts";
-
-/** Makes the TLS of a connection. `parameters`: our encoded transport parameters. */
-export type OpenQuicTls = (parameters: Uint8Array, events: QuicTlsEvents) => QuicTls;
+import type { OpenQuicTls } from "./tls.ts";
 
 interface Engine {
   readonly library: QuicTlsLibrary;

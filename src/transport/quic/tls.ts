@@ -1,5 +1,5 @@
 /** The TLS inside QUIC (RFC 9001 §4), behind an interface that more than one engine can fill. */
-import type { TlsLevel } from "#platform/quic.ts";
+import type { QuicTlsEvents, TlsLevel } from "#platform/quic.ts";
 
 export { TlsAlert, type QuicTlsEvents, type TlsLevel } from "#platform/quic.ts";
 
@@ -22,3 +22,6 @@ export interface QuicTls extends Disposable {
   /** Why a handshake failed, in words for the user. */
   explain(failure: Error): Error;
 }
+
+/** Makes the TLS of a connection. `parameters`: our encoded transport parameters. */
+export type OpenQuicTls = (parameters: Uint8Array, events: QuicTlsEvents) => QuicTls;

@@ -27,7 +27,20 @@ const NUMBERS = {
   maxDatagramFrame: { id: 0x20, initial: 0, least: 0, most: Number.MAX_SAFE_INTEGER },
 } as const;
 type NumberName = keyof typeof NUMBERS;
-const NUMBER_NAMES = Object.keys(NUMBERS) as readonly NumberName[];
+const NUMBER_NAMES = [
+  "idleTimeoutMs",
+  "maxUdpPayload",
+  "maxData",
+  "maxStreamDataBidiLocal",
+  "maxStreamDataBidiRemote",
+  "maxStreamDataUni",
+  "maxStreamsBidi",
+  "maxStreamsUni",
+  "ackDelayExponent",
+  "maxAckDelayMs",
+  "activeConnectionIds",
+  "maxDatagramFrame",
+] as const satisfies readonly NumberName[];
 const NAME_OF = new Map<number, NumberName>(NUMBER_NAMES.map((name) => [NUMBERS[name].id, name]));
 
 export type TransportNumbers = Readonly<Record<NumberName, number>>;
@@ -40,9 +53,20 @@ export interface TransportParameters extends TransportNumbers {
   readonly resetToken: Uint8Array | null;
 }
 
-export const UNSAID_NUMBERS: TransportNumbers = Object.fromEntries(
-  NUMBER_NAMES.map((name) => [name, NUMBERS[name].initial]),
-) as Record<NumberName, number>;
+export const UNSAID_NUMBERS: TransportNumbers = {
+  idleTimeoutMs: NUMBERS.idleTimeoutMs.initial,
+  maxUdpPayload: NUMBERS.maxUdpPayload.initial,
+  maxData: NUMBERS.maxData.initial,
+  maxStreamDataBidiLocal: NUMBERS.maxStreamDataBidiLocal.initial,
+  maxStreamDataBidiRemote: NUMBERS.maxStreamDataBidiRemote.initial,
+  maxStreamDataUni: NUMBERS.maxStreamDataUni.initial,
+  maxStreamsBidi: NUMBERS.maxStreamsBidi.initial,
+  maxStreamsUni: NUMBERS.maxStreamsUni.initial,
+  ackDelayExponent: NUMBERS.ackDelayExponent.initial,
+  maxAckDelayMs: NUMBERS.maxAckDelayMs.initial,
+  activeConnectionIds: NUMBERS.activeConnectionIds.initial,
+  maxDatagramFrame: NUMBERS.maxDatagramFrame.initial,
+};
 
 /** Copies of what the peer said. Throws `QuicFault` for what a peer of this `role` must not say. */
 export function decodeTransportParameters(bytes: Uint8Array, role: "client" | "server"): TransportParameters {

@@ -1,0 +1,64 @@
+/** What a connection is made of, and what it tells its owner. */
+import type { QuicCiphers } from "#platform/quic.ts";
+import type { Congestion } from "./congestion/congestion.ts";
+import type { QuicStream } from "./streams/quic-stream.ts";
+import type { OpenQuicTls } from "./tls.ts";
+import type { TransportNumbers } from "./wire/transport-parameters.ts";
+
+export interface ConnectionOptions {
+  readonly ciphers: QuicCiphers;
+  readonly openTls: OpenQuicTls;
+  /** What we say of ourselves; what is absent has the default of `OWN_NUMBERS`. */
+  readonly numbers?: Partial<TransportNumbers>;
+  readonly congestion: Congestion;
+  /** The largest UDP payload that is tried. */
+  readonly mostDatagramBytes?: number;
+  /** What a stream that is destroyed in the middle says to the peer. */
+  readonly abortCode?: number;
+  /** Silence after which the peer is asked whether it is there, while streams are open; 0: never. */
+  readonly keepAliveMs?: number;
+}
+
+/** Of the accepting side: what the client's first packet said. */
+export interface ServerStart {
+  /** The destination of the client's first Initial, and its own id. */
+  readonly original: Uint8Array;
+  readonly client: Uint8Array;
+  /** The client has shown its address by a token; the id that our Retry gave, null: there was none. */
+  readonly isValidated: boolean;
+  readonly retrySource: Uint8Array | null;
+  /** Of an id of ours. */
+  readonly resetTokenOf: (id: Uint8Array) => Uint8Array;
+}
+
+/** Called from within the methods of the connection; none of them may throw. */
+export interface ConnectionEvents {
+  /** A datagram for the peer; its memory is lent until the call returns. */
+  send(datagram: Uint8Array): void;
+  /** `flush` is to be called soon. */
+  wake(): void;
+  /** The peer is the right one, and streams may be opened. */
+  connected(alpn: string | null): void;
+  /** The peer has opened a stream, which is the receiver's. */
+  stream(stream: QuicStream): void;
+  /** A datagram of the application; its memory is lent until the call returns. */
+  datagram(payload: Uint8Array): void;
+  /** An id by which the peer calls us came or went. */
+  ownId(id: Uint8Array, isGiven: boolean): void;
+  /** No more happens. Null: closed by us without an error. */
+  closed(error: Error | null): void;
+}
+
+const MIB = 1024 * 1024;
+
+export const OWN_NUMBERS = {
+  idleTimeoutMs: 30_000,
+  maxUdpPayload: 65_527,
+  maxData: 20 * MIB,
+  maxStreamDataBidiLocal: 8 * MIB,
+  maxStreamDataBidiRemote: 8 * MIB,
+  maxStreamDataUni: 8 * MIB,
+  maxStreamsBidi: 1024,
+  maxStreamsUni: 1024,
+  maxDatagramFrame: 65_535,
+} as const;

@@ -1,0 +1,413 @@
+/**
+ * One QUIC connection (RFC 9000, 9001, 9002, 9221), of either side, as a machine without sockets and clocks: datagrams and
+ * times are given to it, and it says what to send and when to be woken. Times are milliseconds that never go back.
+ */
+import { randomBytes } from "node:crypto";
+import type { Congestion } from "./congestion/congestion.ts";
+import { OwnIds, PeerIds } from "./connection-ids.ts";
+import { ControlQueue } from "./control-queue.ts";
+import {
+  type ConnectionEvents,
+  type ConnectionOptions,
+  OWN_NUMBERS,
+  type ServerStart,
+} from "./connection-options.ts";
+import { ConnectionEnd, PeerClosed } from "./connection-end.ts";
+import { DatagramQueue } from "./datagram-queue.ts";
+import { INTERNAL_ERROR, PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
+import { FrameDispatch } from "./frame-dispatch.ts";
+import { Handshake, HandshakeFailed } from "./handshake.ts";
+import { PacketReceiver, type PacketHandler } from "./packet-receiver.ts";
+import { PacketSender } from "./packet-sender.ts";
+import { ApplicationKeys } from "./protection/application-keys.ts";
+import { isRetryAuthentic, RETRY_TAG_BYTES } from "./protection/retry-tag.ts";
+import { APPLICATION_SPACE, HANDSHAKE_SPACE, INITIAL_SPACE, PacketSpace } from "./recovery/packet-space.ts";
+import { Recovery } from "./recovery/recovery.ts";
+import type { QuicStream } from "./streams/quic-stream.ts";
+import { StreamSet } from "./streams/stream-set.ts";
+import { FRAME } from "./wire/frames.ts";
+import { INITIAL, type PacketHeader, readVersions, VERSION_1 } from "./wire/header.ts";
+import type { WireReader } from "./wire/reader.ts";
+import { encodeTransportParameters, UNSAID_NUMBERS } from "./wire/transport-parameters.ts";
+import type { TransportParameters } from "./wire/transport-parameters.ts";
+
+const FIRST_ID_BYTES = 8;
+const LEAST_SEND_BUFFER = 128 * 1024;
+const MOST_SEND_BUFFER = 8 * 1024 * 1024;
+/** Without a larger size said, and whatever peers say of datagrams: those of hysteria2 say nothing, and take this much. */
+const LEAST_DATAGRAM_FRAME = 1200;
+const DATAGRAM_OVERHEAD = 1 + 8 + 4 + 16 + 3;
+/** So many probe timeouts in a row without an answer: perhaps only small datagrams arrive. */
+const BLACK_HOLE_PROBES = 3;
+
+export class Connection implements PacketHandler {
+  readonly #options: ConnectionOptions;
+  readonly #events: ConnectionEvents;
+  readonly #isServer: boolean;
+  readonly #spaces = [
+    new PacketSpace(INITIAL_SPACE),
+    new PacketSpace(HANDSHAKE_SPACE),
+    new PacketSpace(APPLICATION_SPACE),
+  ] as const;
+  readonly #controls = new ControlQueue();
+  readonly #datagrams = new DatagramQueue();
+  readonly #keys: ApplicationKeys;
+  readonly #peerIds: PeerIds;
+  readonly #ownIds: OwnIds;
+  readonly #streams: StreamSet;
+  readonly #recovery: Recovery;
+  readonly #handshake: Handshake;
+  readonly #receiver: PacketReceiver;
+  readonly #sender: PacketSender;
+  readonly #dispatch: FrameDispatch;
+  readonly #end: ConnectionEnd;
+  /** The destination of the client's first Initial. */
+  readonly #original: Uint8Array;
+  #retrySource: Uint8Array | null = null;
+  /** The peer's own id, as its first authentic packet has it; null: none came. */
+  #peerSource: Uint8Array | null = null;
+  #peer: TransportParameters | null = null;
+  #isConnected = false;
+  #nowMs: number;
+  #lastReceivedAtMs: number;
+  /** Of the first packet that asks for an answer since then. */
+  #lastAskedAtMs: number;
+  #idleMs: number;
+
+  /** `start` null: the dialling side. Throws where TLS cannot begin. */
+  constructor(
+    options: ConnectionOptions,
+    events: ConnectionEvents,
+    start: ServerStart | null,
+    nowMs: number,
+  ) {
+    const { ciphers, openTls, congestion } = options;
+    const numbers = { ...UNSAID_NUMBERS, ...OWN_NUMBERS, ...options.numbers };
+    this.#options = options;
+    this.#events = events;
+    this.#isServer = start !== null;
+    this.#nowMs = this.#lastReceivedAtMs = this.#lastAskedAtMs = nowMs;
+    this.#idleMs = numbers.idleTimeoutMs;
+    this.#original = start?.original ?? new Uint8Array(randomBytes(FIRST_ID_BYTES));
+    this.#retrySource = start?.retrySource ?? null;
+    this.#keys = new ApplicationKeys(ciphers);
+    const isServer = this.#isServer;
+    const [controls, spaces, keys] = [this.#controls, this.#spaces, this.#keys];
+    this.#peerIds = new PeerIds(controls, start?.client ?? this.#original);
+    this.#ownIds = new OwnIds(controls, start?.resetTokenOf ?? null, (id, isGiven) =>
+      events.ownId(id, isGiven),
+    );
+    this.#end = new ConnectionEnd(events);
+    this.#streams = new StreamSet({
+      isServer,
+      own: numbers,
+      abortCode: options.abortCode ?? 0,
+      controls,
+      onStream: (stream) => events.stream(stream),
+      wake: () => events.wake(),
+      sendBufferBytes: () => this.#sendBufferBytes(),
+    });
+    this.#recovery = new Recovery(congestion, this.#streams);
+    this.#handshake = new Handshake({
+      isServer,
+      ciphers,
+      openTls,
+      spaces,
+      keys,
+      parameters: encodeTransportParameters({
+        ...OWN_NUMBERS,
+        ...options.numbers,
+        initialSource: this.#ownIds.first,
+        ...(start === null
+          ? {}
+          : {
+              originalDestination: start.original,
+              retrySource: start.retrySource,
+              resetToken: start.resetTokenOf(this.#ownIds.first),
+            }),
+      }),
+    });
+    this.#handshake.setInitialKeys(start?.retrySource ?? this.#original);
+    this.#sender = new PacketSender(
+      {
+        isServer,
+        ciphers,
+        spaces,
+        keys,
+        controls,
+        recovery: this.#recovery,
+        datagrams: this.#datagrams,
+        streams: this.#streams,
+        peerIds: this.#peerIds,
+        ownId: this.#ownIds.first,
+        mostDatagramBytes: options.mostDatagramBytes ?? 1452,
+        send: (datagram) => events.send(datagram),
+        onHandshakeSent: () => this.#recovery.drop(spaces[INITIAL_SPACE]),
+      },
+      start?.isValidated ?? true,
+    );
+    this.#receiver = new PacketReceiver({ isServer, ciphers, spaces, keys, handler: this });
+    this.#dispatch = new FrameDispatch({
+      isServer,
+      controls,
+      recovery: this.#recovery,
+      streams: this.#streams,
+      peerIds: this.#peerIds,
+      ownIds: this.#ownIds,
+      onCrypto: (space, offset, bytes) => this.#onCrypto(space, offset, bytes),
+      onAcked: (space) => {
+        if (space.id === APPLICATION_SPACE) keys.allowUpdate();
+      },
+      onHandshakeDone: () => this.#confirm(),
+      onNewToken: () => {},
+      onPathResponse: () => {},
+      onDatagram: (payload) => events.datagram(payload),
+      onClose: (isApplication, code, reason) => this.#end.drain(new PeerClosed(isApplication, code, reason)),
+    });
+  }
+
+  /** The dialling side says its first bytes; to be flushed. */
+  begin(): void {
+    this.#guard(() => this.#handshake.begin());
+  }
+
+  #sendBufferBytes(): number {
+    return Math.min(MOST_SEND_BUFFER, Math.max(LEAST_SEND_BUFFER, 2 * this.#recovery.congestion.windowBytes));
+  }
+
+  get isClosed(): boolean {
+    return this.#end.isOver;
+  }
+
+  /** Milliseconds; 0: unknown. */
+  get smoothedRttMs(): number {
+    return this.#recovery.rtt.hasSample ? this.#recovery.rtt.smoothedMs : 0;
+  }
+
+  get statistics(): {
+    readonly lostPackets: number;
+    readonly keyUpdates: number;
+    readonly datagramBytes: number;
+  } {
+    return {
+      lostPackets: this.#recovery.lostPackets,
+      keyUpdates: this.#keys.updates,
+      datagramBytes: this.#sender.mtu.bytes,
+    };
+  }
+
+  get probeMs(): number {
+    return this.#recovery.rtt.probeTimeoutMs;
+  }
+
+  setCongestion(congestion: Congestion): void {
+    congestion.setDatagramBytes(this.#sender.mtu.bytes);
+    this.#recovery.congestion = congestion;
+  }
+
+  /** Null: the peer allows no more at the moment; see `whenAllowed`. */
+  open(isBidi: boolean): QuicStream | null {
+    return this.#isConnected && !this.isClosed ? this.#streams.open(isBidi) : null;
+  }
+
+  whenAllowed(isBidi: boolean, on: () => void): { cancel(): void } {
+    return this.#streams.whenAllowed(isBidi, on);
+  }
+
+  /** The largest payload that `sendDatagram` takes. */
+  get maxDatagramBytes(): number {
+    const peer = Math.max(LEAST_DATAGRAM_FRAME, this.#peer?.maxDatagramFrame ?? 0);
+    return Math.min(peer - 3, this.#sender.mtu.bytes - DATAGRAM_OVERHEAD);
+  }
+
+  /** Keeps the payload. It is sent once, as soon as congestion control lets it, or dropped. */
+  sendDatagram(payload: Uint8Array): void {
+    if (this.isClosed) return;
+    this.#datagrams.push(payload);
+    this.#events.wake();
+  }
+
+  /** A datagram of the peer, which may be anybody's. Its memory is lent until the call returns. */
+  receive(datagram: Uint8Array, nowMs: number): void {
+    this.#nowMs = nowMs;
+    if (this.#end.isOver) return this.#end.answer();
+    this.#sender.receivedBytes += datagram.length;
+    this.#guard(() => this.#receiver.receive(datagram, nowMs));
+  }
+
+  onPacket(space: PacketSpace, header: PacketHeader, number: number, frames: WireReader): boolean {
+    if (this.#end.isOver) return false;
+    this.#adopt(header);
+    const { isEliciting } = this.#dispatch.read(space, frames, this.#nowMs);
+    space.received.add(number, isEliciting, space.id !== APPLICATION_SPACE, this.#nowMs);
+    this.#lastReceivedAtMs = this.#lastAskedAtMs = this.#nowMs;
+    if (space.id === HANDSHAKE_SPACE && this.#isServer) {
+      this.#sender.isValidated = true;
+      this.#recovery.drop(this.#spaces[INITIAL_SPACE]);
+    }
+    if (this.#controls.isOverfull) throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");
+    return this.#dispatch.isKept;
+  }
+
+  #adopt({ type, source }: PacketHeader): void {
+    if (this.#peerSource !== null || type !== INITIAL) return;
+    this.#peerSource = new Uint8Array(source);
+    if (!this.#isServer) this.#peerIds.adopt(this.#peerSource);
+  }
+
+  onRetry(header: PacketHeader, packet: Uint8Array): void {
+    const isLate = this.#peerSource !== null || this.#retrySource !== null;
+    if (this.#isServer || isLate || !this.#ownIds.has(header.destination)) return;
+    if (!isRetryAuthentic(packet, this.#original)) return;
+    this.#retrySource = new Uint8Array(header.source);
+    this.#peerIds.adopt(this.#retrySource);
+    this.#sender.token = new Uint8Array(packet.subarray(header.numberAt - header.start, -RETRY_TAG_BYTES));
+    this.#handshake.setInitialKeys(this.#retrySource);
+    this.#recovery.sayAllAgain(this.#spaces[INITIAL_SPACE]);
+    this.#events.wake();
+  }
+
+  onVersions(header: PacketHeader, packet: Uint8Array): void {
+    if (this.#isServer || this.#peerSource !== null || this.#retrySource !== null) return;
+    if (!this.#ownIds.has(header.destination)) return;
+    if (readVersions(packet.subarray(header.numberAt - header.start)).includes(VERSION_1)) return;
+    this.#end.drain(new Error("the server does not speak version 1 of QUIC"));
+  }
+
+  onUnreadable(datagram: Uint8Array): void {
+    if (this.#peerIds.isReset(datagram)) this.#end.drain(new Error("the peer has lost the connection"));
+  }
+
+  #onCrypto(space: PacketSpace, offset: number, bytes: Uint8Array): void {
+    this.#handshake.read(space, offset, bytes);
+    if (this.#handshake.tls.isDone && !this.#isConnected) this.#connect();
+  }
+
+  #connect(): void {
+    const peer = this.#handshake.finish({
+      initialSource: this.#peerSource ?? new Uint8Array(0),
+      original: this.#isServer ? null : this.#original,
+      retrySource: this.#retrySource,
+    });
+    this.#peer = peer;
+    this.#isConnected = true;
+    if (peer.resetToken !== null) this.#peerIds.setResetToken(peer.resetToken);
+    this.#recovery.peerMaxAckDelayMs = peer.maxAckDelayMs;
+    this.#recovery.peerAckDelayExponent = peer.ackDelayExponent;
+    const idles = [this.#idleMs, peer.idleTimeoutMs].filter((timeoutMs) => timeoutMs > 0);
+    this.#idleMs = idles.length === 0 ? 0 : Math.min(...idles);
+    this.#streams.begin(peer);
+    this.#ownIds.fill(peer.activeConnectionIds);
+    if (this.#isServer) {
+      this.#controls.push(this.#controls.make(1, (out) => out.byte(FRAME.handshakeDone)));
+      this.#confirm();
+    }
+    this.#events.connected(this.#handshake.tls.alpn());
+    this.#receiver.onHandshakeDone();
+  }
+
+  #confirm(): void {
+    if (this.#recovery.isConfirmed || this.#peer === null) return;
+    this.#recovery.isConfirmed = true;
+    this.#keys.allowUpdate();
+    for (const space of [this.#spaces[INITIAL_SPACE], this.#spaces[HANDSHAKE_SPACE]])
+      this.#recovery.drop(space);
+    this.#sender.mtu.start(this.#peer.maxUdpPayload);
+  }
+
+  /** Our own update of the keys, as the peer may do its. */
+  updateKeys(): void {
+    this.#keys.update(this.#nowMs, this.probeMs);
+  }
+
+  /** Sends all that may go. True: there is more; others are to have their turn before it is called again. */
+  flush(nowMs: number): boolean {
+    this.#nowMs = nowMs;
+    if (this.#end.isOver) return false;
+    const before = this.#recovery.inFlight;
+    let hasMore = false;
+    this.#guard(() => (hasMore = this.#sender.flush(nowMs)));
+    // The first that asks for an answer keeps the connection from being idle (RFC 9000 §10.1).
+    if (this.#recovery.inFlight > before && this.#lastAskedAtMs === this.#lastReceivedAtMs)
+      this.#lastAskedAtMs = nowMs;
+    return hasMore;
+  }
+
+  /** When `onTimer` is to be called at the latest; Infinity: never. */
+  get deadlineMs(): number {
+    if (this.#end.isOver) return Infinity;
+    if (this.#sender.isHeldBack) return this.#idleAtMs;
+    let atMs = Math.min(this.#sender.pacedAtMs, this.#idleAtMs, this.#keepAliveAtMs);
+    for (const space of this.#spaces) if (space.isOpen) atMs = Math.min(atMs, space.received.dueAtMs);
+    return Math.min(atMs, this.#recovery.deadline(this.#spaces, this.#mustProbe));
+  }
+
+  get #mustProbe(): boolean {
+    return !this.#isServer && !this.#recovery.isConfirmed;
+  }
+
+  get #idleAtMs(): number {
+    if (this.#idleMs === 0) return Infinity;
+    return this.#lastAskedAtMs + Math.max(this.#idleMs, 3 * this.#recovery.rtt.probeTimeoutMs);
+  }
+
+  get #keepAliveAtMs(): number {
+    const { keepAliveMs = 0 } = this.#options;
+    const isWanted = keepAliveMs > 0 && this.#isConnected && this.#streams.size > 0;
+    return isWanted && !this.#sender.wantsPing
+      ? Math.max(this.#lastAskedAtMs, this.#lastReceivedAtMs) + keepAliveMs
+      : Infinity;
+  }
+
+  /** Something is due; to be flushed afterwards. */
+  onTimer(nowMs: number): void {
+    this.#nowMs = nowMs;
+    if (this.#end.isOver) return;
+    if (nowMs >= this.#idleAtMs) {
+      const why = this.#isConnected ? "the peer is silent" : "no answer to the handshake";
+      return this.#finish(new Error(why));
+    }
+    if (nowMs >= this.#keepAliveAtMs) this.#sender.wantsPing = true;
+    if (this.#recovery.deadline(this.#spaces, this.#mustProbe) > nowMs) return;
+    this.#recovery.onTimeout(this.#spaces, this.#mustProbe, nowMs);
+    if (this.#recovery.probeCount === BLACK_HOLE_PROBES) this.#sender.mtu.onBlackHole();
+  }
+
+  /** Says the end to the peer, at once. `error` null: a good one. */
+  close(code: number, reason: string, error: Error | null = null): void {
+    if (this.#end.isOver) return;
+    const isKnown = this.#isConnected;
+    this.#end.say(this.#sender, { isApplication: true, isKnown, code, reason });
+    this.#finish(error);
+  }
+
+  /** What breaks a rule ends this connection, and no other. */
+  #guard(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      if (this.#end.isOver) return;
+      const code = error instanceof QuicFault ? error.transportCode : INTERNAL_ERROR;
+      const failure = error instanceof HandshakeFailed ? error.reason : error;
+      const shown = failure instanceof Error ? failure : new Error(String(failure));
+      this.#end.say(this.#sender, { isApplication: false, isKnown: true, code, reason: "" });
+      this.#finish(shown);
+    }
+    if (this.#end.failure !== undefined) this.#finish(this.#end.failure);
+  }
+
+  #finish(error: Error | null): void {
+    if (this.#end.isFinished) return;
+    this.#end.finish();
+    this.#streams.abandon(error ?? new Error("the connection was closed"));
+    for (const space of this.#spaces) space.drop();
+    this.#keys[Symbol.dispose]();
+    this.#handshake[Symbol.dispose]();
+    this.#events.closed(error);
+  }
+
+  /** No datagram can reach it any more: its ids are free. */
+  forget(): void {
+    this.#ownIds.clear();
+  }
+}

@@ -1,0 +1,136 @@
+/** Gives the frames of authentic packets to the parts of the connection that they are for. */
+import type { OwnIds, PeerIds } from "./connection-ids.ts";
+import type { ControlQueue } from "./control-queue.ts";
+import { PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
+import { APPLICATION_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
+import type { Recovery } from "./recovery/recovery.ts";
+import type { StreamSet } from "./streams/stream-set.ts";
+import {
+  FRAME,
+  type FrameReceiver,
+  type FramesRead,
+  type NewConnectionId,
+  readFrames,
+} from "./wire/frames.ts";
+import type { WireReader } from "./wire/reader.ts";
+
+export interface FrameDispatchOptions {
+  readonly isServer: boolean;
+  readonly recovery: Recovery;
+  readonly streams: StreamSet;
+  readonly controls: ControlQueue;
+  readonly peerIds: PeerIds;
+  readonly ownIds: OwnIds;
+  readonly onCrypto: (space: PacketSpace, offset: number, bytes: Uint8Array) => void;
+  readonly onAcked: (space: PacketSpace) => void;
+  readonly onHandshakeDone: () => void;
+  readonly onNewToken: (token: Uint8Array) => void;
+  readonly onPathResponse: (data: Uint8Array) => void;
+  readonly onDatagram: (payload: Uint8Array) => void;
+  readonly onClose: (isApplication: boolean, code: number, reason: string) => void;
+}
+
+const REASON_CHARACTERS = 200;
+const NO_SPACE = null;
+
+export class FrameDispatch implements FrameReceiver {
+  readonly #options: FrameDispatchOptions;
+  #space: PacketSpace | null = NO_SPACE;
+  #nowMs = 0;
+  /** Of the packet that was read last: a stream keeps views of its memory. */
+  isKept = false;
+
+  constructor(options: FrameDispatchOptions) {
+    this.#options = options;
+  }
+
+  /** All frames of a packet. Throws `QuicFault`. */
+  read(space: PacketSpace, frames: WireReader, nowMs: number): FramesRead {
+    this.#space = space;
+    this.#nowMs = nowMs;
+    this.isKept = false;
+    return readFrames(frames, space.id !== APPLICATION_SPACE, this);
+  }
+
+  onAck(reader: WireReader): void {
+    const { recovery, onAcked } = this.#options;
+    if (this.#space !== null && recovery.onAck(this.#space, reader, this.#nowMs)) onAcked(this.#space);
+  }
+
+  onCrypto(offset: number, bytes: Uint8Array): void {
+    if (this.#space !== null) this.#options.onCrypto(this.#space, offset, bytes);
+  }
+
+  onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): void {
+    if (this.#options.streams.onStream(id, offset, bytes, isLast)) this.isKept = true;
+  }
+
+  onResetStream(id: number, _code: number, finalSize: number): void {
+    this.#options.streams.onResetStream(id, finalSize);
+  }
+
+  onStopSending(id: number, code: number): void {
+    this.#options.streams.onStopSending(id, code);
+  }
+
+  onMaxData(limit: number): void {
+    this.#options.streams.onMaxData(limit);
+  }
+
+  onMaxStreamData(id: number, limit: number): void {
+    this.#options.streams.onMaxStreamData(id, limit);
+  }
+
+  onMaxStreams(isBidi: boolean, limit: number): void {
+    this.#options.streams.onMaxStreams(isBidi, limit);
+  }
+
+  onNewToken(token: Uint8Array): void {
+    if (this.#options.isServer) throw new QuicFault(PROTOCOL_VIOLATION, "a client gives no tokens");
+    this.#options.onNewToken(token);
+  }
+
+  onNewConnectionId(id: NewConnectionId): void {
+    this.#options.peerIds.add(id);
+  }
+
+  onRetireConnectionId(sequence: number): void {
+    this.#options.ownIds.retire(sequence);
+  }
+
+  onPathChallenge(data: Uint8Array): void {
+    const { controls } = this.#options;
+    const copy = new Uint8Array(data);
+    let isSaid = false; // one that was lost is asked for anew
+    controls.push(
+      controls.make(
+        9,
+        (out) => {
+          out.byte(FRAME.pathResponse);
+          out.put(copy);
+          isSaid = true;
+        },
+        () => isSaid,
+      ),
+    );
+  }
+
+  onPathResponse(data: Uint8Array): void {
+    this.#options.onPathResponse(data);
+  }
+
+  onClose(isApplication: boolean, code: number, reason: Uint8Array): void {
+    const text = Buffer.from(reason).toString("utf8").slice(0, REASON_CHARACTERS);
+    this.#options.onClose(isApplication, code, text.replaceAll(/[^\x20-\x7e]/g, "?"));
+  }
+
+  onHandshakeDone(): void {
+    if (this.#options.isServer)
+      throw new QuicFault(PROTOCOL_VIOLATION, "a client says that the handshake is done");
+    this.#options.onHandshakeDone();
+  }
+
+  onDatagram(payload: Uint8Array): void {
+    this.#options.onDatagram(payload);
+  }
+}

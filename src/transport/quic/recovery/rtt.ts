@@ -1,0 +1,37 @@
+/** Round trip times (RFC 9002 §5). Milliseconds. */
+
+const INITIAL_RTT_MS = 333;
+const GRANULARITY_MS = 1;
+
+export class RttEstimate {
+  latestMs = 0;
+  minMs = Infinity;
+  smoothedMs = INITIAL_RTT_MS;
+  varianceMs = INITIAL_RTT_MS / 2;
+  hasSample = false;
+
+  /** `ackDelayMs`: how long the peer says that it has waited, bounded by the caller. */
+  add(sampleMs: number, ackDelayMs: number): void {
+    this.latestMs = sampleMs;
+    this.minMs = Math.min(this.minMs, sampleMs);
+    if (!this.hasSample) {
+      this.hasSample = true;
+      this.smoothedMs = sampleMs;
+      this.varianceMs = sampleMs / 2;
+      return;
+    }
+    const adjusted = sampleMs - this.minMs >= ackDelayMs ? sampleMs - ackDelayMs : sampleMs;
+    this.varianceMs = 0.75 * this.varianceMs + 0.25 * Math.abs(this.smoothedMs - adjusted);
+    this.smoothedMs = 0.875 * this.smoothedMs + 0.125 * adjusted;
+  }
+
+  /** Without the peer's delay of acknowledgements. */
+  get probeTimeoutMs(): number {
+    return this.smoothedMs + Math.max(4 * this.varianceMs, GRANULARITY_MS);
+  }
+
+  /** A packet that is older than one acknowledged after it is lost by then. */
+  get lossDelayMs(): number {
+    return Math.max(GRANULARITY_MS, 1.125 * Math.max(this.smoothedMs, this.latestMs));
+  }
+}

@@ -1,0 +1,165 @@
+/** One stream as a Duplex. A stream of one direction has ended, or was ended, in the other. */
+import { Duplex } from "node:stream";
+import { COPIES } from "#core/stream.ts";
+import type { ReceivePart } from "./receive-part.ts";
+import type { SendPart } from "./send-part.ts";
+import { WaitingBytes } from "./waiting-bytes.ts";
+
+/** What a stream asks of its connection. */
+export interface StreamHost {
+  /** How many unacknowledged bytes a stream may keep before its writer waits. */
+  readonly sendBufferBytes: number;
+  /** There is something to send on it. */
+  onWritten(stream: QuicStream): void;
+  /** Its reader has taken so many bytes; the peer may send more on the connection, and on the stream where `isLimitDue`. */
+  onConsumed(stream: QuicStream, bytes: number, isLimitDue: boolean): void;
+  /** No more is sent. */
+  onReset(stream: QuicStream, code: number): void;
+  /** No more is read. */
+  onStopped(stream: QuicStream, code: number): void;
+}
+
+/** Smaller pieces than this are copied, so that they do not keep the memory of many packets. */
+const LEAST_LENT_BYTES = 512;
+const HIGH_WATER_BYTES = 32 * 1024;
+
+export class QuicStream extends Duplex {
+  readonly [COPIES] = true;
+  readonly id: number;
+  /** Null: the peer alone sends on it, or we do. */
+  readonly send: SendPart | null;
+  readonly receive: ReceivePart | null;
+  /** In the list of those that have something to send. */
+  isListed = false;
+  /** Its place in the connection was given back. */
+  isRetired = false;
+  /** What a reset says to the peer. */
+  abortCode: number;
+  readonly #host: StreamHost;
+  readonly #waiting = new WaitingBytes();
+  #isWanted = false;
+  #isStopped = false;
+  #keptMemory = false;
+  #afterRoom: (() => void) | null = null;
+  readonly #take = (bytes: Uint8Array): void => this.#deliver(bytes);
+
+  constructor(
+    host: StreamHost,
+    id: number,
+    parts: {
+      readonly send: SendPart | null;
+      readonly receive: ReceivePart | null;
+      readonly abortCode: number;
+    },
+  ) {
+    super({ allowHalfOpen: true, readableHighWaterMark: HIGH_WATER_BYTES });
+    this.id = id;
+    this.#host = host;
+    this.send = parts.send;
+    this.receive = parts.receive;
+    this.abortCode = parts.abortCode;
+    if (parts.receive === null) {
+      this.push(null);
+      this.resume();
+    }
+    if (parts.send === null) this.end();
+  }
+
+  /** A STREAM frame. Answers whether it keeps its memory; `freshBytes` is told through `count`. Throws `QuicFault`. */
+  takeFrame(offset: number, bytes: Uint8Array, isLast: boolean, count: (bytes: number) => void): boolean {
+    const { receive } = this;
+    if (receive === null) return false;
+    this.#keptMemory = false;
+    const wasComplete = receive.isComplete;
+    count(receive.add(offset, bytes, isLast, this.#take));
+    if (!wasComplete && receive.isComplete && this.#waiting.isEmpty) this.push(null);
+    return this.#keptMemory;
+  }
+
+  #deliver(bytes: Uint8Array): void {
+    if (this.#isStopped || this.destroyed) return this.#consume(bytes.length);
+    if (!this.#isWanted || !this.#waiting.isEmpty) return this.#waiting.push(bytes);
+    const isLent = bytes.length >= LEAST_LENT_BYTES;
+    this.#keptMemory ||= isLent;
+    const piece = isLent ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : Buffer.from(bytes);
+    this.#consume(piece.length);
+    this.#isWanted = this.push(piece);
+  }
+
+  #consume(bytes: number): void {
+    if (this.receive !== null) this.#host.onConsumed(this, bytes, this.receive.consume(bytes));
+  }
+
+  /** The peer has given its direction up. Throws `QuicFault`. */
+  takeReset(finalSize: number, count: (bytes: number) => void): void {
+    if (this.receive === null) return;
+    const wasComplete = this.receive.isComplete;
+    count(this.receive.reset(finalSize));
+    if (wasComplete) return;
+    this.#consume(this.receive.unconsumed);
+    this.destroy(new Error("the peer reset the stream"));
+  }
+
+  /** The peer reads no more: what is written from now on is thrown away; what it has sent is still read. */
+  takeStop(code: number): void {
+    if (this.send === null || this.send.resetCode !== null || this.send.isDone) return;
+    this.#host.onReset(this, code);
+    this.onRoom();
+    if (!this.writableEnded) this.once("end", () => this.destroy());
+  }
+
+  /** The connection is over. */
+  abandon(error: Error): void {
+    this.isRetired = true;
+    this.destroy(error);
+  }
+
+  /** Some of it was acknowledged. */
+  onRoom(): void {
+    const done = this.#afterRoom;
+    if (done === null || !this.#hasRoom()) return;
+    this.#afterRoom = null;
+    done();
+  }
+
+  #hasRoom(): boolean {
+    return this.send === null || this.send.buffered < this.#host.sendBufferBytes;
+  }
+
+  override _read(): void {
+    this.#isWanted = true;
+    while (this.#isWanted) {
+      const piece = this.#waiting.shift();
+      if (piece === null) break;
+      this.#consume(piece.length);
+      this.#isWanted = this.push(piece);
+    }
+    if (this.#waiting.isEmpty && this.receive?.isComplete === true && !this.receive.isReset) this.push(null);
+  }
+
+  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
+    this.send?.write(new Uint8Array(bytes));
+    this.#host.onWritten(this);
+    if (this.#hasRoom()) done();
+    else this.#afterRoom = done;
+  }
+
+  override _final(done: () => void): void {
+    this.send?.end();
+    this.#host.onWritten(this);
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    const { send, receive } = this;
+    this.#isStopped = true;
+    this.#afterRoom = null;
+    if (!this.isRetired && send !== null && send.resetCode === null && !send.isDone)
+      if (error !== null || !send.isEnded) this.#host.onReset(this, this.abortCode);
+    if (!this.isRetired && receive !== null && !receive.isComplete)
+      this.#host.onStopped(this, this.abortCode);
+    for (let piece = this.#waiting.shift(); piece !== null; piece = this.#waiting.shift())
+      if (!this.isRetired) this.#consume(piece.length);
+    done(error);
+  }
+}

@@ -1,0 +1,330 @@
+/** The streams of one connection: their numbers and limits, and both windows of the connection (RFC 9000 §4). */
+import type { ControlFrame, ControlQueue } from "#transport/quic/control-queue.ts";
+import { FLOW_CONTROL_ERROR, QuicFault } from "#transport/quic/fault.ts";
+import { STREAM_LIMIT_ERROR, STREAM_STATE_ERROR } from "#transport/quic/fault.ts";
+import { FRAME } from "#transport/quic/wire/frames.ts";
+import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
+import { QuicStream, type StreamHost } from "./quic-stream.ts";
+import { ReceivePart } from "./receive-part.ts";
+import { SendPart } from "./send-part.ts";
+
+const UNI = 2;
+const VARINT = 8;
+
+export interface StreamSetOptions {
+  readonly isServer: boolean;
+  /** What we allow the peer. */
+  readonly own: TransportNumbers;
+  /** What a stream that is destroyed says to the peer. */
+  readonly abortCode: number;
+  readonly controls: ControlQueue;
+  /** A stream that the peer has opened; it is the receiver's. */
+  readonly onStream: (stream: QuicStream) => void;
+  /** Something is to be sent. */
+  readonly wake: () => void;
+  readonly sendBufferBytes: () => number;
+}
+
+export class StreamSet implements StreamHost {
+  readonly #options: StreamSetOptions;
+  readonly #streams = new Map<number, QuicStream>();
+  readonly #ready: QuicStream[] = [];
+  /** By bidi, uni: how many we have opened, how many we may, how many the peer has, and may. */
+  readonly #opened: [number, number] = [0, 0];
+  readonly #mayOpen: [number, number] = [0, 0];
+  readonly #peerOpened: [number, number] = [0, 0];
+  readonly #peerMayOpen: [number, number];
+  readonly #waiting: [(() => void)[], (() => void)[]] = [[], []];
+  #peer: TransportNumbers | null = null;
+  #mayReceive: number;
+  #received = 0;
+  #consumed = 0;
+  #maySend = 0;
+  #sent = 0;
+  readonly #maxData: ControlFrame;
+  readonly #maxStreams: readonly [ControlFrame, ControlFrame];
+  readonly #count = (bytes: number): void => this.#countReceived(bytes);
+
+  constructor(options: StreamSetOptions) {
+    const { own, controls } = options;
+    this.#options = options;
+    this.#mayReceive = own.maxData;
+    this.#peerMayOpen = [own.maxStreamsBidi, own.maxStreamsUni];
+    this.#maxData = controls.make(1 + VARINT, (out) => {
+      out.byte(FRAME.maxData);
+      out.varint(this.#mayReceive);
+    });
+    const maxStreams = (kind: 0 | 1): ControlFrame =>
+      controls.make(1 + VARINT, (out) => {
+        out.byte(kind === 0 ? FRAME.maxStreamsBidi : FRAME.maxStreamsUni);
+        out.varint(this.#peerMayOpen[kind]);
+      });
+    this.#maxStreams = [maxStreams(0), maxStreams(1)];
+  }
+
+  get sendBufferBytes(): number {
+    return this.#options.sendBufferBytes();
+  }
+
+  get size(): number {
+    return this.#streams.size;
+  }
+
+  /** The peer's limits are known. */
+  begin(peer: TransportNumbers): void {
+    this.#peer = peer;
+    this.#maySend = peer.maxData;
+    this.onMaxStreams(true, peer.maxStreamsBidi);
+    this.onMaxStreams(false, peer.maxStreamsUni);
+  }
+
+  /** Null: the peer allows no more at the moment. */
+  open(isBidi: boolean): QuicStream | null {
+    const kind = isBidi ? 0 : 1;
+    if (this.#opened[kind] >= this.#mayOpen[kind]) return null;
+    const id = this.#opened[kind]++ * 4 + (isBidi ? 0 : UNI) + (this.#options.isServer ? 1 : 0);
+    return this.#make(id);
+  }
+
+  /** Called once when the peer allows another stream, or never; `cancel` takes the wish back. */
+  whenAllowed(isBidi: boolean, on: () => void): { cancel(): void } {
+    const waiting = this.#waiting[isBidi ? 0 : 1];
+    waiting.push(on);
+    return {
+      cancel: () => {
+        const at = waiting.indexOf(on);
+        if (at >= 0) waiting.splice(at, 1);
+      },
+    };
+  }
+
+  #make(id: number): QuicStream {
+    const { own, abortCode, isServer } = this.#options;
+    const isOurs = (id & 1) === (isServer ? 1 : 0);
+    const isUni = (id & UNI) !== 0;
+    const peer = this.#peer;
+    const sendLimit = isUni
+      ? (peer?.maxStreamDataUni ?? 0)
+      : ((isOurs ? peer?.maxStreamDataBidiRemote : peer?.maxStreamDataBidiLocal) ?? 0);
+    const window = isUni
+      ? own.maxStreamDataUni
+      : isOurs
+        ? own.maxStreamDataBidiLocal
+        : own.maxStreamDataBidiRemote;
+    const stream = new QuicStream(this, id, {
+      send: isUni && !isOurs ? null : new SendPart(id, sendLimit),
+      receive: isUni && isOurs ? null : new ReceivePart(window),
+      abortCode,
+    });
+    this.#streams.set(id, stream);
+    return stream;
+  }
+
+  /** Null: it is over. Throws `QuicFault` for one that the peer may not speak of. */
+  #find(id: number, forReceiving: boolean): QuicStream | null {
+    const known = this.#streams.get(id);
+    const kind = (id & UNI) === 0 ? 0 : 1;
+    const isOurs = (id & 1) === (this.#options.isServer ? 1 : 0);
+    if (kind === 1 && isOurs === forReceiving)
+      throw new QuicFault(STREAM_STATE_ERROR, "a stream of one direction in the other");
+    if (known !== undefined) return known;
+    const number = Math.floor(id / 4);
+    if (isOurs) {
+      if (number >= this.#opened[kind]) throw new QuicFault(STREAM_STATE_ERROR, "a stream that is not open");
+      return null;
+    }
+    if (number >= this.#peerMayOpen[kind])
+      throw new QuicFault(STREAM_LIMIT_ERROR, "more streams than allowed");
+    if (number < this.#peerOpened[kind]) return null;
+    let made: QuicStream | null = null;
+    // Those with lower numbers are open with it (RFC 9000 §2.1).
+    for (let next = this.#peerOpened[kind]; next <= number; next++) {
+      this.#peerOpened[kind] = next + 1;
+      made = this.#make(next * 4 + (id & 3));
+      this.#options.onStream(made);
+    }
+    return made;
+  }
+
+  /** Answers whether the memory is kept. */
+  onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): boolean {
+    const stream = this.#find(id, true);
+    if (stream === null) return false;
+    const isKept = stream.takeFrame(offset, bytes, isLast, this.#count);
+    this.#retire(stream);
+    return isKept;
+  }
+
+  onResetStream(id: number, finalSize: number): void {
+    const stream = this.#find(id, true);
+    stream?.takeReset(finalSize, this.#count);
+    if (stream !== null) this.#retire(stream);
+  }
+
+  onStopSending(id: number, code: number): void {
+    this.#find(id, false)?.takeStop(code);
+  }
+
+  #countReceived(bytes: number): void {
+    this.#received += bytes;
+    if (this.#received > this.#mayReceive)
+      throw new QuicFault(FLOW_CONTROL_ERROR, "more bytes than the connection's window");
+  }
+
+  onMaxData(limit: number): void {
+    if (limit <= this.#maySend) return;
+    this.#maySend = limit;
+    for (const stream of this.#streams.values()) this.#list(stream);
+  }
+
+  onMaxStreamData(id: number, limit: number): void {
+    const stream = this.#find(id, false);
+    if (stream === null || stream.send === null || limit <= stream.send.limit) return;
+    stream.send.limit = limit;
+    this.#list(stream);
+  }
+
+  onMaxStreams(isBidi: boolean, limit: number): void {
+    const kind = isBidi ? 0 : 1;
+    if (limit <= this.#mayOpen[kind]) return;
+    this.#mayOpen[kind] = limit;
+    for (const on of this.#waiting[kind].splice(0, limit - this.#opened[kind])) on();
+  }
+
+  onWritten(stream: QuicStream): void {
+    this.#list(stream);
+  }
+
+  #list(stream: QuicStream): void {
+    if (stream.isListed || stream.send?.hasData(this.#credit) !== true) return;
+    stream.isListed = true;
+    this.#ready.push(stream);
+    this.#options.wake();
+  }
+
+  get #credit(): number {
+    return this.#maySend - this.#sent;
+  }
+
+  onConsumed(stream: QuicStream, bytes: number, isLimitDue: boolean): void {
+    const { own, controls, wake } = this.#options;
+    this.#consumed += bytes;
+    if (this.#mayReceive - this.#consumed <= own.maxData / 2) {
+      this.#mayReceive = this.#consumed + own.maxData;
+      controls.push(this.#maxData);
+      wake();
+    }
+    const { receive, id } = stream;
+    if (!isLimitDue || receive === null) return;
+    const write = controls.make(
+      1 + 2 * VARINT,
+      (out) => {
+        out.byte(FRAME.maxStreamData);
+        out.varint(id);
+        out.varint(receive.limit);
+      },
+      () => receive.finalSize !== null,
+    );
+    controls.push(write);
+    wake();
+  }
+
+  onReset(stream: QuicStream, code: number): void {
+    const { send, id } = stream;
+    if (send === null) return;
+    const { controls, wake } = this.#options;
+    send.reset(code);
+    controls.push(
+      controls.make(
+        1 + 3 * VARINT,
+        (out) => {
+          out.byte(FRAME.resetStream);
+          out.varint(id);
+          out.varint(code);
+          out.varint(send.sentBytes);
+        },
+        () => send.isResetAcked,
+        () => {
+          send.isResetAcked = true;
+          this.#retire(stream);
+        },
+      ),
+    );
+    wake();
+  }
+
+  onStopped({ id, receive }: QuicStream, code: number): void {
+    const { controls, wake } = this.#options;
+    controls.push(
+      controls.make(
+        1 + 2 * VARINT,
+        (out) => {
+          out.byte(FRAME.stopSending);
+          out.varint(id);
+          out.varint(code);
+        },
+        () => receive?.isComplete === true,
+      ),
+    );
+    wake();
+  }
+
+  /** The next stream that has something to send; null: none has. */
+  next(): QuicStream | null {
+    for (;;) {
+      const stream = this.#ready[0];
+      if (stream === undefined) return null;
+      if (stream.send?.hasData(this.#credit) === true) return stream;
+      stream.isListed = false;
+      this.#ready.shift();
+    }
+  }
+
+  get credit(): number {
+    return this.#credit;
+  }
+
+  /** Of the stream that `next` gave, so many fresh bytes went; the others get their turn. */
+  onSent(freshBytes: number): void {
+    this.#sent += freshBytes;
+    if (this.#ready.length < 2) return;
+    const first = this.#ready.shift();
+    if (first !== undefined) this.#ready.push(first);
+  }
+
+  onAcked(id: number, offset: number, length: number, isLast: boolean): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined || stream.send === null) return;
+    stream.send.onAcked(offset, length, isLast);
+    stream.onRoom();
+    this.#retire(stream);
+  }
+
+  onLost(id: number, offset: number, length: number, isLast: boolean): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    stream.send?.onLost(offset, length, isLast);
+    this.#list(stream);
+  }
+
+  /** A stream of which both directions are settled gives its place back. */
+  #retire(stream: QuicStream): void {
+    const { send, receive, id } = stream;
+    if (stream.isRetired || send?.isDone === false || receive?.isComplete === false) return;
+    stream.isRetired = true;
+    this.#streams.delete(id);
+    if ((id & 1) === (this.#options.isServer ? 1 : 0)) return;
+    const kind = (id & UNI) === 0 ? 0 : 1;
+    this.#peerMayOpen[kind]++;
+    this.#options.controls.push(this.#maxStreams[kind]);
+    this.#options.wake();
+  }
+
+  /** The connection is over. */
+  abandon(error: Error): void {
+    for (const stream of this.#streams.values()) stream.abandon(error);
+    this.#streams.clear();
+    this.#ready.length = 0;
+    for (const waiting of this.#waiting) for (const on of waiting.splice(0)) on();
+  }
+}

@@ -1,0 +1,256 @@
+/** QUIC connections over a network inside the test, whose clock, losses and order are the test's. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { describe, test } from "node:test";
+import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import { Brutal } from "#transport/quic/congestion/brutal.ts";
+import { Bbr } from "#transport/quic/congestion/bbr.ts";
+import { Cubic } from "#transport/quic/congestion/cubic.ts";
+import { NewReno } from "#transport/quic/congestion/new-reno.ts";
+import type { Congestion } from "#transport/quic/congestion/congestion.ts";
+import { openQuicServerTls } from "../support/quic-tls.ts";
+import { type LinkOptions, QuicNetwork, seededRandom } from "../support/quic-network.ts";
+import { runs } from "../support/runs.ts";
+
+const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
+const PLAIN: LinkOptions = { delayMs: 10 };
+const sha = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+/** Sends back all that comes, and the end behind it. */
+function echo(stream: QuicStream): void {
+  stream.on("error", () => {});
+  stream.on("data", (bytes: Buffer) => {
+    if (stream.write(bytes)) return;
+    stream.pause();
+    stream.once("drain", () => stream.resume());
+  });
+  stream.on("end", () => stream.end());
+}
+
+/** Settles by `isDone` when all came back, and compares. */
+class Echoed {
+  isDone = false;
+  readonly #hash = createHash("sha256");
+  readonly #bytes: Buffer;
+
+  constructor(stream: QuicStream, bytes: Buffer) {
+    this.#bytes = bytes;
+    stream.on("data", (piece: Buffer) => this.#hash.update(piece));
+    stream.on("end", () => (this.isDone = true));
+    stream.on("error", (error) => assert.fail(error));
+    stream.end(bytes);
+  }
+
+  check(): void {
+    assert.equal(this.#hash.digest("hex"), sha(this.#bytes));
+  }
+}
+
+function bytesOf(random: () => number, size: number): Buffer {
+  return Buffer.from(Uint8Array.from({ length: size }, () => random() * 256));
+}
+
+/** So many streams at once, each echoed; answers with the network as it was left. */
+async function echoAll(network: QuicNetwork, sizes: readonly number[]): Promise<QuicNetwork> {
+  const random = seededRandom(7);
+  const streams: Echoed[] = [];
+  network.server.onStream = echo;
+  network.client.onConnected = () => {
+    const open = (size: number): void => {
+      const stream = network.client.made.open(true);
+      if (stream === null) network.client.made.whenAllowed(true, () => open(size));
+      else streams.push(new Echoed(stream, bytesOf(random, size)));
+    };
+    for (const size of sizes) open(size);
+  };
+  await network.run(() => streams.length === sizes.length && streams.every(({ isDone }) => isDone));
+  for (const stream of streams) stream.check();
+  return network;
+}
+
+describe("QUIC on a network of the test", { skip: SKIP }, () => {
+  test("transfer: streams of several sizes at once, and the largest datagram that the way takes", async () => {
+    const network = await QuicNetwork.open({ up: PLAIN, down: { ...PLAIN, mtu: 1360 } });
+    await echoAll(network, [0, 1, 1000, 100_000, 300_000]);
+    assert.equal(network.client.made.statistics.datagramBytes, 1452);
+    assert.equal(network.server.made.statistics.datagramBytes, 1350);
+  });
+
+  test("1,500 small streams, more than the peer allows at once", async () => {
+    const network = await QuicNetwork.open({
+      up: PLAIN,
+      down: PLAIN,
+      server: { numbers: { maxStreamsBidi: 100 } },
+    });
+    await echoAll(
+      network,
+      Array.from({ length: 1500 }, (_, index) => index % 40),
+    );
+  });
+
+  test("small windows hold a transfer back, and do not stop it", async () => {
+    const numbers = {
+      maxData: 20_000,
+      maxStreamDataBidiLocal: 9_000,
+      maxStreamDataBidiRemote: 9_000,
+    };
+    const network = await QuicNetwork.open({
+      up: PLAIN,
+      down: PLAIN,
+      client: { numbers },
+      server: { numbers },
+    });
+    await echoAll(network, [200_000, 50_000]);
+  });
+
+  test("every cipher suite", async () => {
+    for (const suite of ["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]) {
+      const openTls = openQuicServerTls({ ciphers: `${suite}:AES128-SHA` });
+      await echoAll(await QuicNetwork.open({ up: PLAIN, down: PLAIN, server: { openTls } }), [50_000]);
+    }
+  });
+
+  test("random schedules: loss, doubles, damage and another order, each transfer checked by its hash", async () => {
+    const count = runs(1000);
+    for (let seed = 1; seed <= count; seed++) {
+      const random = seededRandom(seed);
+      const link = (): LinkOptions => ({
+        delayMs: random() * 60,
+        jitterMs: random() < 0.5 ? 0 : random() * 40,
+        loss: random() < 0.3 ? 0 : random() * 0.25,
+        doubled: random() < 0.5 ? 0 : random() * 0.3,
+        damaged: random() < 0.7 ? 0 : random() * 0.1,
+        ...(random() < 0.3 ? { rate: 50 + random() * 1000, queueBytes: 5000 + random() * 60_000 } : {}),
+      });
+      const controls: (() => Congestion)[] = [
+        () => new Cubic(),
+        () => new NewReno(),
+        () => new Bbr(),
+        () => new Brutal(1e6),
+      ];
+      const pick = () => controls[Math.floor(random() * controls.length)]?.() ?? new Cubic();
+      const network = await QuicNetwork.open({
+        seed,
+        up: link(),
+        down: link(),
+        client: { congestion: pick(), numbers: { idleTimeoutMs: 600_000 } },
+        server: { congestion: pick(), numbers: { idleTimeoutMs: 600_000 } },
+      });
+      const sizes = Array.from({ length: 1 + Math.floor(random() * 3) }, () => Math.floor(random() * 12_000));
+      try {
+        await echoAll(network, sizes);
+      } catch (error) {
+        throw new Error(`schedule ${seed}`, { cause: error });
+      }
+    }
+  });
+
+  test("key updates of both sides while bytes are on their way", async () => {
+    const network = await QuicNetwork.open({
+      up: { ...PLAIN, jitterMs: 3 },
+      down: { ...PLAIN, jitterMs: 3 },
+    });
+    network.server.onStream = echo;
+    let done: Echoed | null = null;
+    network.client.onConnected = () => {
+      const stream = network.client.made.open(true);
+      assert.ok(stream !== null);
+      done = new Echoed(stream, bytesOf(seededRandom(3), 400_000));
+    };
+    let turn = 0;
+    await network.run(() => {
+      if (++turn % 150 === 0) (turn % 300 === 0 ? network.client : network.server).connection?.updateKeys();
+      return done?.isDone === true;
+    });
+    assert.ok(network.client.made.statistics.keyUpdates >= 2);
+    assert.equal(network.client.made.statistics.keyUpdates, network.server.made.statistics.keyUpdates);
+  });
+
+  test("datagrams arrive or are lost, and are not sent again", async () => {
+    const network = await QuicNetwork.open({ up: { ...PLAIN, loss: 0.1 }, down: PLAIN });
+    network.client.onConnected = () => {
+      for (let index = 0; index < 200; index++)
+        network.client.made.sendDatagram(Buffer.from(`datagram ${index} `.padEnd(900, ".")));
+    };
+    await network.run(() => network.client.isConnected && network.nowMs > 3000, 20_000).catch(() => {});
+    const came = network.server.datagrams.map(String);
+    assert.equal(new Set(came).size, came.length, "none came twice");
+    assert.ok(came.length > 140 && came.length < 200, `${came.length} of 200`);
+  });
+
+  test("what a server sends to an address that is not shown to be the client's is three times what came", async () => {
+    const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN });
+    await network.run(() => network.server.sentDatagrams > 0);
+    network.up = { ...PLAIN, loss: 1 };
+    await network.run(() => network.nowMs > 8000).catch(() => {});
+    const came = network.client.sentBytes;
+    assert.ok(network.server.sentBytes <= 3 * 2400, `${network.server.sentBytes} bytes for ${came}`);
+    assert.ok(!network.server.isConnected);
+  });
+
+  test("a good end, an end by silence, and a peer that is not there", async () => {
+    const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN });
+    await network.run(() => network.client.isConnected && network.server.isConnected);
+    network.client.made.close(0x100, "bye");
+    await network.run(() => network.server.closed !== undefined);
+    assert.equal(network.client.closed, null);
+    assert.match(String(network.server.closed), /closed the connection \(code 0x100: bye\)/);
+    const silent = await QuicNetwork.open({ up: PLAIN, down: PLAIN });
+    await silent.run(() => silent.client.isConnected && silent.server.isConnected);
+    await silent.run(() => silent.client.closed !== undefined);
+    assert.match(String(silent.client.closed), /silent/);
+    const alone = await QuicNetwork.open({ up: { ...PLAIN, loss: 1 }, down: PLAIN });
+    await alone.run(() => alone.client.closed !== undefined);
+    assert.match(String(alone.client.closed), /no answer to the handshake/);
+  });
+
+  test("a stream that one side destroys is over for both, and the connection lives", async () => {
+    const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN });
+    let theirs: QuicStream | null = null;
+    network.server.onStream = (stream) => {
+      theirs ??= stream;
+      if (theirs !== stream) echo(stream);
+      stream.on("error", () => {});
+      stream.resume();
+    };
+    let second: Echoed | null = null;
+    network.client.onConnected = () => {
+      const stream = network.client.made.open(true);
+      stream?.on("error", () => {});
+      stream?.write(Buffer.alloc(100_000));
+      setImmediate(() => stream?.destroy());
+    };
+    await network.run(() => (theirs as QuicStream | null) !== null);
+    await new Promise((resolve) => setImmediate(resolve));
+    await network.run(() => theirs?.destroyed === true);
+    const stream = network.client.made.open(true);
+    assert.ok(stream !== null);
+    second = new Echoed(stream, Buffer.from("still here"));
+    await network.run(() => second.isDone);
+    second.check();
+  });
+
+  test("Brutal keeps its rate where a twentieth is lost", async () => {
+    const link: LinkOptions = { delayMs: 25, loss: 0.05, rate: 2500, queueBytes: 200_000 };
+    const network = await QuicNetwork.open({
+      up: link,
+      down: { delayMs: 25 },
+      client: { congestion: new Brutal(1_000_000) },
+    });
+    let got = 0;
+    network.server.onStream = (stream) => {
+      stream.on("data", (bytes: Buffer) => (got += bytes.length));
+      stream.on("error", () => {});
+    };
+    let startedAtMs = 0;
+    network.client.onConnected = () => {
+      startedAtMs = network.nowMs;
+      const stream = network.client.made.open(true);
+      stream?.on("error", () => {});
+      stream?.end(Buffer.alloc(4_000_000));
+    };
+    await network.run(() => got >= 4_000_000);
+    const rate = got / (network.nowMs - startedAtMs);
+    assert.ok(rate > 850 && rate < 1050, `${rate} bytes a millisecond`);
+  });
+});

@@ -1,0 +1,225 @@
+/**
+ * Two QUIC connections and the network between them, in one process and on a clock of its own: delay, jitter, loss, doubles,
+ * damage, a rate and a queue, all by a seeded generator, so that each run can be repeated.
+ */
+import assert from "node:assert/strict";
+import { quicCiphers } from "#platform/quic.ts";
+import { Connection } from "#transport/quic/connection.ts";
+import type { ConnectionEvents, ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
+import { Cubic } from "#transport/quic/congestion/cubic.ts";
+import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import { readHeader } from "#transport/quic/wire/header.ts";
+import { WireReader } from "#transport/quic/wire/reader.ts";
+import { openQuicClientTls, openQuicServerTls } from "./quic-tls.ts";
+
+/** Behind the ids of a long header: a first packet with another id would be another connection. */
+const FIRST_DAMAGED = 24;
+
+/** Without the clock moving: more means that a connection asks to be called again and again. */
+const MOST_TURNS = 10_000;
+
+export interface LinkOptions {
+  readonly delayMs: number;
+  readonly jitterMs?: number;
+  /** Shares of the datagrams, 0 to 1. */
+  readonly loss?: number;
+  readonly doubled?: number;
+  readonly damaged?: number;
+  /** Bytes a millisecond, and how many wait for it; absent: no bound. */
+  readonly rate?: number;
+  readonly queueBytes?: number;
+  /** Longer datagrams are lost. */
+  readonly mtu?: number;
+}
+
+interface Flight {
+  readonly atMs: number;
+  readonly to: NetworkPeer;
+  readonly datagram: Uint8Array;
+}
+
+/** Small, seeded, good enough for schedules. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export class NetworkPeer {
+  connection: Connection | null = null;
+  isDirty = false;
+  isConnected = false;
+  closed: Error | null | undefined;
+  sentDatagrams = 0;
+  sentBytes = 0;
+  readonly datagrams: Buffer[] = [];
+  onStream: (stream: QuicStream) => void = (stream) => stream.destroy();
+  onConnected: () => void = () => {};
+  readonly events: ConnectionEvents;
+
+  constructor(send: (datagram: Uint8Array) => void) {
+    this.events = {
+      send: (datagram) => {
+        this.sentDatagrams++;
+        this.sentBytes += datagram.length;
+        send(datagram);
+      },
+      wake: () => void (this.isDirty = true),
+      connected: () => {
+        this.isConnected = true;
+        this.onConnected();
+      },
+      stream: (stream) => this.onStream(stream),
+      datagram: (payload) => void this.datagrams.push(Buffer.from(payload)),
+      ownId: () => {},
+      closed: (error) => void (this.closed = error),
+    };
+  }
+
+  get made(): Connection {
+    assert.ok(this.connection !== null, "there is no connection yet");
+    return this.connection;
+  }
+}
+
+export interface NetworkOptions {
+  readonly seed?: number;
+  readonly up: LinkOptions;
+  readonly down: LinkOptions;
+  readonly client?: Partial<ConnectionOptions>;
+  readonly server?: Partial<ConnectionOptions>;
+  readonly isValidated?: boolean;
+}
+
+export class QuicNetwork {
+  nowMs = 0;
+  readonly client: NetworkPeer;
+  readonly server: NetworkPeer;
+  readonly random: () => number;
+  /** Links as they are now. */
+  up: LinkOptions;
+  down: LinkOptions;
+  readonly #options: NetworkOptions;
+  readonly #serverOptions: ConnectionOptions;
+  #flights: Flight[] = [];
+  readonly #freeAt = { up: 0, down: 0 };
+  dropped = 0;
+
+  static async open(options: NetworkOptions): Promise<QuicNetwork> {
+    const ciphers = quicCiphers();
+    assert.ok(ciphers !== null);
+    const side = (more: Partial<ConnectionOptions> = {}) => ({ ciphers, congestion: new Cubic(), ...more });
+    return new QuicNetwork(
+      options,
+      { openTls: await openQuicClientTls(), ...side(options.client) },
+      { openTls: openQuicServerTls(), ...side(options.server) },
+    );
+  }
+
+  constructor(options: NetworkOptions, client: ConnectionOptions, server: ConnectionOptions) {
+    this.#options = options;
+    this.#serverOptions = server;
+    this.random = seededRandom(options.seed ?? 1);
+    this.up = options.up;
+    this.down = options.down;
+    this.client = new NetworkPeer((datagram) => this.#launch("up", this.server, datagram));
+    this.server = new NetworkPeer((datagram) => this.#launch("down", this.client, datagram));
+    this.client.connection = new Connection(client, this.client.events, null, 0);
+    this.client.connection.begin();
+    this.client.isDirty = true;
+  }
+
+  #launch(way: "up" | "down", to: NetworkPeer, datagram: Uint8Array): void {
+    const link = this[way];
+    const { delayMs, jitterMs = 0, loss = 0, doubled = 0, damaged = 0, rate = Infinity } = link;
+    const { queueBytes = Infinity, mtu = Infinity } = link;
+    const waitMs = Math.max(0, this.#freeAt[way] - this.nowMs);
+    if (this.random() < loss || datagram.length > mtu || waitMs * rate > queueBytes) {
+      this.dropped++;
+      return;
+    }
+    this.#freeAt[way] = this.nowMs + waitMs + datagram.length / rate;
+    const copies = this.random() < doubled ? 2 : 1;
+    for (let copy = 0; copy < copies; copy++) {
+      const bytes = new Uint8Array(datagram);
+      if (this.random() < damaged)
+        flip(bytes, FIRST_DAMAGED + Math.floor(this.random() * 1000), 1 + Math.floor(this.random() * 255));
+      const atMs = this.#freeAt[way] + delayMs + this.random() * jitterMs;
+      this.#insert({ atMs, to, datagram: bytes });
+    }
+  }
+
+  #insert(flight: Flight): void {
+    let place = this.#flights.length;
+    while (place > 0 && (this.#flights[place - 1]?.atMs ?? 0) > flight.atMs) place--;
+    this.#flights.splice(place, 0, flight);
+  }
+
+  #accept(datagram: Uint8Array): Connection | null {
+    try {
+      const { destination, source, type } = readHeader(new WireReader().reset(datagram));
+      if (type !== 0 || datagram.length < 1200) return null;
+      const start: ServerStart = {
+        original: new Uint8Array(destination),
+        client: new Uint8Array(source),
+        isValidated: this.#options.isValidated ?? false,
+        retrySource: null,
+        resetTokenOf: () => new Uint8Array(16),
+      };
+      return new Connection(this.#serverOptions, this.server.events, start, this.nowMs);
+    } catch {
+      return null; // damaged on the way
+    }
+  }
+
+  /** Until `isDone`; throws where nothing is due any more, or that takes longer than `mostMs` of the network's clock. */
+  async run(isDone: () => boolean, mostMs = 600_000): Promise<void> {
+    const endMs = this.nowMs + mostMs;
+    for (let still = 0, lastMs = -1; ; still = this.nowMs === lastMs ? still + 1 : 0) {
+      lastMs = this.nowMs;
+      assert.ok(still < MOST_TURNS, "the clock stands still");
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      for (const peer of [this.client, this.server]) {
+        if (!peer.isDirty || peer.connection === null) continue;
+        peer.isDirty = peer.connection.flush(this.nowMs);
+      }
+      if (isDone()) return;
+      if (this.client.isDirty || this.server.isDirty) continue;
+      const nextMs = Math.min(this.#flights[0]?.atMs ?? Infinity, ...this.#deadlines());
+      if (nextMs === Infinity || nextMs > endMs) {
+        const why = nextMs === Infinity ? "nothing is due" : `not done after ${mostMs} ms`;
+        assert.fail(`${why}; client: ${this.client.closed}, server: ${this.server.closed}`);
+      }
+      this.nowMs = Math.max(this.nowMs, nextMs);
+      this.#step();
+    }
+  }
+
+  #deadlines(): number[] {
+    return [this.client, this.server].map(({ connection }) => connection?.deadlineMs ?? Infinity);
+  }
+
+  #step(): void {
+    let count = 0;
+    while ((this.#flights[count]?.atMs ?? Infinity) <= this.nowMs) count++;
+    for (const { to, datagram } of this.#flights.splice(0, count)) {
+      if (to === this.server && this.server.connection === null)
+        this.server.connection = this.#accept(datagram);
+      to.connection?.receive(datagram, this.nowMs);
+      to.isDirty = true;
+    }
+    for (const peer of [this.client, this.server]) {
+      if (peer.connection === null || peer.connection.deadlineMs > this.nowMs) continue;
+      peer.connection.onTimer(this.nowMs);
+      peer.isDirty = true;
+    }
+  }
+}
+
+function flip(bytes: Uint8Array, at: number, bits: number): void {
+  if (at < bytes.length) bytes[at] = (bytes[at] ?? 0) ^ bits;
+}
