@@ -1,25 +1,37 @@
 /** What QUIC needs of the runtime's own libcrypto and libssl, by FFI. */
 import { QuicCiphers } from "./linux/quic-cipher.ts";
 import { QuicTlsLibrary } from "./linux/quic-tls.ts";
+import { SslClients } from "./linux/ssl-client.ts";
+import { SslContexts } from "./linux/ssl-context.ts";
 
 export type { Memory, PacketCipher, QuicCiphers } from "./linux/quic-cipher.ts";
 export { TlsAlert, type QuicTlsEvents, type QuicTlsLibrary, type TlsLevel } from "./linux/quic-tls.ts";
 
-interface Library {
-  ciphers?: QuicCiphers | null;
-  tls?: QuicTlsLibrary | null;
+/** All of one thread. */
+export interface QuicLibrary {
+  readonly ciphers: QuicCiphers;
+  readonly tls: QuicTlsLibrary;
+  readonly contexts: SslContexts;
+  readonly clients: SslClients;
 }
-/** Of one thread, loaded at the first use and kept. */
+
+interface Library {
+  quic?: QuicLibrary | null;
+}
+/** Loaded at the first use and kept. */
 const library: Library = {};
 
-/** Of this thread. Null where this system or runtime has no FFI or libcrypto: there is no QUIC then. */
-export function quicCiphers(): QuicCiphers | null {
-  if (library.ciphers === undefined) library.ciphers = QuicCiphers.open();
-  return library.ciphers;
+/** Of this thread. Null where this system or runtime has no FFI, or a libssl that knows no QUIC. */
+export function quicLibrary(): QuicLibrary | null {
+  if (library.quic === undefined) library.quic = open();
+  return library.quic;
 }
 
-/** Of this thread. Null where this system or runtime has no FFI, or its libssl knows no QUIC. */
-export function quicTls(): QuicTlsLibrary | null {
-  if (library.tls === undefined) library.tls = QuicTlsLibrary.open();
-  return library.tls;
+function open(): QuicLibrary | null {
+  const ciphers = QuicCiphers.open();
+  const tls = QuicTlsLibrary.open();
+  const contexts = SslContexts.open();
+  const clients = SslClients.open();
+  if (ciphers === null || tls === null || contexts === null || clients === null) return null;
+  return { ciphers, tls, contexts, clients };
 }

@@ -3,7 +3,7 @@
  * damage, a rate and a queue, all by a seeded generator, so that each run can be repeated.
  */
 import assert from "node:assert/strict";
-import { quicCiphers } from "#platform/quic.ts";
+import { quicLibrary } from "#platform/quic.ts";
 import { Connection } from "#transport/quic/connection.ts";
 import type { ConnectionEvents, ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
 import { Cubic } from "#transport/quic/congestion/cubic.ts";
@@ -110,7 +110,7 @@ export class QuicNetwork {
   dropped = 0;
 
   static async open(options: NetworkOptions): Promise<QuicNetwork> {
-    const ciphers = quicCiphers();
+    const ciphers = quicLibrary()?.ciphers ?? null;
     assert.ok(ciphers !== null);
     const side = (more: Partial<ConnectionOptions> = {}) => ({ ciphers, congestion: new Cubic(), ...more });
     return new QuicNetwork(

@@ -1,6 +1,6 @@
 /** TLS of both sides of QUIC for tests, with a certificate of their own. */
 import assert from "node:assert/strict";
-import { nativeTls } from "#platform/tls.ts";
+import { quicLibrary } from "#platform/quic.ts";
 import { readQuicTlsClient, serverTls } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";
 import { clientTuning } from "#transport/tls/tuning.ts";
@@ -27,7 +27,7 @@ export function openQuicClientTls(
 export function openQuicServerTls(
   options: { readonly ciphers?: string; readonly certificate?: TestCertificate } = {},
 ): OpenQuicTls {
-  const native = nativeTls();
+  const native = quicLibrary();
   assert.ok(native !== null);
   const { cert, key } = options.certificate ?? quicCertificate;
   const context = native.contexts.make({
