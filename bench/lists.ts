@@ -64,7 +64,7 @@ function databases(out: Out): void {
   out(
     `  geosite-lite.dat, category cn: ${cn.size} records in ${tookMs.toFixed(0)} ms, ${lookNs(cn, names()).toFixed(0)} ns a look`,
   );
-  const codesOf = openCountries(readFileSync(join(FOLDER, "geodat/geoip-lite.metadb")), false);
+  const codesOf = openCountries(readFileSync(join(FOLDER, "geodat/geoip-lite.metadb")));
   const country: RuleData = {
     reads: ["ip"],
     size: 0,

@@ -16,25 +16,23 @@ export type CodesOf = (address: Uint8Array) => readonly string[];
 
 const NO_CODES: readonly string[] = [];
 
-/** Throws `ProtocolError` where the file is damaged or holds no countries. `whole`: looks at everything, for downloads. */
-export function openCountries(bytes: Buffer, whole: boolean): CodesOf {
-  return openRecords(bytes, whole, codesIn, NO_CODES, "countries");
+/** Throws `ProtocolError` where the file is damaged where it is looked at, or holds no countries. */
+export function openCountries(bytes: Buffer): CodesOf {
+  return openRecords(bytes, codesIn, NO_CODES, "countries");
 }
 
-/** Throws `ProtocolError` where the file is damaged or holds no AS numbers. */
-export function openSystems(bytes: Buffer, whole: boolean): SystemOf {
-  return openRecords<AutonomousSystem | null>(bytes, whole, systemIn, null, "AS numbers");
+/** Throws `ProtocolError` where the file is damaged where it is looked at, or holds no AS numbers. */
+export function openSystems(bytes: Buffer): SystemOf {
+  return openRecords<AutonomousSystem | null>(bytes, systemIn, null, "AS numbers");
 }
 
 function openRecords<T>(
   bytes: Buffer,
-  whole: boolean,
   read: (record: MmdbValue) => T | null,
   none: T,
   what: string,
 ): (address: Uint8Array) => T {
   const database = new Mmdb(bytes);
-  if (whole) database.verify();
   refuseOther(database, read, what);
   // One entry per distinct record, which are few beside the networks that share them.
   const known = new Map<number, T>();

@@ -5,6 +5,7 @@ import type { Cidr } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { normalizeDomain } from "#lib/domain-pattern.ts";
 import { DomainTable, EXACT, SUFFIX } from "#lib/domain-table.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
 import { Fields, LENGTH, VARINT } from "./protobuf.ts";
 
 /** A pattern that is tried against a lower-case name. Throws where the source is none. */
@@ -24,12 +25,22 @@ export function readSites(
   attributes: readonly string[],
   compile: CompilePattern,
 ): RuleData {
+  return atOnce(sitesInSteps(messages, attributes, compile));
+}
+
+/** The same in steps. */
+export function* sitesInSteps(
+  messages: readonly Buffer[],
+  attributes: readonly string[],
+  compile: CompilePattern,
+): Steps<RuleData> {
   const names: string[] = [];
   const covers: number[] = [];
   const keywords: string[] = [];
   const expressions: { test(host: string): boolean }[] = [];
   for (const message of messages)
     for (const fields = new Fields(message); fields.next();) {
+      yield;
       if (fields.field !== 2 || fields.wire !== LENGTH) continue;
       const { kind, value, has } = readDomain(fields.inner());
       if (
@@ -45,7 +56,7 @@ export function readSites(
         covers.push(kind === SUBDOMAIN ? SUFFIX : EXACT);
       }
     }
-  const table = DomainTable.of(names, Uint8Array.from(covers));
+  const table = yield* DomainTable.build(names, Uint8Array.from(covers));
   const holds = (host: string) =>
     table.lowest(host) >= 0 ||
     keywords.some((keyword) => host.includes(keyword)) ||
@@ -83,13 +94,20 @@ const NO_ATTRIBUTES: ReadonlySet<string> = new Set();
 
 /** The networks of a category; `reverse_match`(3) turns the answer around. Throws `ProtocolError`. */
 export function readNetworks(messages: readonly Buffer[]): RuleData {
+  return atOnce(networksInSteps(messages));
+}
+
+/** The same in steps. */
+export function* networksInSteps(messages: readonly Buffer[]): Steps<RuleData> {
   const cidrs: Cidr[] = [];
   let reverse = false;
   for (const message of messages)
-    for (const fields = new Fields(message); fields.next();)
+    for (const fields = new Fields(message); fields.next();) {
+      yield;
       if (fields.field === 2 && fields.wire === LENGTH) cidrs.push(readNetwork(fields.inner()));
       else if (fields.field === 3 && fields.wire === VARINT) reverse = fields.number !== 0;
-  const table = new CidrTable(cidrs);
+    }
+  const table = yield* CidrTable.build(cidrs);
   const match = ({ ip }: Facts) =>
     ip === undefined ? undefined : ip !== null && table.holds(ip) !== reverse;
   return { reads: ["ip"], match, size: cidrs.length };

@@ -32,6 +32,11 @@ export class DatFile {
     return withFile(path, (fd, size, version) => new DatFile(path, indexOf(fd, size), version));
   }
 
+  /** The same file where it lies under another name. */
+  at(path: string): DatFile {
+    return new DatFile(path, this.#index, this.#version);
+  }
+
   /** Names of the categories in lower case. */
   get categories(): Iterable<string> {
     return this.#index.keys();

@@ -7,7 +7,9 @@ import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
+import { Slices } from "#core/slices.ts";
 import { runs } from "../../test/support/runs.ts";
+import { turnsDuring } from "../../test/support/turns.ts";
 import { readNetworks, readSites } from "./categories.ts";
 import { DatFile } from "./dat-file.ts";
 import { Geodata } from "./geodata.ts";
@@ -130,13 +132,13 @@ test("damaged dat files are an error or another list, never a hang", () =>
     );
   }));
 
-test("files are found in any case; a missing one is said once; a replaced one is used after a reload, a bad one is not", () =>
-  withFolder((folder) => {
+test("files are found in any case; a missing one is said once; a verified download is used when it is told, a bad one is refused", () =>
+  withFolder(async (folder) => {
     const warnings: string[] = [];
     const log = { ...SILENT, warning: (text: string | (() => string)) => void warnings.push(String(text)) };
     const urls = { geosite: "https://e.example/site", geoip: "https://e.example/ip", mmdb: "m", asn: "a" };
     const open = (previous: Geodata | null) =>
-      new Geodata({ home: folder, geodataMode: true, urls, compile, log }, previous);
+      new Geodata({ home: folder, geodataMode: true, urls, compile, slices: new Slices(), log }, previous);
     const missing = open(null);
     assert.equal(missing.geosite("google").match({ host: "google.com" }), false);
     missing.geosite("cn");
@@ -154,18 +156,40 @@ test("files are found in any case; a missing one is said once; a replaced one is
     assert.match(warnings.at(-1) as string, /no category unknown/);
 
     writeFileSync(join(folder, "next"), site("GOOGLE", domain(2, "other.example")));
-    geodata.verify("geosite", join(folder, "next"));
+    const use = await geodata.verify("geosite", join(folder, "next"));
     renameSync(join(folder, "next"), join(folder, "geoSITE.dat"));
     assert.equal(google.match({ host: "google.com" }), true, "until it is told");
-    geodata.reload("geosite");
+    use(join(folder, "geoSITE.dat"));
     assert.equal(google.match({ host: "google.com" }), false);
     assert.equal(google.match({ host: "a.other.example" }), true);
 
     writeFileSync(join(folder, "next"), "<html>");
-    assert.throws(() => geodata.verify("geosite", join(folder, "next")), ProtocolError);
+    await assert.rejects(geodata.verify("geosite", join(folder, "next")), ProtocolError);
     writeFileSync(join(folder, "next"), site("ELSE", domain(2, "x")));
-    assert.throws(() => geodata.verify("geosite", join(folder, "next")), /lacks a category/);
-    writeFileSync(join(folder, "geoSITE.dat"), "<html>");
-    geodata.reload("geosite");
+    await assert.rejects(geodata.verify("geosite", join(folder, "next")), /lacks a category/);
     assert.equal(google.match({ host: "a.other.example" }), true, "the old stays in use");
+  }));
+
+test("what was prepared is there when it is asked for, and the event loop turned meanwhile", () =>
+  withFolder(async (folder) => {
+    const names = Array.from({ length: 60_000 }, (_, at) => domain(2, `host${at}.example`));
+    writeFileSync(join(folder, "GeoSite.dat"), Buffer.concat([site("BIG", ...names), SITES]));
+    const warnings: string[] = [];
+    const log = { ...SILENT, warning: (text: string | (() => string)) => void warnings.push(String(text)) };
+    const urls = { geosite: "s", geoip: "i", mmdb: "m", asn: "a" };
+    const env = { home: folder, geodataMode: true, urls, compile, slices: new Slices(), log };
+    const geodata = new Geodata(env, null);
+    const wanted = ["big", "google@cn", "missing"].map((key) => ({ kind: "geosite" as const, key }));
+    const [, turns] = await turnsDuring(() => geodata.prepare(wanted));
+    assert.ok(turns > 2, `${turns} turns`);
+    assert.deepEqual(warnings, [], "what is missing is said where it is asked for");
+    renameSync(join(folder, "GeoSite.dat"), join(folder, "gone"));
+    assert.equal(
+      geodata.geosite("BIG").match({ host: "www.host59999.example" }),
+      true,
+      "nothing is read any more",
+    );
+    assert.equal(geodata.geosite("google@cn").match({ host: "exact.example" }), true);
+    assert.equal(geodata.geosite("missing").match({ host: "exact.example" }), false);
+    assert.match(String(warnings), /no category missing/);
   }));

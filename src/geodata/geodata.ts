@@ -1,17 +1,23 @@
 /** The databases beside the configuration: found in the home directory, read when a rule asks, replaced while running. */
-import { lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, ProtocolError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { RuleData } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
-import { categoryData, countryData, systemData } from "./address-data.ts";
-import { openCountries, openSystems, type CodesOf, type SystemOf } from "./address-records.ts";
-import { readNetworks, readSites, type CompilePattern } from "./categories.ts";
-import { DatFile } from "./dat-file.ts";
+import type { Slices } from "#core/slices.ts";
+import { atOnce } from "#lib/steps.ts";
+import type { CompilePattern } from "./categories.ts";
 import { LiveData } from "./live-data.ts";
-
-export type GeoKind = "geosite" | "geoip" | "country" | "asn";
+import {
+  contentsOf,
+  openFile,
+  openFileLater,
+  openVerified,
+  versionOf,
+  type GeoKind,
+  type OpenedFile,
+} from "./opened-file.ts";
 
 interface GeoFile {
   /** In the order in which they are looked for; case does not matter. */
@@ -41,27 +47,29 @@ export interface GeodataEnv {
   readonly geodataMode: boolean;
   readonly urls: Readonly<Record<GeoFile["urlKey"], string>>;
   readonly compile: CompilePattern;
+  readonly slices: Slices;
   readonly log: Log;
 }
 
-/** A file that has been opened; shared by the runtimes that see the same version of it. */
-interface Opened {
-  readonly path: string;
-  readonly version: string;
-  readonly codesOf: CodesOf | null;
-  readonly systemOf: SystemOf | null;
-  readonly dat: DatFile | null;
-  /** By category and attributes. */
-  readonly loaded: Map<string, RuleData>;
+/** What a rule may ask for; `key` is a category with its attributes, a code or a number. */
+export interface GeoKey {
+  readonly kind: "geosite" | "geoip" | "asn";
+  readonly key: string;
+}
+
+interface Live {
+  readonly kind: GeoKind;
+  readonly key: string;
+  readonly data: LiveData<OpenedFile>;
 }
 
 export class Geodata {
   readonly #env: GeodataEnv;
-  readonly #opened = new Map<GeoKind, Opened | null>();
+  readonly #opened = new Map<GeoKind, OpenedFile | null>();
   /** Kinds whose file is there and is no database. */
   readonly #unusable = new Set<GeoKind>();
-  readonly #inherited: ReadonlyMap<GeoKind, Opened | null>;
-  readonly #live = new Map<string, { readonly kind: GeoKind; readonly data: LiveData<Opened> }>();
+  readonly #inherited: ReadonlyMap<GeoKind, OpenedFile | null>;
+  readonly #live = new Map<string, Live>();
 
   /** What `previous` read of files that have not changed is used again. */
   constructor(env: GeodataEnv, previous: Geodata | null) {
@@ -69,35 +77,35 @@ export class Geodata {
     this.#inherited = previous === null ? new Map() : new Map(previous.#opened);
   }
 
+  /**
+   * Has files and categories ready, so that asking for them takes no time. What is wrong with them is said where they are
+   * asked for.
+   */
+  async prepare(wanted: Iterable<GeoKey>): Promise<void> {
+    for (const { kind: asked, key } of wanted) {
+      const kind = asked === "geoip" ? this.#addressKind : asked;
+      const file = await this.#fileLater(kind);
+      if (file !== null) await this.#load(file, kind, key.toLowerCase()).catch(() => null);
+    }
+  }
+
   /** `google`, `google@cn`, `google@!cn@ads`: all attributes must hold. */
   geosite(category: string): RuleData {
-    const [name = "", ...attributes] = category.toLowerCase().split("@");
-    return this.#liveData("geosite", category.toLowerCase(), ["host"], ({ dat }) =>
-      this.#category(dat, name, (messages) => readSites(messages, attributes, this.#env.compile)),
-    );
+    return this.#liveData("geosite", category.toLowerCase(), ["host"]);
   }
 
   geoip(code: string): RuleData {
-    const wanted = code.toLowerCase();
-    if (this.#env.geodataMode)
-      return this.#liveData("geoip", wanted, ["ip"], ({ dat }) =>
-        this.#category(dat, wanted, (messages) => categoryData(readNetworks(messages), wanted)),
-      );
-    return this.#liveData("country", wanted, ["ip"], ({ codesOf }) =>
-      codesOf === null ? null : countryData(codesOf, wanted),
-    );
+    return this.#liveData(this.#addressKind, code.toLowerCase(), ["ip"]);
   }
 
   asn(number: number): RuleData {
-    return this.#liveData("asn", String(number), ["ip"], ({ systemOf }) =>
-      systemOf === null ? null : systemData(systemOf, number),
-    );
+    return this.#liveData("asn", String(number), ["ip"]);
   }
 
   /** A matcher for `code`; null when there is no database. */
   countryOf(code: string): ((ip: Ip) => string | null) | null {
     const data = this.geoip(code);
-    if (this.#file(this.#env.geodataMode ? "geoip" : "country") === null) return null;
+    if (this.#file(this.#addressKind) === null) return null;
     return (ip) => (data.match({ ip }) === true ? code : null);
   }
 
@@ -113,82 +121,94 @@ export class Geodata {
     return { path: found, changedAtMs: statSync(found).mtimeMs };
   }
 
-  /** Throws `ProtocolError` where a file just downloaded cannot serve what is in use. */
-  verify(kind: GeoKind, path: string): void {
-    const opened = open(kind, path, true);
-    for (const { kind: ofKind, data } of this.#live.values())
-      if (ofKind === kind && data.loads(opened) === null && data.size > 0)
+  /**
+   * Reads a file just downloaded, with all that is in use of its kind. Throws `ProtocolError` where it cannot serve that;
+   * else answers with what puts it in use, given the path at which it lies by then.
+   */
+  async verify(kind: GeoKind, path: string): Promise<(path: string) => void> {
+    const file = await openVerified(kind, path, this.#env.slices);
+    for (const { key, data } of this.#liveOf(kind))
+      if ((await this.#load(file, kind, key)) === null && data.size > 0)
         throw new ProtocolError("it lacks a category that is in use");
+    return (lies) => {
+      const placed = { ...file, path: lies, dat: file.dat?.at(lies) ?? null };
+      this.#unusable.delete(kind);
+      this.#opened.set(kind, placed);
+      for (const { data } of this.#liveOf(kind)) this.#attempt(lies, () => data.load(placed));
+    };
   }
 
   /** Throws `ProtocolError` where a download must not take the place of what is there: a link, or no such database. */
-  refuseStrange(kind: GeoKind): void {
+  async refuseStrange(kind: GeoKind): Promise<void> {
     const path = this.#find(kind);
     if (path === null) return;
     const strange = (why: string) =>
       new ProtocolError(`${path} ${why}; it is not replaced, move it away to have one fetched`);
     if (!lstatSync(path).isFile()) throw strange("is no regular file");
     try {
-      open(kind, path, true);
+      await openVerified(kind, path, this.#env.slices);
     } catch (error) {
       throw strange(`is no database of this kind (${messageOf(error)})`);
     }
   }
 
-  /** The file has been replaced: everything that was read of it is read again. Where that fails the old stays. */
-  reload(kind: GeoKind): void {
-    this.#opened.delete(kind);
-    const opened = this.#file(kind);
-    if (opened === null) return;
-    for (const { kind: ofKind, data } of this.#live.values()) if (ofKind === kind) data.load(opened);
+  get #addressKind(): "geoip" | "country" {
+    return this.#env.geodataMode ? "geoip" : "country";
   }
 
-  #liveData(
-    kind: GeoKind,
-    key: string,
-    reads: RuleData["reads"],
-    load: (opened: Opened) => RuleData | null,
-  ): RuleData {
+  #liveOf(kind: GeoKind): readonly Live[] {
+    return [...this.#live.values()].filter((live) => live.kind === kind);
+  }
+
+  #liveData(kind: GeoKind, key: string, reads: RuleData["reads"]): RuleData {
     const id = `${kind}/${key}`;
     const known = this.#live.get(id);
     if (known !== undefined) return known.data;
-    const loads = (opened: Opened) => {
-      const ready = opened.loaded.get(key) ?? load(opened);
-      if (ready !== null) opened.loaded.set(key, ready);
-      else this.#env.log.warning(`${opened.path} has no category ${key}: its rules match nothing`);
+    const loads = (file: OpenedFile) => {
+      const ready = file.loaded.get(key) ?? atOnce(contentsOf(file, kind, key, this.#env.compile));
+      if (ready !== null) file.loaded.set(key, ready);
+      else this.#env.log.warning(`${file.path} has no category ${key}: its rules match nothing`);
       return ready;
     };
-    const data = new LiveData<Opened>(reads, loads, () => this.#lack(kind));
-    this.#live.set(id, { kind, data });
-    const opened = this.#file(kind);
-    if (opened !== null) this.#attempt(opened.path, () => data.load(opened));
+    const data = new LiveData<OpenedFile>(reads, loads, () => this.#lack(kind));
+    this.#live.set(id, { kind, key, data });
+    const file = this.#file(kind);
+    if (file !== null) this.#attempt(file.path, () => data.load(file));
     return data;
   }
 
-  #category(
-    dat: DatFile | null,
-    name: string,
-    read: (messages: readonly Buffer[]) => RuleData,
-  ): RuleData | null {
-    const messages = dat?.read(name) ?? [];
-    return messages.length === 0 ? null : read(messages);
+  /** What `LiveData` of this key will find, read in slices. */
+  async #load(file: OpenedFile, kind: GeoKind, key: string): Promise<RuleData | null> {
+    const { slices, compile } = this.#env;
+    const ready = file.loaded.get(key) ?? (await slices.run(contentsOf(file, kind, key, compile)));
+    if (ready !== null) file.loaded.set(key, ready);
+    return ready;
   }
 
   /** Null where there is none or it cannot be read, which is said once. */
-  #file(kind: GeoKind): Opened | null {
+  #file(kind: GeoKind): OpenedFile | null {
     const known = this.#opened.get(kind);
     if (known !== undefined) return known;
     const path = this.#find(kind);
-    let opened: Opened | null = null;
-    this.#unusable.delete(kind);
     if (path === null) this.#env.log.warning(this.#missing(kind));
-    else opened = this.#attempt(path, () => this.#inheritedOf(kind, path) ?? open(kind, path, false));
-    if (path !== null && opened === null) this.#unusable.add(kind);
-    this.#opened.set(kind, opened);
-    return opened;
+    const file =
+      path === null ? null : this.#attempt(path, () => this.#inheritedOf(kind, path) ?? openFile(kind, path));
+    if (path === null || file !== null) this.#unusable.delete(kind);
+    else this.#unusable.add(kind);
+    this.#opened.set(kind, file);
+    return file;
   }
 
-  #inheritedOf(kind: GeoKind, path: string): Opened | null {
+  /** The same without waiting for the disk. What cannot be opened is left to `#file`, which says so. */
+  async #fileLater(kind: GeoKind): Promise<OpenedFile | null> {
+    const path = this.#opened.has(kind) ? null : this.#find(kind);
+    if (path === null || this.#inheritedOf(kind, path) !== null) return this.#file(kind);
+    const file = await openFileLater(kind, path).catch(() => null);
+    if (file !== null && !this.#opened.has(kind)) this.#opened.set(kind, file);
+    return this.#file(kind);
+  }
+
+  #inheritedOf(kind: GeoKind, path: string): OpenedFile | null {
     const before = this.#inherited.get(kind) ?? null;
     return before !== null && before.path === path && before.version === versionOf(path) ? before : null;
   }
@@ -233,30 +253,4 @@ function listFolder(folder: string): readonly string[] {
   } catch {
     return []; // a home that does not exist has no databases
   }
-}
-
-function versionOf(path: string): string {
-  const { ino, size, mtimeMs } = statSync(path);
-  return `${ino}/${size}/${mtimeMs}`;
-}
-
-/** Larger files than any that is known. At the bound the file is not used. */
-const MOST_BYTES = 512 * 1024 * 1024;
-
-function open(kind: GeoKind, path: string, whole: boolean): Opened {
-  const stats = statSync(path);
-  if (!stats.isFile()) throw new ProtocolError("it is no regular file"); // one could be waited for without an end
-  const version = versionOf(path);
-  if (stats.size > MOST_BYTES) throw new ProtocolError("it is larger than 512 MiB");
-  const none = {
-    path,
-    version,
-    codesOf: null,
-    systemOf: null,
-    dat: null,
-    loaded: new Map<string, RuleData>(),
-  };
-  if (kind === "country") return { ...none, codesOf: openCountries(readFileSync(path), whole) };
-  if (kind === "asn") return { ...none, systemOf: openSystems(readFileSync(path), whole) };
-  return { ...none, dat: DatFile.open(path) };
 }

@@ -5,10 +5,13 @@
 import { ProtocolError } from "#core/errors.ts";
 import { decodeValue, type MmdbValue } from "./mmdb-value.ts";
 import { byteAt } from "#lib/at.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
 
 const MARKER = Buffer.from("\xab\xcd\xefMaxMind.com", "latin1");
 const MARKER_WITHIN = 128 * 1024;
 const SEPARATOR_BYTES = 16;
+/** Nodes that are looked at in one step of a long walk: some hundredths of a millisecond. */
+const WALKED_AT_ONCE = 256;
 
 export interface MmdbMetadata {
   readonly databaseType: string;
@@ -67,16 +70,31 @@ export class Mmdb {
 
   /** Walks everything once. Throws `ProtocolError` at the first fault, so that a download can be refused. */
   verify(): void {
-    this.#checkDepth();
-    for (const offset of new Set(this.offsets())) this.valueAt(offset);
+    atOnce(this.verifyInSteps());
+  }
+
+  *verifyInSteps(): Steps<void> {
+    yield* this.#checkDepth();
+    const offsets = new Set<number>();
+    let walked = 0;
+    for (const offset of this.offsets()) {
+      offsets.add(offset);
+      if (++walked % WALKED_AT_ONCE === 0) yield;
+    }
+    for (const offset of offsets) {
+      this.valueAt(offset);
+      yield;
+    }
   }
 
   /** No way through the tree may be longer than an address: a circle would be. A node is seen again only at greater depth. */
-  #checkDepth(): void {
+  *#checkDepth(): Steps<void> {
     const { nodeCount, ipVersion } = this.metadata;
     const depths = new Uint8Array(nodeCount);
     const waiting = nodeCount === 0 ? [] : [0];
-    for (let node = waiting.pop(); node !== undefined; node = waiting.pop())
+    let walked = 0;
+    for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+      if (++walked % WALKED_AT_ONCE === 0) yield;
       for (const side of [0, 1] as const) {
         const next = this.#record(node, side);
         if (next >= nodeCount) continue;
@@ -87,6 +105,7 @@ export class Mmdb {
         depths[next] = depth;
         waiting.push(next);
       }
+    }
   }
 
   #descend(root: number, address: Uint8Array, bits: number): number {

@@ -10,7 +10,7 @@ import { basename, dirname, join } from "node:path";
 export async function replaceFile(
   path: string,
   bytes: Uint8Array,
-  check?: (temporary: string) => void,
+  check?: (temporary: string) => Promise<void>,
 ): Promise<void> {
   const folder = dirname(path);
   await mkdir(folder, { recursive: true });
@@ -23,7 +23,7 @@ export async function replaceFile(
     } finally {
       await file.close();
     }
-    check?.(temporary);
+    await check?.(temporary);
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });

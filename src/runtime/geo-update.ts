@@ -2,7 +2,8 @@
 import type { Config } from "#config/config.ts";
 import { ABORTED, INTERRUPTED, ApiError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { GEO_FILES, type Geodata, type GeoKind } from "#geodata/geodata.ts";
+import { GEO_FILES, type Geodata } from "#geodata/geodata.ts";
+import type { GeoKind } from "#geodata/opened-file.ts";
 import { replaceFile } from "#providers/replace-file.ts";
 import type { Fetch } from "./downloads.ts";
 
@@ -67,14 +68,17 @@ export class GeoUpdater implements AsyncDisposable {
 
   async #updateOne(kind: GeoKind): Promise<void> {
     const { geodata, options, fetch, log } = this.#env;
-    geodata.refuseStrange(kind); // before anything is downloaded for nothing
+    await geodata.refuseStrange(kind); // before anything is downloaded for nothing
     const url = options.geoxUrl[GEO_FILES[kind].urlKey];
     const download = { url, proxy: "", headers: {}, timeoutMs: TIMEOUT_MS, maxBytes: MOST_BYTES, etag: null };
     const { body } = await fetch(download, this.#stop.signal);
     this.#stop.signal.throwIfAborted();
     const { path } = geodata.pathOf(kind);
-    await replaceFile(path, body as Uint8Array, (temporary) => geodata.verify(kind, temporary));
-    await this.#env.changeRouting(() => geodata.reload(kind));
+    let use = (_path: string): void => {};
+    await replaceFile(path, body as Uint8Array, async (temporary) => {
+      use = await geodata.verify(kind, temporary);
+    });
+    await this.#env.changeRouting(() => use(path));
     log.info(`${path}: updated, ${(body as Uint8Array).length} bytes`);
   }
 

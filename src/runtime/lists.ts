@@ -14,6 +14,7 @@ import type { Outbounds } from "./outbounds.ts";
 import { ProxyProviders } from "./proxy-providers.ts";
 import { RuleProviders } from "./rule-providers.ts";
 import { openScope } from "./scope.ts";
+import { wantedGeodata } from "./wanted-geodata.ts";
 
 export interface RuleDataEnv {
   readonly host: Host;
@@ -22,6 +23,14 @@ export interface RuleDataEnv {
   readonly trust: Trust;
   /** Called when a rule provider has new contents; also while lists are loaded. */
   readonly onRuleList: () => void;
+}
+
+function openGeodata(
+  { geodata: { geodataMode, geoxUrl } }: Config,
+  previous: Geodata | null,
+  { home, log, slices }: Host,
+): Geodata {
+  return new Geodata({ home, geodataMode, urls: geoxUrl, compile: compileLinear, slices, log }, previous);
 }
 
 export class RuleData implements AsyncDisposable {
@@ -33,19 +42,12 @@ export class RuleData implements AsyncDisposable {
   readonly geoUpdater: GeoUpdater;
   readonly #geodata: Geodata;
 
-  private constructor(config: Config, previous: RuleData | null, given: RuleDataEnv) {
+  private constructor(config: Config, geodata: Geodata, given: RuleDataEnv) {
     const { host, health, coreDialers, trust, onRuleList } = given;
-    const { log, home } = host;
+    const { log } = host;
     const { geodata: options, dns } = config;
     const fetch = openFetch(config, coreDialers, trust);
-    const env = {
-      home,
-      geodataMode: options.geodataMode,
-      urls: options.geoxUrl,
-      compile: compileLinear,
-      log,
-    };
-    this.#geodata = new Geodata(env, previous === null ? null : previous.#geodata);
+    this.#geodata = geodata;
     this.ruleProviders = new RuleProviders(config, host, fetch, () => this.scope, onRuleList);
     this.proxyProviders = new ProxyProviders(config, host, health, fetch);
     this.scope = openScope(this.ruleProviders.all, this.#geodata);
@@ -62,7 +64,10 @@ export class RuleData implements AsyncDisposable {
 
   /** Reads the files on disk and downloads nothing. Lists that are missing or broken are logged and match nothing. */
   static async open(config: Config, previous: RuleData | null, env: RuleDataEnv): Promise<RuleData> {
-    const lists = new RuleData(config, previous, env);
+    const geodata = openGeodata(config, previous === null ? null : previous.#geodata, env.host);
+    // At the start there is nothing yet that reading them when they are asked for could hold up.
+    if (previous !== null) await geodata.prepare(await env.host.slices.run(wantedGeodata(config)));
+    const lists = new RuleData(config, geodata, env);
     await lists.ruleProviders.load(previous?.ruleProviders ?? null);
     return lists;
   }

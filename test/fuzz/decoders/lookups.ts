@@ -105,7 +105,7 @@ const fileTargets: readonly Target[] = [
     database.verify();
   }),
   once("MMDB countries and AS numbers", [DATABASE], (bytes) => {
-    const [countries, systems] = [openCountries(bytes, false), openSystems(bytes, true)];
+    const [countries, systems] = [openCountries(bytes), openSystems(bytes)];
     for (const address of ADDRESSES) void [countries(address), systems(address)];
   }),
   once("geosite category", [SITE], (bytes) => readSites([bytes], [], noPattern)),
