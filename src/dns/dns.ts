@@ -3,7 +3,7 @@ import type { DnsAnswerView } from "#core/control.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DnsEnv } from "./env.ts";
-import { FakeIp, type FakeIpState } from "./fake-ip.ts";
+import { FakeIp, fakeIpFilter, type FakeIpState } from "./fake-ip.ts";
 import { openHosts } from "./hosts.ts";
 import { Mapping } from "./mapping.ts";
 import { canonicalName } from "./name.ts";
@@ -64,12 +64,15 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     entries: env.hosts,
     systemFile: options.useSystemHosts ? env.hostsFile : null,
     nowMs: env.nowMs,
+    slices: env.slices,
   });
   const pool = undo.use(new UpstreamPool(env));
-  const roles = openRoles(options, env, pool, hosts);
+  const roles = await env.slices.run(openRoles(options, env, pool, hosts));
   for (const role of roles.open) undo.use(role);
   const fakeIp =
-    options.enhancedMode === "fake-ip" ? undo.use(new FakeIp(options, env.sets, env.persist)) : null;
+    options.enhancedMode === "fake-ip"
+      ? undo.use(new FakeIp(options, await env.slices.run(fakeIpFilter(options, env.sets)), env.persist))
+      : null;
   const mapping = options.enhancedMode === "normal" ? null : new Mapping();
   const { main } = roles;
   const service = new DnsService({

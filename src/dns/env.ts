@@ -2,6 +2,7 @@
 import type { HostEntry, NameserverOptions } from "#core/dns-options.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
+import type { Slices } from "#core/slices.ts";
 import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "./fake-ip.ts";
 import type { Observer } from "./observe.ts";
@@ -24,6 +25,8 @@ export interface SystemEnv {
   readonly log: Log;
   /** Wall clock in milliseconds; it may jump either way. */
   readonly nowMs: () => number;
+  /** Long tables are built in these. */
+  readonly slices: Slices;
   /** Null where the system has no such file. `hostsFile` null also switches it off. */
   readonly resolvConf: string | null;
   readonly hostsFile: string | null;

@@ -1,12 +1,13 @@
 /** Fake-IP: both pools, which names get fake answers, and what is written down of it (dns.md §6). */
 import type { DnsOptions } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
+import type { Steps } from "#lib/steps.ts";
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { answerOf } from "./answer.ts";
 import { FakePool, type FakePoolState, type OnPair } from "./fake-pool.ts";
 import type { Packet } from "./packet.ts";
-import { anyOf, firstRule, type NameSets, type NameTest } from "./policy.ts";
+import { anyOfInSteps, firstRule, type NameSets, type NameTest } from "./policy.ts";
 import type { Query } from "./query.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 
@@ -38,7 +39,7 @@ export class FakeIp implements Disposable {
   readonly #ttlSeconds: number;
 
   /** Throws `ConfigError`. `persist` null: nothing is written down. */
-  constructor(options: DnsOptions, sets: NameSets, persist: PersistFakeIp | null) {
+  constructor(options: DnsOptions, filtered: NameTest, persist: PersistFakeIp | null) {
     const { fakeIpRange, fakeIpRange6, ipv6, nameserver, fallback } = options;
     const range6 = ipv6 ? fakeIpRange6 : null;
     if (fakeIpRange === null && range6 === null)
@@ -46,7 +47,6 @@ export class FakeIp implements Disposable {
     this.#v4 = fakeIpRange === null ? null : new Journaled(4, (on) => new FakePool(fakeIpRange, on), persist);
     this.#v6 = range6 === null ? null : new Journaled(6, (on) => new FakePool(range6, on), persist);
     const upstreams = new Set([...nameserver, ...fallback].map(({ host }) => host));
-    const filtered = filterOf(options, sets);
     this.#isFaked = (host) => host !== "" && !upstreams.has(host) && filtered(host);
     this.#ttlSeconds = Math.max(1, options.fakeIpTtlSeconds);
   }
@@ -93,9 +93,10 @@ export class FakeIp implements Disposable {
   }
 }
 
-function filterOf(options: DnsOptions, sets: NameSets): NameTest {
-  if (options.fakeIpFilterMode === "rule") return firstRule(options.fakeIpRules, sets);
-  const listed = anyOf(options.fakeIpFilter, sets);
+/** Is a name faked, as far as `fake-ip-filter` says? Throws `ConfigError`. */
+export function* fakeIpFilter(options: DnsOptions, sets: NameSets): Steps<NameTest> {
+  if (options.fakeIpFilterMode === "rule") return yield* firstRule(options.fakeIpRules, sets);
+  const listed = yield* anyOfInSteps(options.fakeIpFilter, sets);
   return options.fakeIpFilterMode === "whitelist" ? listed : (host) => !listed(host);
 }
 

@@ -4,6 +4,8 @@ import { networkInterfaces } from "node:os";
 import type { HostEntry, HostValue } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
+import type { Slices } from "#core/slices.ts";
+import type { DomainPattern } from "#lib/domain-pattern.ts";
 import { DomainTrie } from "#lib/domain-trie.ts";
 import { parseIp, LOOPBACK_V4 } from "#net/address/ip.ts";
 import { patternOf } from "./policy.ts";
@@ -31,23 +33,27 @@ export interface HostsEnv {
   /** The system's own file, asked after the table for exact names; null: not used. */
   readonly systemFile: string | null;
   readonly nowMs: () => number;
+  readonly slices: Slices;
 }
 
 /** Throws `ConfigError` for a bad pattern and for aliases that lead back to themselves. */
-export async function openHosts({ entries, systemFile, nowMs }: HostsEnv): Promise<Hosts> {
+export async function openHosts({ entries, systemFile, nowMs, slices }: HostsEnv): Promise<Hosts> {
   const lan = lanAddresses();
   const withBuiltIn = [...entries, { pattern: "localhost", value: LOCALHOST }];
-  const trie = new DomainTrie<HostValue>(
-    withBuiltIn.map(({ pattern, value }) => [
+  const patterns = withBuiltIn
+    .values()
+    .map(({ pattern, value }): [DomainPattern, HostValue] => [
       patternOf(pattern),
       value.kind === "lan" ? { kind: "addresses", addresses: lan } : value,
-    ]),
-  );
+    ]);
+  const trie = await slices.run(DomainTrie.build(patterns));
   const system = systemFile === null ? null : new SystemHosts(systemFile, nowMs);
   await system?.load();
   const hosts = { find: (host: string) => follow(host, trie, system) };
-  for (const { pattern, value } of entries)
+  for (const { pattern, value } of entries) {
     if (value.kind === "alias") refuseCycle(pattern, value.name, trie);
+    if (slices.isOver) await slices.pause();
+  }
   return hosts;
 }
 

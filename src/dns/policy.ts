@@ -4,6 +4,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { Matcher, RuleData } from "#core/rule.ts";
 import { type DomainPattern, parseDomainPattern } from "#lib/domain-pattern.ts";
 import { DomainTrie } from "#lib/domain-trie.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
 
 /** What conditions may ask for; a set that is not loaded yet matches nothing. */
 export interface NameSets {
@@ -39,28 +40,36 @@ export interface Policy<T> {
 export class PolicyTable<T> {
   readonly #stages: readonly Stage<T>[];
 
-  constructor(entries: Iterable<readonly [readonly DomainCondition[], T]>, sets: NameSets) {
+  private constructor(stages: readonly Stage<T>[]) {
+    this.#stages = stages;
+  }
+
+  static *build<T>(
+    entries: Iterable<readonly [readonly DomainCondition[], T]>,
+    sets: NameSets,
+  ): Steps<PolicyTable<T>> {
     const stages: Stage<T>[] = [];
     let plain: [DomainPattern, Policy<T>][] = [];
-    const closeTrie = () => {
+    const closeTrie = function* (): Steps<void> {
       if (plain.length === 0) return;
-      const trie = new DomainTrie(plain);
+      const trie = yield* DomainTrie.build(plain);
       stages.push({ find: (host) => trie.get(host) });
       plain = [];
     };
     for (const [conditions, value] of entries) {
       for (const condition of conditions) {
+        yield;
         const policy = { condition: conditionText(condition), value };
         if (condition.kind === "domain") plain.push([patternOf(condition.pattern), policy]);
         else {
-          closeTrie();
+          yield* closeTrie();
           const test = setTest(condition, sets);
           stages.push({ find: (host) => (test(host) ? policy : undefined) });
         }
       }
     }
-    closeTrie();
-    this.#stages = stages;
+    yield* closeTrie();
+    return new PolicyTable(stages);
   }
 
   find(host: string): Policy<T> | null {
@@ -76,16 +85,21 @@ export function policyTable<T>(
   policies: readonly PolicyOptions[],
   sets: NameSets,
   open: (policy: PolicyOptions) => T,
-): PolicyTable<T> {
-  return new PolicyTable(
-    policies.map((policy) => [policy.conditions, open(policy)] as const),
+): Steps<PolicyTable<T>> {
+  return PolicyTable.build(
+    policies.values().map((policy) => [policy.conditions, open(policy)] as const),
     sets,
   );
 }
 
 /** Does any of the conditions hold? */
 export function anyOf(conditions: readonly DomainCondition[], sets: NameSets): NameTest {
-  const table = new PolicyTable([[conditions, true]], sets);
+  return atOnce(anyOfInSteps(conditions, sets));
+}
+
+/** The same in steps. */
+export function* anyOfInSteps(conditions: readonly DomainCondition[], sets: NameSets): Steps<NameTest> {
+  const table = yield* PolicyTable.build([[conditions, true]], sets);
   return (host) => table.find(host) !== null;
 }
 
@@ -102,13 +116,22 @@ function setTest(condition: Exclude<DomainCondition, { kind: "domain" }>, sets: 
 }
 
 /** The first rule that holds says whether a name is faked; none: it is. */
-export function firstRule(rules: readonly FakeIpRule[], sets: NameSets): NameTest {
-  const compiled = rules.map(({ type, payload, fake }) => {
-    if (type === "MATCH") return { test: () => true, fake };
-    if (type === "GEOSITE") return { test: setTest({ kind: "geosite", category: payload }, sets), fake };
-    if (type === "RULE-SET") return { test: setTest({ kind: "rule-set", name: payload }, sets), fake };
-    const matcher = sets.condition(type, payload);
-    return { test: (host: string) => matcher.match({ host }) === true, fake };
-  });
+export function* firstRule(rules: readonly FakeIpRule[], sets: NameSets): Steps<NameTest> {
+  const compiled: { readonly test: NameTest; readonly fake: boolean }[] = [];
+  for (const rule of rules) {
+    compiled.push(compiledRule(rule, sets));
+    yield;
+  }
   return (host) => compiled.find(({ test }) => test(host))?.fake ?? true;
+}
+
+function compiledRule(
+  { type, payload, fake }: FakeIpRule,
+  sets: NameSets,
+): { readonly test: NameTest; readonly fake: boolean } {
+  if (type === "MATCH") return { test: () => true, fake };
+  if (type === "GEOSITE") return { test: setTest({ kind: "geosite", category: payload }, sets), fake };
+  if (type === "RULE-SET") return { test: setTest({ kind: "rule-set", name: payload }, sets), fake };
+  const matcher = sets.condition(type, payload);
+  return { test: (host: string) => matcher.match({ host }) === true, fake };
 }

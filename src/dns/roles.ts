@@ -1,6 +1,7 @@
 /** The resolvers of dns.md §1: which nameservers each of them asks, and which of them the core uses for what. */
 import type { DnsOptions, NameserverOptions, PolicyOptions } from "#core/dns-options.ts";
 import { ConfigError, DialError } from "#core/errors.ts";
+import type { Steps } from "#lib/steps.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { needsNoResolver, withoutUnsupported } from "#net/dial/nameserver.ts";
 import { CachingResolver } from "./caching-resolver.ts";
@@ -29,7 +30,7 @@ export interface Roles {
 }
 
 /** The four resolvers of dns.md §1 and what the core sees of them. */
-export function openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, hosts: Hosts): Roles {
+export function* openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, hosts: Hosts): Steps<Roles> {
   const { log, nowMs, sets } = env;
   const cache = {
     algorithm: options.cacheAlgorithm,
@@ -41,7 +42,7 @@ export function openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, 
     open.push(made);
     return made;
   };
-  const names = upstreamNames(options);
+  const names = yield* upstreamNames(options);
   const lookupOf = (resolver: CachingResolver, upstreamResolver: Resolver | null) =>
     openLookup({
       resolver,
@@ -67,18 +68,24 @@ export function openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, 
   const bootstrap = lookupOf(defaultRole, null);
 
   const list = (servers: readonly NameserverOptions[], key: string) => listOf(servers, key, bootstrap);
-  const table = (policies: readonly PolicyOptions[], key: string) =>
-    policies.length === 0 ? null : policyTable(policies, sets, ({ servers }) => list(servers, key));
-  const policies = table(options.nameserverPolicy, "dns.nameserver-policy");
+  const table = function* (policies: readonly PolicyOptions[], key: string) {
+    return policies.length === 0
+      ? null
+      : yield* policyTable(policies, sets, ({ servers }) => list(servers, key));
+  };
+  const policies = yield* table(options.nameserverPolicy, "dns.nameserver-policy");
   const nameservers = list(options.nameserver, "dns.nameserver");
   if (nameservers.length === 0)
     throw new ConfigError("dns.nameserver: must not be empty while dns.enable is true");
   const second = list(options.fallback, "dns.fallback");
-  const fallback = second.length === 0 ? null : openFallback(second, options, sets, env.countryOf);
+  const fallback = second.length === 0 ? null : yield* openFallback(second, options, sets, env.countryOf);
   const main = roleOf("main", openStrategy({ main: nameservers, policies, fallback }));
 
   const proxies = list(options.proxyServerNameserver, "dns.proxy-server-nameserver");
-  const proxyPolicies = table(options.proxyServerNameserverPolicy, "dns.proxy-server-nameserver-policy");
+  const proxyPolicies = yield* table(
+    options.proxyServerNameserverPolicy,
+    "dns.proxy-server-nameserver-policy",
+  );
   const directs = list(options.directNameserver, "dns.direct-nameserver");
   const followed = options.directNameserverFollowPolicy ? policies : null;
   const resolver = lookupOf(main, bootstrap);
@@ -95,7 +102,7 @@ export function openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, 
 }
 
 /** Every server that is named and not numbered, in whatever list. */
-function upstreamNames(options: DnsOptions): ReadonlySet<string> {
+function* upstreamNames(options: DnsOptions): Steps<ReadonlySet<string>> {
   const lists = [
     options.nameserver,
     options.fallback,
@@ -103,6 +110,10 @@ function upstreamNames(options: DnsOptions): ReadonlySet<string> {
     options.directNameserver,
   ];
   const policies = [...options.nameserverPolicy, ...options.proxyServerNameserverPolicy];
-  const servers = [...lists, ...policies.map((policy) => policy.servers)].flat();
-  return new Set(servers.filter((server) => !needsNoResolver(server)).map(({ host }) => host));
+  const names = new Set<string>();
+  for (const servers of [...lists, ...policies.map((policy) => policy.servers)]) {
+    for (const server of servers) if (!needsNoResolver(server)) names.add(server.host);
+    yield;
+  }
+  return names;
 }

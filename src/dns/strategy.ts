@@ -1,12 +1,13 @@
 /** Which servers get a question, and which of two answers counts (dns.md §7.1). */
 import { ABORTED } from "#core/errors.ts";
+import type { Steps } from "#lib/steps.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Ip } from "#core/session.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { isLanIp, cidrOf } from "#net/address/cidr.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { eachAddress } from "./packet.ts";
-import { anyOf, type NameSets, type NameTest, type PolicyTable } from "./policy.ts";
+import { anyOfInSteps, type NameSets, type NameTest, type PolicyTable } from "./policy.ts";
 import type { Query } from "./query.ts";
 import { raceUpstreams, type Won } from "./race.ts";
 import { outgoingQuery } from "./edns.ts";
@@ -98,13 +99,13 @@ function isGood({ packet }: Won, query: Query, { isPolluted }: Fallback): boolea
 }
 
 /** `countryOf` null: no database, so nothing is judged by country. */
-export function openFallback(
+export function* openFallback(
   upstreams: readonly Upstream[],
   { fallbackFilter: filter, fallbackLazyQuery: lazy }: DnsOptions,
   sets: NameSets,
   countryOf: CountryOf | null,
-): Fallback {
-  const only = anyOf(
+): Steps<Fallback> {
+  const only = yield* anyOfInSteps(
     [
       ...filter.domain.map((pattern) => ({ kind: "domain" as const, pattern })),
       ...filter.geosite.map((category) => ({ kind: "geosite" as const, category })),

@@ -21,8 +21,8 @@ export interface SystemDns extends AsyncDisposable {
 }
 
 export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
-  const { log, nowMs } = env;
-  const hosts = await openHosts({ entries: env.hosts, systemFile: env.hostsFile, nowMs });
+  const { log, nowMs, slices } = env;
+  const hosts = await openHosts({ entries: env.hosts, systemFile: env.hostsFile, nowMs, slices });
   const pool = new UpstreamPool(env);
   const system = pool.open(
     parseNameserver("system", () => {}),

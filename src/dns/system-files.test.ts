@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Slices } from "#core/slices.ts";
 import { openHosts, parseHostsFile } from "./hosts.ts";
 import { parseDhclientLease, parseNetworkdLease } from "./upstream/dhcp.ts";
 import { parseResolvConf } from "./upstream/system.ts";
@@ -41,7 +42,7 @@ test("the system's hosts file is asked after the table, for exact names", async 
       { pattern: "c.org", value: alias },
       { pattern: "me.lan", value: { kind: "lan" } as const },
     ];
-    const hosts = await openHosts({ entries, systemFile, nowMs: () => 0 });
+    const hosts = await openHosts({ entries, systemFile, nowMs: () => 0, slices: new Slices() });
     assert.deepEqual(hosts.find("a.org"), { name: "a.org", addresses: ["10.0.0.9"] });
     assert.deepEqual(hosts.find("b.org"), { name: "b.org", addresses: ["10.0.0.1"] });
     assert.deepEqual(hosts.find("c.org"), { name: "b.org", addresses: ["10.0.0.1"] });

@@ -1,6 +1,8 @@
 /** What main thread and reading thread say to each other. */
-import type { ListKind, ListParts } from "#providers/rule-set/read.ts";
+import type { ReadList } from "#providers/rule-set/contents.ts";
+import type { ListKind } from "#providers/rule-set/read.ts";
 import type { PackedContent } from "./node-list.ts";
+import type { PackedValue } from "./packed.ts";
 
 /** The nodes of a proxy provider. */
 export interface NodesRequest {
@@ -22,5 +24,6 @@ export interface NodesReply {
 }
 
 export interface ListReply {
-  readonly parts: ListParts;
+  /** Lines come as packed text: hundreds of thousands in one piece would take long to receive. */
+  readonly parts: ReadList | { readonly lines: PackedValue };
 }

@@ -8,6 +8,7 @@ import { readListParts, type ListKind, type ListParts } from "#providers/rule-se
 import { sendBytes } from "./bytes.ts";
 import type { ListReply, ListRequest, NodesReply, NodesRequest } from "./messages.ts";
 import type { ThreadProgram } from "#platform/thread.ts";
+import { unpack } from "./packed.ts";
 import { contentIn, unpackContent, type Content } from "./node-list.ts";
 import { answerOfThread, type ThreadBounds } from "./thread.ts";
 
@@ -41,7 +42,9 @@ export class DocumentReader {
   async readList(bytes: Uint8Array, kind: ListKind): Promise<ListParts> {
     if (bytes.length <= this.#bounds.smallBytes) return readListParts(bytes, kind);
     const request: ListRequest = { length: bytes.length, kind };
-    return (await this.#read<ListReply>(LISTS, request, bytes)).parts;
+    const { parts } = await this.#read<ListReply>(LISTS, request, bytes);
+    if (!("lines" in parts)) return parts;
+    return { lines: (await unpack(parts.lines, this.#slices)) as readonly string[] };
   }
 
   /** The nodes of a proxy provider; otherwise as `readList`. Of a large content only whole nodes have places. */

@@ -2,6 +2,7 @@
 import { itemAt } from "./at.ts";
 import type { DomainPattern } from "./domain-pattern.ts";
 import { APEX, BELOW, DomainTable, EXACT } from "./domain-table.ts";
+import { atOnce, type Steps } from "./steps.ts";
 
 /**
  * The most specific pattern answers: exact before `*` before `.` and `+`; among suffixes the longest; among patterns
@@ -14,17 +15,38 @@ export class DomainTrie<T> {
   readonly #values: readonly T[];
   readonly #plainCount: number;
 
-  constructor(entries: Iterable<readonly [DomainPattern, T]>) {
-    const list = [...entries];
-    const plain = list.filter(([pattern]) => !pattern.starred);
-    const starred = list.filter(([pattern]) => pattern.starred);
-    this.#table = DomainTable.of(
-      plain.map(([{ name }]) => name),
-      Uint8Array.from(plain, ([{ covers }]) => covers),
-    );
-    this.#stars = starred.length === 0 ? null : new StarTree(starred.map(([pattern]) => pattern));
-    this.#values = [...plain, ...starred].map(([, value]) => value);
-    this.#plainCount = plain.length;
+  private constructor(table: DomainTable, stars: StarTree | null, values: readonly T[], plainCount: number) {
+    this.#table = table;
+    this.#stars = stars;
+    this.#values = values;
+    this.#plainCount = plainCount;
+  }
+
+  static of<T>(entries: Iterable<readonly [DomainPattern, T]>): DomainTrie<T> {
+    return atOnce(DomainTrie.build(entries));
+  }
+
+  /** The same in steps. */
+  static *build<T>(entries: Iterable<readonly [DomainPattern, T]>): Steps<DomainTrie<T>> {
+    const names: string[] = [];
+    const covers: number[] = [];
+    const values: T[] = [];
+    const starredValues: T[] = [];
+    let stars: StarTree | null = null;
+    for (const [pattern, value] of entries) {
+      if (pattern.starred) {
+        stars ??= new StarTree();
+        stars.insert(pattern, starredValues.push(value) - 1);
+      } else {
+        names.push(pattern.name);
+        covers.push(pattern.covers);
+        values.push(value);
+      }
+      yield;
+    }
+    const table = yield* DomainTable.build(names, Uint8Array.from(covers));
+    for (const value of starredValues) values.push(value);
+    return new DomainTrie(table, stars, values, names.length);
   }
 
   get size(): number {
@@ -61,21 +83,20 @@ interface StarNode {
 class StarTree {
   readonly #root: StarNode = { children: new Map(), exact: -1, apex: -1, below: -1 };
 
-  constructor(patterns: readonly DomainPattern[]) {
-    for (const [item, { name, covers }] of patterns.entries()) {
-      let node = this.#root;
-      for (const label of name.split(".").reverse()) {
-        let child = node.children.get(label);
-        if (child === undefined) {
-          child = { children: new Map(), exact: -1, apex: -1, below: -1 };
-          node.children.set(label, child);
-        }
-        node = child;
+  /** Items are inserted in ascending order: of equal patterns the first counts. */
+  insert({ name, covers }: DomainPattern, item: number): void {
+    let node = this.#root;
+    for (const label of name.split(".").reverse()) {
+      let child = node.children.get(label);
+      if (child === undefined) {
+        child = { children: new Map(), exact: -1, apex: -1, below: -1 };
+        node.children.set(label, child);
       }
-      if ((covers & EXACT) !== 0 && node.exact < 0) node.exact = item;
-      if ((covers & APEX) !== 0 && node.apex < 0) node.apex = item;
-      if ((covers & BELOW) !== 0 && node.below < 0) node.below = item;
+      node = child;
     }
+    if ((covers & EXACT) !== 0 && node.exact < 0) node.exact = item;
+    if ((covers & APEX) !== 0 && node.apex < 0) node.apex = item;
+    if ((covers & BELOW) !== 0 && node.below < 0) node.below = item;
   }
 
   /** A pattern of exactly these labels; with `orBelow`, failing that, one that ends in `+`/`.` and covers them. */

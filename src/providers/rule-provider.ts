@@ -42,7 +42,7 @@ export class RuleProvider implements RuleData, AsyncDisposable {
       ...env,
       prepare: async (bytes) => {
         const parts = await options.read(bytes, { behavior: options.behavior, format: options.format });
-        return this.#prepared(await contentsOfParts(parts, options, options.classical));
+        return this.#prepared(await contentsOfParts(parts, options, options.classical, options.slices));
       },
       preparePayload:
         payload.length === 0

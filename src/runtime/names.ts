@@ -4,6 +4,7 @@ import type { Config } from "#config/config.ts";
 import type { Log } from "#core/log.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Destination } from "#core/session.ts";
+import type { Slices } from "#core/slices.ts";
 import type { Trust } from "#core/trust.ts";
 import { openDns, type Dns } from "#dns/dns.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
@@ -25,6 +26,7 @@ export interface DnsStackEnv {
   readonly observer: () => Observer | null;
   readonly log: Log;
   readonly trust: Trust;
+  readonly slices: Slices;
 }
 
 export interface DnsStack extends AsyncDisposable {
@@ -44,7 +46,7 @@ const HOSTS_FILE = "/etc/hosts";
 /** Throws `ConfigError`; nothing stays open then. */
 export async function openDnsStack(
   config: Config,
-  { coreDialers, egress, sets, countryOf, persist, observer, log, trust }: DnsStackEnv,
+  { coreDialers, egress, sets, countryOf, persist, observer, log, trust, slices }: DnsStackEnv,
 ): Promise<DnsStack> {
   const system = {
     hosts: config.hosts,
@@ -54,6 +56,7 @@ export async function openDnsStack(
     log,
     trust,
     nowMs: Date.now,
+    slices,
     resolvConf: existsSync(RESOLV_CONF) ? RESOLV_CONF : null,
     hostsFile: process.env["DISABLE_SYSTEM_HOSTS"] === "true" || !existsSync(HOSTS_FILE) ? null : HOSTS_FILE,
   };

@@ -85,7 +85,17 @@ async function openOutboundParts(
   const observer = () => host.kernelDirect.observer;
   const sets = nameSets(scope);
   const names = undo.use(
-    await openDnsStack(config, { coreDialers, egress, sets, countryOf, persist, observer, log, trust }),
+    await openDnsStack(config, {
+      coreDialers,
+      egress,
+      sets,
+      countryOf,
+      persist,
+      observer,
+      log,
+      trust,
+      slices,
+    }),
   );
   const choices = config.profile.storeSelected ? cache : host.choices;
   const providers = lists.proxyProviders.all;

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { DnsOptions, NameserverOptions } from "#core/dns-options.ts";
+import { Slices } from "#core/slices.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { type Dns, openDns } from "#dns/dns.ts";
@@ -75,6 +76,7 @@ export const ENV: DnsEnv = {
     condition: () => ({ reads: ["host"], match: () => false }),
   },
   countryOf: null,
+  slices: new Slices(),
   observer: () => null,
   persist: null,
 };

@@ -17,7 +17,7 @@ test("a large list of names is read elsewhere and matches here", async () => {
   const bytes = bytesOf(names(300_000) + "*.stars.com\nbad..com\n");
   const [, turnsHere] = await turnsDuring(() => readListParts(bytes, DOMAINS));
   const [parts, turns] = await turnsDuring(() => new DocumentReader(new Slices()).readList(bytes, DOMAINS));
-  const { data, skipped } = await contentsOfParts(parts, DOMAINS, none);
+  const { data, skipped } = await contentsOfParts(parts, DOMAINS, none, new Slices());
   assert.deepEqual([data.size, skipped.count], [300_001, 1]);
   for (const host of ["host299999.example75.com", "a.host0.example0.com", "x.stars.com"])
     assert.equal(data.match({ host }), true, host);
@@ -34,6 +34,7 @@ test("networks and lines come over, too", async () => {
     await reader.readList(bytesOf(`${many}2001:db8::/32\n`), kind),
     kind,
     none,
+    new Slices(),
   );
   assert.equal(data.match({ ip: "10.19.135.7" as Ip }), true);
   assert.equal(data.match({ ip: "10.200.0.1" as Ip }), false);

@@ -102,15 +102,17 @@ export function networkList(cidrs: readonly Cidr[], size: number): BuiltList {
   return { behavior: "ipcidr", parts: new CidrTable(cidrs).parts, packed: packNetworks(cidrs), size };
 }
 
-/** What matches by a built list; makes next to nothing, however long the list is. */
-export function dataOf(list: BuiltList): RuleData {
-  return list.behavior === "domain" ? domainData(list) : networkData(list);
+/** What matches by a built list; patterns with `*` become a tree, nothing else is made. */
+export function* dataOf(list: BuiltList): Steps<RuleData> {
+  return list.behavior === "domain" ? yield* domainData(list) : networkData(list);
 }
 
-function domainData({ parts, starred, size }: BuiltDomains): RuleData {
+function* domainData({ parts, starred, size }: BuiltDomains): Steps<RuleData> {
   const table = new DomainTable(parts);
   const stars =
-    starred.length === 0 ? null : new DomainTrie(starred.map((pattern) => [pattern, true] as const));
+    starred.length === 0
+      ? null
+      : yield* DomainTrie.build(starred.values().map((pattern) => [pattern, true] as const));
   const match = ({ host }: Facts) =>
     host === undefined
       ? undefined

@@ -1,6 +1,6 @@
 /** From the bytes of a rule list to something that matches. */
 import { ConfigError } from "#core/errors.ts";
-import type { Slices } from "#core/slices.ts";
+import { Slices } from "#core/slices.ts";
 import { atOnce } from "#lib/steps.ts";
 import {
   dataOf,
@@ -40,9 +40,12 @@ export async function contentsOfParts(
   parts: ListParts,
   { behavior }: ListKind,
   classical: ReadClassical,
+  slices: Slices,
 ): Promise<Contents> {
   const contents =
-    "lines" in parts ? await classical(parts.lines) : { data: dataOf(parts.list), skipped: parts.skipped };
+    "lines" in parts
+      ? await classical(parts.lines)
+      : { data: await slices.run(dataOf(parts.list)), skipped: parts.skipped };
   const { count, first } = contents.skipped;
   const items = "lines" in parts ? parts.lines.length : contents.data.size + count;
   if (items > 0 && contents.data.size === 0)
@@ -55,7 +58,7 @@ export async function readRuleSet(
   kind: ListKind,
   classical: ReadClassical,
 ): Promise<Contents> {
-  return contentsOfParts(await readListParts(bytes, kind), kind, classical);
+  return contentsOfParts(await readListParts(bytes, kind), kind, classical, new Slices());
 }
 
 /** The lines of a list in text form. */
@@ -77,7 +80,7 @@ export async function contentsOf(
 ): Promise<Contents> {
   if (behavior === "classical") return classical(items);
   const { list, skipped } = await slices.run(listInSteps(items, behavior));
-  return { data: dataOf(list), skipped };
+  return { data: await slices.run(dataOf(list)), skipped };
 }
 
 async function readMrs(bytes: Uint8Array, behavior: Behavior): Promise<ReadList> {
