@@ -227,6 +227,7 @@ export class App implements AsyncDisposable {
     void retired.finally(() => {
       this.#retiring.delete(retired);
       this.#alive.delete(old);
+      this.#env.host.trim.soon();
     });
   }
 

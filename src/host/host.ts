@@ -17,6 +17,7 @@ import { NetworkClock } from "#net/clock/network-clock.ts";
 import { SelfDials } from "#net/dial/self-dials.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { openBootClock } from "#platform/boot-clock.ts";
+import { DelayedTrim } from "#platform/linux/heap.ts";
 import { openOtherSockets, openProcessLookup } from "#platform/process.ts";
 import { TlsLibrary } from "#platform/tls.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
@@ -80,6 +81,8 @@ export interface Host extends Disposable {
   /** What leads to our own listeners. */
   readonly selfDials: SelfDials;
   readonly rates: RateMeter;
+  /** To be asked for where much was given up at once, as at the end of a runtime. */
+  readonly trim: DelayedTrim;
   /** To be called when the mode, a group's selection or the runtime in force has changed: cached routes are dropped. */
   invalidateRoutes(): void;
   /**
@@ -154,6 +157,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     processes: openProcessLookup(bytesOfIp),
     selfDials,
     rates,
+    trim: new DelayedTrim(),
     invalidateRoutes,
     async changeRouting(apply) {
       await kernelDirect.beforeRoutingChange();

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { UnauthenticatedClients } from "#core/inbound.ts";
 import type { Ip } from "#core/session.ts";
-import { openTrim } from "#platform/linux/heap.ts";
+import { DelayedTrim } from "#platform/linux/heap.ts";
 import { PendingLimiter, type PendingBounds, type PendingEntry } from "./pending-limiter.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 
@@ -11,14 +11,11 @@ const CLIENT_BYTES = 8 * 1024;
 const TLS_BYTES = 64 * 1024;
 /** Beyond it the oldest are destroyed: each has had the time in which so many others came. */
 const BOUNDS: PendingBounds = { count: 4096, bytes: 64 * 1024 * 1024 };
-/** Behind a storm, for the collector to find what it has left; and no more often. */
-const TRIM_MS = 5_000;
 
 /** The clients of all listeners that the event loop serves and that have not shown who they are. */
 export class UnauthenticatedPool implements UnauthenticatedClients {
   readonly #crowd: PendingLimiter;
-  readonly #trim = openTrim();
-  #timer: NodeJS.Timeout | null = null;
+  readonly #trim = new DelayedTrim();
 
   constructor(bounds = BOUNDS) {
     this.#crowd = new PendingLimiter(bounds);
@@ -31,18 +28,10 @@ export class UnauthenticatedPool implements UnauthenticatedClients {
   enter(connection: AcceptedConnection, speaksTls: boolean): () => void {
     const bytes = speaksTls ? TLS_BYTES : CLIENT_BYTES;
     const visit = new Visit(this.#crowd, { source: sourceOf(connection.source.ip), bytes }, () => {
-      if (this.#crowd.takeSettled()) this.#trimSoon();
+      if (this.#crowd.takeSettled()) this.#trim.soon();
     });
     connection.follow((stream) => visit.follow(stream));
     return () => visit.end();
-  }
-
-  #trimSoon(): void {
-    if (this.#trim === null || this.#timer !== null) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      this.#trim?.();
-    }, TRIM_MS).unref();
   }
 }
 
