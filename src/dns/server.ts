@@ -8,11 +8,14 @@ import type { Log } from "#core/log.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { type Bounds, PerClientLimiter } from "#lib/in-flight.ts";
+import { TurnQueue } from "#lib/turn-queue.ts";
 import { FrameReader, frameOf } from "./frames.ts";
 import type { HandleDns } from "./service.ts";
 
 export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> & {
   readonly handle: HandleDns;
+  /** Called behind a flood of questions: what they took can be given back. Absent: nothing is. */
+  readonly onSettled?: () => void;
 };
 
 /**
@@ -20,6 +23,11 @@ export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> &
  * connection is closed.
  */
 const RUNNING: Bounds = { all: 4096, ofOne: 1024 };
+/**
+ * Questions by UDP that are begun in one turn of the event loop. Others wait, counted as being answered: a flood must be read
+ * faster than it can be answered, or the kernel drops honest questions with it.
+ */
+const BEGUN_IN_A_TURN = 8;
 /** TCP connections. At the bound a new one is closed. */
 const STREAMS: Bounds = { all: 1024, ofOne: 256 };
 /** At the bound the socket is not read until an answer has gone out. */
@@ -33,7 +41,7 @@ export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoin
   const { listenTcp, listenUdp, log, handle } = env;
   const questions = new PerClientLimiter(RUNNING);
   const streams = new PerClientLimiter(STREAMS);
-  const udp = await listenUdp((socket) => serveDatagrams(socket, questions, handle, log));
+  const udp = await listenUdp((socket) => serveDatagrams(socket, questions, env));
   const onAccepted = (connection: AcceptedConnection): void => {
     const client = connection.source.ip;
     const stream = connection.stream();
@@ -48,25 +56,33 @@ export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoin
   return [...udp, ...tcp];
 }
 
+interface Question {
+  readonly message: Uint8Array;
+  readonly from: Endpoint;
+}
+
 function serveDatagrams(
   socket: DatagramListener,
   questions: PerClientLimiter,
-  handle: HandleDns,
-  log: Log,
+  { handle, log, onSettled }: DnsServerEnv,
 ): void {
-  const answer = async (message: Uint8Array, from: Endpoint): Promise<void> => {
+  const answer = async ({ message, from }: Question): Promise<void> => {
     try {
       socket.send(await handle(message, { network: "udp" }), from);
     } catch (error) {
       log.debug(() => `[DNS] dropped a packet of ${from.ip}: ${messageOf(error)}`);
     } finally {
       questions.leave(from.ip);
+      if (questions.takeSettled()) onSettled?.();
     }
   };
+  /** The first question of a source goes before the further ones of others. */
+  const waiting = new TurnQueue<Question>(BEGUN_IN_A_TURN, (question) => void answer(question));
   socket.receive((message, from) => {
     if (from.port === 0) return; // no reply can be sent to port 0
+    const isFirst = !questions.has(from.ip);
     // A flood is refused before anything is made for it: neither a copy nor a line in the log.
-    if (questions.enter(from.ip)) void answer(Buffer.from(message), from);
+    if (questions.enter(from.ip)) waiting.push({ message: Buffer.from(message), from }, isFirst);
   });
 }
 

@@ -35,3 +35,16 @@ test("what is refused never begins", async () => {
   assert.equal(await first, "answer");
   assert.equal(await limiter.use("a", async () => "next"), "next");
 });
+
+test("the end of a rush is said once", () => {
+  const limiter = new PerClientLimiter({ all: 8, ofOne: 8 });
+  const settledAfter = (left: number): readonly boolean[] =>
+    Array.from({ length: left }, () => {
+      limiter.leave("a");
+      return limiter.takeSettled();
+    });
+  for (let at = 0; at < 3; at++) limiter.enter("a");
+  assert.deepEqual(settledAfter(3), [false, false, false], "less than half of the bound");
+  for (let at = 0; at < 4; at++) limiter.enter("a");
+  assert.deepEqual(settledAfter(4), [false, false, true, false]);
+});

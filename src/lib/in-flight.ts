@@ -11,6 +11,8 @@ export class PerClientLimiter {
   readonly #bounds: Bounds;
   readonly #taken = new PassingMap<string, number>();
   #all = 0;
+  /** Half of the bound was reached, and nothing was said of its end yet. */
+  #isRush = false;
 
   constructor(bounds: Bounds) {
     this.#bounds = bounds;
@@ -26,8 +28,14 @@ export class PerClientLimiter {
     const own = this.#taken.get(client) ?? 0;
     if (own >= this.#mostOfOne() || this.#all >= this.#bounds.all * (own === 0 ? 1.25 : 1)) return false;
     this.#all++;
+    if (this.#all * 2 >= this.#bounds.all) this.#isRush = true;
     this.#taken.set(client, own + 1);
     return true;
+  }
+
+  /** Has it anything under way? */
+  has(client: string): boolean {
+    return this.#taken.has(client);
   }
 
   leave(client: string): void {
@@ -35,6 +43,13 @@ export class PerClientLimiter {
     const left = (this.#taken.get(client) ?? 1) - 1;
     if (left > 0) this.#taken.set(client, left);
     else this.#taken.delete(client);
+  }
+
+  /** True once behind each rush: half of the bound was taken, and no more than an eighth is by now. */
+  takeSettled(): boolean {
+    if (!this.#isRush || this.#all * 8 > this.#bounds.all) return false;
+    this.#isRush = false;
+    return true;
   }
 
   /** Enters, and leaves once `work` has settled. Rejects where it may not enter. */

@@ -32,6 +32,7 @@ export async function openDnsListener(
       listenUdp: (on) => book.listenUdp(on),
       log: host.log,
       handle: inForce.handleDns,
+      onSettled: () => host.trim.soon(),
     });
     return book;
   } catch (error) {

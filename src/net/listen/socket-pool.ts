@@ -197,6 +197,9 @@ function deliverer<Handler>(
   };
 }
 
+/** Read in one turn of the event loop: the DNS server puts aside what it cannot answer at once. */
+const DNS_BATCHES = 16;
+
 async function openUdp(
   ask: ListenAsk,
   reusePort: boolean,
@@ -204,7 +207,10 @@ async function openUdp(
 ): Promise<Shared<OnListener>> {
   const holders: { on: OnListener; active: boolean }[] = [];
   const configured = (fd: number): void => void (fd >= 0 && ask.configure?.(fd));
-  const { socket, fd, close } = await openDatagrams({ at: ask, reusePort, configure: configured }, sockets);
+  const { socket, fd, close } = await openDatagrams(
+    { at: ask, reusePort, batchesInATurn: ask.servesDns === true ? DNS_BATCHES : 1, configure: configured },
+    sockets,
+  );
   return {
     endpoint: socket.local,
     fd,

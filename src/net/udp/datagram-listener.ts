@@ -16,6 +16,8 @@ export interface OpenedDatagrams {
 export interface DatagramsAsk {
   readonly at: Endpoint;
   readonly reusePort: boolean;
+  /** As of `DatagramSockets.take`; absent: 1. */
+  readonly batchesInATurn?: number;
   /** Before anything is read; what it throws is thrown, and the socket closed. */
   configure(fd: number): void;
 }
@@ -25,7 +27,7 @@ export interface DatagramsAsk {
  * where datagrams come in batches, and is dropped elsewhere.
  */
 export async function openDatagrams(
-  { at, reusePort, configure }: DatagramsAsk,
+  { at, reusePort, batchesInATurn = 1, configure }: DatagramsAsk,
   sockets: DatagramSockets,
 ): Promise<OpenedDatagrams> {
   const socket = createSocket({ type: familyOf(at.ip) === 6 ? "udp6" : "udp4", reusePort, ...BUFFERS });
@@ -43,7 +45,11 @@ export async function openDatagrams(
   const { address, port } = socket.address();
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   let receiver: OnDatagram | null = null;
-  const bound: DatagramSocket = sockets.take(socket, (payload, from) => receiver?.(payload, from));
+  const bound: DatagramSocket = sockets.take(
+    socket,
+    (payload, from) => receiver?.(payload, from),
+    batchesInATurn,
+  );
   return {
     socket: {
       local: { ip: socketIp(address), port },

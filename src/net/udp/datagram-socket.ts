@@ -44,21 +44,27 @@ export class DatagramSockets {
 
   /**
    * Takes a bound socket over, which has an 'error' listener; `on` is called after `begin`. One at a time, too, where no
-   * descriptor is left.
+   * descriptor is left. `batchesInATurn`: how many are read before others have their turn; more than one is for a receiver
+   * that only puts away what comes.
    */
-  take(socket: Socket, on: OnDatagram): DatagramSocket {
+  take(socket: Socket, on: OnDatagram, batchesInATurn = 1): DatagramSocket {
     if (this.#batches === undefined) this.#batches = this.#open();
-    return openBatched(socket, this.#batches, on) ?? new PlainSocket(socket, on);
+    return openBatched(socket, this.#batches, on, batchesInATurn) ?? new PlainSocket(socket, on);
   }
 }
 
 /** Null: the socket is as it was. */
-function openBatched(socket: Socket, batches: DatagramBatches | null, on: OnDatagram): DatagramSocket | null {
+function openBatched(
+  socket: Socket,
+  batches: DatagramBatches | null,
+  on: OnDatagram,
+  batchesInATurn: number,
+): DatagramSocket | null {
   const fd = batches === null ? -1 : datagramDescriptorOf(socket);
   const own = batches === null || fd < 0 ? -1 : batches.adopt(fd);
   if (batches === null || own < 0) return null;
   try {
-    return new BatchedSocket(socket, own, batches, on);
+    return new BatchedSocket(socket, own, batches, { on, batchesInATurn });
   } catch {
     batches.close(own); // the event loop cannot watch it
     return null;
@@ -127,14 +133,21 @@ class BatchedSocket implements DatagramSocket {
   readonly #names: PeerNames;
   readonly #on: OnDatagram;
   readonly #watch: ReadinessWatch;
+  readonly #batchesInATurn: number;
   #open = true;
 
   /** `fd` is its own from here on, another one of the same socket. Throws where that cannot be watched. */
-  constructor(socket: Socket, fd: number, batches: DatagramBatches, on: OnDatagram) {
+  constructor(
+    socket: Socket,
+    fd: number,
+    batches: DatagramBatches,
+    { on, batchesInATurn }: { readonly on: OnDatagram; readonly batchesInATurn: number },
+  ) {
     const { port, family } = socket.address();
     this.port = port;
     this.#names = new PeerNames(family === "IPv6");
     this.#on = on;
+    this.#batchesInATurn = batchesInATurn;
     this.#batches = batches;
     this.fd = fd;
     this.#outgoing = batches.send.open(fd);
@@ -146,9 +159,10 @@ class BatchedSocket implements DatagramSocket {
     this.#watch.want(UV_READABLE);
   }
 
-  /** One batch a turn: others have theirs, and what it made goes out before the next one. */
+  /** One batch a turn, where nothing else was asked for: others have theirs, and what it made goes out before the next one. */
   #read(): void {
-    if (this.#open) this.#batches.receive.read(this.fd, this.#give);
+    for (let left = this.#batchesInATurn; left > 0 && this.#open; left--)
+      if (!this.#batches.receive.read(this.fd, this.#give)) return;
   }
 
   readonly #give = (payload: Buffer, name: Uint8Array): void => {

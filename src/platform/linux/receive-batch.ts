@@ -86,12 +86,13 @@ export class ReceiveBatch {
 
   /**
    * Gives what has arrived, one batch of messages at most; one may hold many datagrams (UDP_GRO). Never waits; a pending
-   * error of the socket is taken off it.
+   * error of the socket is taken off it. True: the batch was full, there may be more.
    */
-  read(fd: number, on: OnReceived): void {
+  read(fd: number, on: OnReceived): boolean {
     const { recvmmsg } = this.#library.functions;
     const count = recvmmsg(BigInt(fd), this.#pointer, BATCH_WORD, DONTWAIT, 0n);
     for (let at = 0; at < count; at++) this.#give(at, on);
+    return count === BATCH;
   }
 
   #give(at: number, on: OnReceived): void {
