@@ -123,7 +123,7 @@ for (const [what, fail] of [
     const ends = [one, other].map((stream) => {
       const offer = detachable(stream) as Detachable;
       const object = offer.detach().numbers[0] as number;
-      assert.ok(ssl.batch(BigInt(object)));
+      assert.ok(ssl.outgoing.collect(BigInt(object)));
       return { object, fd: offer.socket as number };
     });
     const [first, second] = ends as [(typeof ends)[number], (typeof ends)[number]];

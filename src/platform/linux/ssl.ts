@@ -10,7 +10,7 @@ import { WORDS } from "./machine-words.ts";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
 import { openAlpnChoice } from "./ssl-alpn.ts";
 import { SslIncoming } from "./ssl-incoming.ts";
-import { itemAt, int32At } from "#lib/at.ts";
+import { SslOutgoing } from "./ssl-outgoing.ts";
 
 const SIGNATURES = {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
@@ -33,22 +33,12 @@ const SIGNATURES = {
   ERR_clear_error: { arguments: [], return: "void" },
   ERR_peek_error: { arguments: [], return: "u64" },
   ERR_reason_error_string: { arguments: ["u64"], return: "pointer" },
-  SSL_set0_wbio: { arguments: ["pointer", "pointer"], return: "void" },
-  SSL_set_wfd: { arguments: ["pointer", "i32"], return: "i32" },
-  BIO_new_bio_pair: { arguments: ["pointer", "u64", "pointer", "u64"], return: "i32" },
-  BIO_up_ref: { arguments: ["pointer"], return: "i32" },
-  BIO_nread0: { arguments: WORDS[2], return: "i32" },
-  BIO_nread: { arguments: WORDS[3], return: "i32" },
-  write: { arguments: WORDS[3], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
 const SSL_ERROR_WANT_READ = 2;
 const SSL_ERROR_WANT_WRITE = 3;
 const SSL_ERROR_ZERO_RETURN = 6;
-
-/** What one call of `write` can come to, and more: of a buffer of 256 KiB each record gets 22 bytes, 90 in TLS 1.2. */
-const OUTGOING_BYTES = 512 * 1024;
 
 /** There may be more to read. */
 export const FULL = 1;
@@ -79,6 +69,8 @@ export function openSsl(buffer: Uint8Array): Ssl | null {
 export class Ssl {
   /** For connections in bulk. */
   readonly incoming: SslIncoming;
+  /** For connections of which many records go out at once. */
+  readonly outgoing: SslOutgoing;
   /** What `read` fills and `write` empties, from its start. */
   readonly buffer: Uint8Array;
   /** Why the last `read` gave no more: `FULL`, EAGAIN, EINTR, `BLOCKED_BY_WRITE`, `BROKEN`, or `ENDED`. */
@@ -91,13 +83,6 @@ export class Ssl {
   #onAlpn = 0n;
   readonly #start: bigint;
   readonly #errno: Int32Array;
-  /** For an address that the library answers with. */
-  readonly #answer = new BigUint64Array(new ArrayBuffer(16));
-  readonly #answerAt: bigint;
-  /**
-   * The pair of memory BIOs into which `batched` connections write; empty between any two calls. Made at the first use.
-   */
-  #outgoing: { readonly into: bigint; readonly from: bigint } | null = null;
 
   /** Keeps the buffer, which must never be detached. */
   constructor(ffi: typeof Ffi, buffer: Uint8Array) {
@@ -105,9 +90,9 @@ export class Ssl {
     this.#library = ffi.dlopen(null, SIGNATURES);
     this.#functions = this.#library.functions;
     this.incoming = new SslIncoming(ffi);
+    this.outgoing = new SslOutgoing(ffi);
     this.buffer = buffer;
     this.#start = ffi.getRawPointer(buffer);
-    this.#answerAt = ffi.getRawPointer(this.#answer);
     this.#errno = new Int32Array(ffi.toArrayBuffer(this.#functions.__errno_location(), 4, false));
   }
 
@@ -145,73 +130,6 @@ export class Ssl {
   free(ssl: bigint): void {
     this.#functions.SSL_free(ssl);
     this.#functions.ERR_clear_error();
-  }
-
-  /**
-   * From now on the ciphertext of this connection is collected until `sendSealed`, which must follow every call: one
-   * system call for many records. False: out of memory.
-   */
-  batch(ssl: bigint): boolean {
-    this.#outgoing ??= this.#openOutgoing();
-    if (this.#outgoing === null) return false;
-    this.#functions.BIO_up_ref(this.#outgoing.into);
-    this.#functions.SSL_set0_wbio(ssl, this.#outgoing.into);
-    return true;
-  }
-
-  /** The opposite: from now on it writes to the socket that it reads from. False: the library has no memory. */
-  unbatch(ssl: bigint, fd: number): boolean {
-    return this.#functions.SSL_set_wfd(ssl, fd) === 1;
-  }
-
-  #openOutgoing(): { into: bigint; from: bigint } | null {
-    const size = BigInt(OUTGOING_BYTES);
-    if (this.#functions.BIO_new_bio_pair(this.#answerAt, size, this.#answerAt + 8n, size) !== 1)
-      return this.#forget(null);
-    return { into: itemAt(this.#answer, 0), from: itemAt(this.#answer, 1) };
-  }
-
-  /**
-   * Sends the ciphertext of the connection that was written last. Returns the part that the socket did not take, an
-   * errno, or null.
-   */
-  sendSealed(fd: number): Uint8Array | number | null {
-    const size = this.#sealedBytes();
-    if (size <= 0) return null;
-    const at = itemAt(this.#answer, 0);
-    const sent = this.#functions.write(BigInt(fd), at, BigInt(size));
-    const errno = sent < 0 ? -int32At(this.#errno, 0) : 0;
-    const rest = this.#takeOut(Math.max(0, sent), size);
-    return errno === 0 || errno === EAGAIN || errno === EINTR ? rest : errno;
-  }
-
-  /** The same, with nothing sent. */
-  takeSealed(): Uint8Array | null {
-    const size = this.#sealedBytes();
-    return size <= 0 ? null : this.#takeOut(0, size);
-  }
-
-  /**
-   * To be called when a `batched` connection ends, in whatever way, so that none of its ciphertext goes out with that
-   * of the next one. True: there was some.
-   */
-  discardSealed(): boolean {
-    const size = this.#sealedBytes();
-    if (size > 0) this.#takeOut(size, size);
-    return size > 0;
-  }
-
-  /** How much there is, in one piece; where, is in the answer. */
-  #sealedBytes(): number {
-    return this.#outgoing === null ? 0 : this.#functions.BIO_nread0(this.#outgoing.from, this.#answerAt);
-  }
-
-  /** A copy of what lies behind the first bytes; all of it is gone then. */
-  #takeOut(first: number, size: number): Uint8Array | null {
-    const at = itemAt(this.#answer, 0) + BigInt(first);
-    const rest = first < size ? this.#ffi.toBuffer(at, size - first, true) : null;
-    if (this.#outgoing !== null) this.#functions.BIO_nread(this.#outgoing.from, this.#answerAt, BigInt(size));
-    return rest;
   }
 
   /** 1: done. EAGAIN, `BLOCKED_BY_WRITE`; or `BROKEN`, and `fault` says why. */

@@ -39,7 +39,7 @@ export class FramedWire extends TlsWire {
   #unread: Uint8Array;
   #undelivered: Uint8Array | null = null;
 
-  /** The object is its own from here on, and `batched`, until it comes to `spare`. */
+  /** The object is its own from here on, with its output collected (`SslOutgoing`), until it comes to `spare`. */
   constructor(ssl: Ssl, fd: number, { word, unread, spare }: FramedStart) {
     super(ssl, BigInt(word(0)), fd);
     this.#stream = word(1);

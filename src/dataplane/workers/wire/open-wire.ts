@@ -64,7 +64,7 @@ export class Wires {
   /** Where that object writes from now on. */
   #sslFor(address: bigint): Ssl | null {
     const ssl = this.ssl();
-    return ssl?.batch(address) === true ? ssl : null;
+    return ssl?.outgoing.collect(address) === true ? ssl : null;
   }
 
   /** The thread's. */

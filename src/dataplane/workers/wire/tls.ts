@@ -25,7 +25,7 @@ export class TlsWire extends Readiness implements Wire {
   /** Neither direction can continue. */
   #failed = false;
 
-  /** The object is the port's own from here on, and `batched`. */
+  /** The object is the wire's own from here on, with its output collected (`SslOutgoing`). */
   constructor(ssl: Ssl, address: bigint, fd: number) {
     super();
     this.#ssl = ssl;
@@ -87,7 +87,7 @@ export class TlsWire extends Readiness implements Wire {
 
   /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
   protected send(io: WireIo): number {
-    const rest = this.#wire === null ? this.#ssl.sendSealed(this.fd) : this.#ssl.takeSealed();
+    const rest = this.#wire === null ? this.#ssl.outgoing.send(this.fd) : this.#ssl.outgoing.take();
     if (rest === null) return 0;
     if (typeof rest === "number") return this.fail(rest);
     this.writable = false;
@@ -127,8 +127,8 @@ export class TlsWire extends Readiness implements Wire {
   /** In place of `drop`: the object is the caller's again. What the socket has not taken, which has to go out before all else. */
   protected release(io: WireIo): Uint8Array | null {
     const wire = this.#wire;
-    if (this.#ssl.discardSealed()) this.#failed = true; // its peer would miss it
-    if (!this.#ssl.unbatch(this.#address, this.fd)) this.#failed = true;
+    if (this.#ssl.outgoing.discard()) this.#failed = true; // its peer would miss it
+    if (!this.#ssl.outgoing.restore(this.#address, this.fd)) this.#failed = true;
     this.#forget(io);
     return wire;
   }
@@ -138,7 +138,7 @@ export class TlsWire extends Readiness implements Wire {
   }
 
   drop(io: WireIo): void {
-    this.#ssl.discardSealed(); // a fault of ours may have left something
+    this.#ssl.outgoing.discard(); // a fault of ours may have left something
     this.#narrow(false);
     this.#ssl.free(this.#address);
     this.#forget(io);
