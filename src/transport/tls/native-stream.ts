@@ -1,6 +1,5 @@
 /** TLS on a descriptor, spoken by the runtime's own libssl without streams below. */
 import { Duplex } from "node:stream";
-import { getSystemErrorName } from "node:util";
 import { DETACHABLE, type DetachedState, type Detachable, type WireRemainder } from "#core/handover.ts";
 import {
   BLOCKED_BY_WRITE,
@@ -16,8 +15,8 @@ import {
 } from "#platform/tls.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { asError } from "#core/errors.ts";
-
-type Done = (error?: Error | null) => void;
+import { cutOff, systemFailure } from "./native-errors.ts";
+import { NativeWriter, type Done, type WriterOwner } from "./native-writer.ts";
 
 /** What is read in one go, and how often before others have their turn. */
 const READ_BYTES = 64 * 1024;
@@ -41,7 +40,7 @@ export interface NativeStreamOptions {
 }
 
 /** Emits `secure` once the handshake is done, where it was not. Half-close is kept; it may leave TLS behind, each direction by itself. */
-export class NativeTlsStream extends Duplex implements Bypass {
+export class NativeTlsStream extends Duplex implements Bypass, WriterOwner {
   readonly #native: NativeTls;
   readonly #fd: number;
   readonly #ssl: bigint;
@@ -57,23 +56,14 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #soon = false;
   #readsAfterWrite = false;
   #ended = false;
-  #chunk: Uint8Array | null = null;
-  #at = 0;
-  #written: Done | null = null;
-  #finished: Done | null = null;
+  readonly #writer: NativeWriter;
   #sink: RawSink | null = null;
   #held = false;
-  #rawWrite = false;
   /**
    * The descriptor and the library's object have been handed over (perhaps to a worker) or freed; this stream must not
    * touch them.
    */
   #left = false;
-  /**
-   * Ciphertext that the previous owner of the object sealed but did not send; it is sent before anything else is
-   * written or read.
-   */
-  #unsent: Uint8Array | null = null;
 
   /** Throws where the descriptor cannot be watched; then both are still the caller's. */
   constructor(
@@ -88,6 +78,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.exact = exact;
     this.remoteAddress = remoteAddress;
     this.#explain = explain ?? ((reason) => new Error(reason));
+    this.#writer = new NativeWriter(native, fd, ssl, this);
     this.#watch = this.#openWatch();
     this.#watch.want(UV_READABLE);
   }
@@ -101,12 +92,22 @@ export class NativeTlsStream extends Duplex implements Bypass {
     return this.#ssl;
   }
 
+  // What the writer asks for.
+
+  get hasLeft(): boolean {
+    return this.#left;
+  }
+
+  onBlocked(): void {
+    this.#watchOn();
+  }
+
   [DETACHABLE](): Detachable | null {
-    const writes = this.#written !== null || this.#unsent !== null;
-    const busy = this.#isHandshaking || writes || this.readableLength + this.writableLength > 0;
+    const { isRaw: writesRaw, isWriting } = this.#writer;
+    const busy = this.#isHandshaking || isWriting || this.readableLength + this.writableLength > 0;
     if (busy || this.#ended || this.writableEnded || this.destroyed || this.#left) return null;
-    const raw = this.#sink !== null && this.#rawWrite;
-    if (!raw && (this.#sink !== null || this.#rawWrite)) return null;
+    const raw = this.#sink !== null && writesRaw;
+    if (!raw && (this.#sink !== null || writesRaw)) return null;
     const leave = (): DetachedState => this.#leave(raw);
     const takeBack = (fd: number, remainder: WireRemainder | null): void => this.#takeBack(fd, remainder);
     return {
@@ -128,7 +129,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #takeBack(fd: number, remainder: WireRemainder | null): void {
     if (fd < 0 || remainder === null) return;
     this.#left = false;
-    this.#unsent = remainder.unsent;
+    this.#writer.continueWith(remainder.unsent);
     if (this.destroyed) return this.#release();
     try {
       this.#watch = this.#openWatch();
@@ -138,7 +139,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     }
     if (remainder.failed) return void this.destroy(cutOff());
     this.#drained = false;
-    this.#writeTurn();
+    this.#writer.turn();
     this.#readSoon();
   }
 
@@ -161,16 +162,12 @@ export class NativeTlsStream extends Duplex implements Bypass {
 
   override _write(chunk: Uint8Array, _encoding: string, done: Done): void {
     if (this.#left) return done(cutOff());
-    this.#chunk = chunk;
-    this.#at = 0;
-    this.#written = done;
-    this.#writeTurn();
+    this.#writer.write(chunk, done);
   }
 
   override _final(done: Done): void {
     if (this.#left) return done(cutOff());
-    this.#finished = done;
-    this.#writeTurn();
+    this.#writer.end(done);
   }
 
   override _destroy(error: Error | null, done: Done): void {
@@ -193,9 +190,9 @@ export class NativeTlsStream extends Duplex implements Bypass {
    */
   #watchOn(mayKeep = false): void {
     if (this.#left) return;
-    const waits = this.#readsAfterWrite || this.#unsent !== null;
+    const waits = this.#readsAfterWrite || this.#writer.hasUnsent;
     const reads = (mayKeep || this.#wanted) && !this.#ended && !this.#held && !waits;
-    const writes = this.#written !== null || this.#finished !== null || waits;
+    const writes = this.#readsAfterWrite || this.#writer.waits;
     this.#watch.want((reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
   }
 
@@ -203,7 +200,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     if (this.#isHandshaking) return this.#handshake();
     if ((events & UV_WRITABLE) !== 0) {
       this.#readsAfterWrite = false;
-      this.#writeTurn();
+      this.#writer.turn();
     }
     this.#readTurn();
   }
@@ -228,7 +225,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #readTurn(): void {
     let more = true;
     for (let left = READS_A_TURN; more && left > 0; left--) {
-      const waits = this.#held || this.#unsent !== null;
+      const waits = this.#held || this.#writer.hasUnsent;
       if (this.#left || !this.#wanted || this.#ended || waits) return this.#watchOn();
       more = this.#sink === null ? this.#readSealed() : this.#readRaw(this.#sink);
     }
@@ -257,7 +254,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     const bytes = this.#native.calls.receive(this.#fd, READ_BYTES);
     if (bytes > 0) sink.data(this.#copy(bytes));
     else if (bytes === 0) this.#endRead(() => sink.end());
-    else if (bytes !== EAGAIN && bytes !== EINTR) this.destroy(failure("read", bytes));
+    else if (bytes !== EAGAIN && bytes !== EINTR) this.destroy(systemFailure("read", bytes));
     return bytes > 0 || bytes === EINTR;
   }
 
@@ -270,58 +267,6 @@ export class NativeTlsStream extends Duplex implements Bypass {
     tell();
   }
 
-  /** All that waits, as far as the socket takes it. */
-  #writeTurn(): void {
-    if (this.#left) return;
-    if (this.#unsent !== null) this.#sendUnsent(this.#unsent);
-    if (this.#unsent !== null || this.destroyed) return;
-    if (this.#written !== null) this.#writeOn();
-    if (this.#finished !== null && !this.#left) this.#finish(); // the write's callback may have ended the stream
-  }
-
-  #sendUnsent(unsent: Uint8Array): void {
-    const { calls } = this.#native;
-    const piece = unsent.subarray(0, calls.buffer.length);
-    calls.buffer.set(piece);
-    const sent = calls.send(this.#fd, piece.length);
-    if (sent < 0 && sent !== EAGAIN && sent !== EINTR) return void this.destroy(failure("write", sent));
-    this.#unsent = sent < unsent.length ? unsent.subarray(Math.max(0, sent)) : null;
-    if (this.#unsent !== null) this.#watchOn();
-  }
-
-  #writeOn(): void {
-    const { calls, ssl } = this.#native;
-    const chunk = this.#chunk;
-    if (chunk === null) return;
-    while (this.#at < chunk.length) {
-      const piece = chunk.subarray(this.#at, this.#at + calls.buffer.length);
-      calls.buffer.set(piece);
-      const size = piece.length;
-      const taken = this.#rawWrite ? calls.send(this.#fd, size) : ssl.write(this.#ssl, size);
-      if (taken === EAGAIN) return this.#watchOn();
-      if (taken < 0 && taken !== EINTR)
-        return this.#wrote(this.#rawWrite ? failure("write", taken) : cutOff());
-      this.#at += Math.max(0, taken);
-    }
-    this.#wrote(null);
-  }
-
-  #wrote(error: Error | null): void {
-    const done = this.#written;
-    this.#written = this.#chunk = null;
-    done?.(error);
-  }
-
-  #finish(): void {
-    const { calls, ssl } = this.#native;
-    const said = this.#rawWrite ? 0 : ssl.shutdown(this.#ssl);
-    if (said === EAGAIN) return this.#watchOn();
-    const done = this.#finished;
-    this.#finished = null;
-    if (said === 0) calls.endWriting(this.#fd);
-    done?.(said === 0 ? null : cutOff());
-  }
-
   // What `Bypass` asks for. Nothing is read ahead, so what follows a record is still in the socket.
 
   leaveRead(sink: RawSink): void {
@@ -330,7 +275,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   leaveWrite(): Duplex {
-    this.#rawWrite = true;
+    this.#writer.isRaw = true;
     return this;
   }
 
@@ -346,15 +291,6 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   get below(): Duplex | null {
-    return this.#sink !== null && this.#rawWrite ? this : null;
+    return this.#sink !== null && this.#writer.isRaw ? this : null;
   }
-}
-
-function cutOff(): Error {
-  return Object.assign(new Error("the TLS connection was cut off"), { code: "ECONNRESET" });
-}
-
-function failure(call: string, errno: number): Error {
-  const code = getSystemErrorName(errno);
-  return Object.assign(new Error(`${call}: ${code}`), { code });
 }
