@@ -215,7 +215,7 @@ for (const { name, dial } of tlsDials) {
       );
       await withServer(
         (socket) => socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")),
-        (port) => failing(port, /wrong version|packet length|closed/),
+        (port) => failing(port, /wrong version|packet length|closed|does not speak TLS/),
       );
       const closed = Promise.withResolvers<void>();
       const aborter = new AbortController();

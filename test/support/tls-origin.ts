@@ -1,4 +1,4 @@
-/** A server of `node:tls` on loopback for clients of TLS, and the two ways of dialling it. */
+/** A server of `node:tls` on loopback for clients of TLS, and the ways of dialling it. */
 import { once } from "node:events";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { createServer, type TlsOptions, type TLSSocket } from "node:tls";
@@ -65,7 +65,7 @@ export interface DialedPlace {
 export type TlsDial = (port: number, fields?: object, place?: DialedPlace) => Promise<TlsOpened>;
 
 const dialBy =
-  (provider: TlsProvider): TlsDial =>
+  (provider: TlsProvider, more: object = {}): TlsDial =>
   async (
     port,
     fields = {},
@@ -76,7 +76,7 @@ const dialBy =
       signal = AbortSignal.timeout(20_000),
     } = {},
   ) => {
-    const read = z.object(tlsClientFields).parse(fields);
+    const read = z.object(tlsClientFields).parse({ ...fields, ...more });
     const place = {
       node: "n",
       server: serverName,
@@ -85,13 +85,21 @@ const dialBy =
       minVersion,
     };
     const client = provider.makeClient(await readTlsClient(read, place), SILENT);
-    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
-    socket.on("error", () => {});
-    await once(socket, "connect");
-    return await client.open(socket, { signal, bypassable });
+    const redial = async (): Promise<Socket> => {
+      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      return socket;
+    };
+    return await client.open(await redial(), { signal, bypassable, redial });
   };
 
 export const tlsDials: readonly { readonly name: string; readonly dial: TlsDial }[] = [
   { name: "node:tls", dial: dialBy(portableTls) },
-  ...(nativeTls === null ? [] : [{ name: "native", dial: dialBy(tlsProvider) }]),
+  ...(nativeTls === null
+    ? []
+    : [
+        { name: "native", dial: dialBy(tlsProvider) },
+        { name: "browser", dial: dialBy(tlsProvider, { "client-fingerprint": "chrome" }) },
+      ]),
 ];

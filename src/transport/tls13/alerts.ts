@@ -36,9 +36,9 @@ export type AlertName = keyof typeof ALERT;
 
 const NAMES = new Map<number, string>(Object.entries(ALERT).map(([name, code]) => [code, name]));
 
-/** `handshake_failure`, or `alert 200` where the number has no name. */
+/** `handshake failure`, or the number where it has no name. */
 export function alertText(description: number): string {
-  return NAMES.get(description) ?? `alert ${description}`;
+  return NAMES.get(description)?.replaceAll("_", " ") ?? String(description);
 }
 
 /** The peer broke a rule: it is told so by `alert`, and the connection is over. */
@@ -56,7 +56,7 @@ export class PeerAlert extends ProtocolError {
   readonly description: number;
 
   constructor(description: number) {
-    super(`the peer ended TLS: ${alertText(description)}`);
+    super(`the peer sent the alert ${alertText(description)}`);
     this.description = description;
   }
 }

@@ -1,4 +1,5 @@
 /** A TLS 1.3 client as a stream over another stream, by the engine of this folder. */
+import { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { asError, AuthError } from "#core/errors.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
@@ -11,6 +12,8 @@ type Done = (error?: Error | null) => void;
  * takes their payload, so TLS can be left behind from within a `data` event, each direction by itself.
  */
 export class Tls13Stream extends Duplex implements Bypass {
+  /** The peer's address, for error texts and logs. */
+  readonly remoteAddress: string | undefined;
   readonly #below: Duplex;
   readonly #connection: ClientConnection;
   #wanted = false;
@@ -27,6 +30,7 @@ export class Tls13Stream extends Duplex implements Bypass {
     super({ allowHalfOpen: true });
     this.#below = below;
     this.#connection = connection;
+    this.remoteAddress = below instanceof Socket ? below.remoteAddress : undefined;
     below.on("data", (bytes: Buffer) => this.#arrived(bytes));
     below.on("end", () => {
       this.#belowEnded = true;

@@ -41,6 +41,7 @@ import { codec, handshake, once, session, steps, type Target, whole } from "./ki
 import { linkTargets } from "./links.ts";
 import { lookupTargets } from "./lookups.ts";
 import { sealedTargets } from "./sealed.ts";
+import { tls13Targets } from "./tls13.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 const ID = hex("b831381d63244d53ad4f8cda48b30811");
@@ -350,4 +351,5 @@ export const TARGETS: readonly Target[] = [
   ...sealedTargets,
   ...linkTargets,
   ...lookupTargets,
+  ...tls13Targets,
 ];

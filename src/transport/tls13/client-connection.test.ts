@@ -1,0 +1,257 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { makeCertificate } from "../../../test/support/certificate.ts";
+import { connection13 } from "../../../test/support/tls13-dial.ts";
+import {
+  answerHello,
+  FLIGHT,
+  type Flight,
+  type Part,
+  sealFlight,
+} from "../../../test/support/tls13-server.ts";
+import { PeerAlert, TlsFault } from "./alerts.ts";
+import type { ClientConnection } from "./client-connection.ts";
+import { encodeServerHello, RETRY_RANDOM } from "./hello-messages.ts";
+import { plainRecord, RECORD } from "./records.ts";
+import { u16, vector16 } from "./wire.ts";
+
+const certificate = makeCertificate({ names: ["server.test"] });
+
+/** A connection that has said its hello, and a good answer to it. */
+function begin(): { connection: ClientConnection; flight: Flight; sessionId: Buffer } {
+  const connection = connection13();
+  connection.start();
+  const hello = connection.takeOutput() ?? assert.fail();
+  const message = hello.subarray(5);
+  return { connection, flight: answerHello(message, certificate), sessionId: message.subarray(39, 71) };
+}
+
+/** Ends with the alert that was said, `null` where the client waits for more; never with payload. */
+function outcome(connection: ClientConnection, bytes: Buffer): string | null {
+  connection.feed(bytes);
+  try {
+    assert.equal(connection.read(), null, "payload of a server that is not known");
+    return connection.isSecure ? "secure" : null;
+  } catch (error) {
+    if (error instanceof PeerAlert) return "alert of the server";
+    assert.ok(error instanceof TlsFault, String(error));
+    assert.ok(connection.takeOutput(), "the server is told");
+    connection.feed(bytes);
+    assert.equal(connection.read(), null, "nothing is read behind a fault");
+    return error.alert;
+  }
+}
+
+const without = (left: Part): Part[] => FLIGHT.filter((part) => part !== left);
+
+test("a good flight makes it secure, byte by byte as well", () => {
+  const { connection, flight } = begin();
+  assert.equal(outcome(connection, sealFlight(flight)), "secure");
+  connection.feed(flight.application.seal(RECORD.applicationData, Buffer.from("payload")));
+  assert.equal(String(connection.read()), "payload");
+
+  const slow = begin();
+  const all = sealFlight(slow.flight);
+  for (let at = 0; at < all.length; at++) {
+    assert.equal(slow.connection.isSecure, false);
+    const answer = outcome(slow.connection, all.subarray(at, at + 1));
+    assert.equal(answer, at === all.length - 1 ? "secure" : null);
+  }
+});
+
+for (const part of FLIGHT) {
+  test(`${part}: missing, doubled, in another place`, () => {
+    const missing = begin();
+    const alert = outcome(missing.connection, sealFlight(missing.flight, without(part)));
+    if (part === "finished") assert.equal(alert, null);
+    else assert.equal(alert, "unexpected_message");
+
+    const doubled = begin();
+    const twice = FLIGHT.flatMap((one) => (one === part ? [one, one] : [one]));
+    const said = outcome(doubled.connection, sealFlight(doubled.flight, twice));
+    if (part === "finished") assert.ok(said === "bad_record_mac" || said === "secure", String(said));
+    else assert.equal(said, "unexpected_message");
+  });
+
+  test(`${part}: every cut of the message is refused, or waits`, () => {
+    const whole = begin().flight.parts[part].length;
+    for (let size = 4; size < whole; size += part === "certificate" || part === "verify" ? 7 : 1) {
+      const { connection, flight } = begin();
+      const cut = Buffer.from(flight.parts[part].subarray(0, size));
+      cut.writeUIntBE(size - 4, 1, 3);
+      const changed = { ...flight, parts: { ...flight.parts, [part]: cut } };
+      const alert = outcome(connection, sealFlight(changed));
+      assert.ok(alert !== "secure" && alert !== null, `${part} of ${size} bytes: ${alert}`);
+    }
+  });
+
+  test(`${part}: one byte more, or changed, is refused`, () => {
+    const longer = begin();
+    const more = Buffer.concat([longer.flight.parts[part], Buffer.of(0)]);
+    more.writeUIntBE(more.length - 4, 1, 3);
+    const parts = { ...longer.flight.parts, [part]: more };
+    assert.match(
+      outcome(longer.connection, sealFlight({ ...longer.flight, parts })) ?? "",
+      /decode_error|decrypt_error|bad_/,
+    );
+
+    for (let at = 4; at < longer.flight.parts[part].length; at += 11) {
+      const { connection, flight } = begin();
+      const changed = Buffer.from(flight.parts[part]);
+      changed[at] = (changed[at] ?? 0) ^ 0x41;
+      const alert = outcome(
+        connection,
+        sealFlight({ ...flight, parts: { ...flight.parts, [part]: changed } }),
+      );
+      assert.notEqual(alert, "secure", `${part}, byte ${at}`);
+    }
+  });
+}
+
+test("payload before the server is known is never given", () => {
+  for (let behind = 1; behind < FLIGHT.length; behind++) {
+    const { connection, flight } = begin();
+    const payload = flight.handshake.seal(RECORD.applicationData, Buffer.from("payload"));
+    // Sealed first, so it has the number of the first record behind the hello.
+    const first = plainRecord(RECORD.handshake, flight.parts.hello);
+    assert.equal(outcome(connection, Buffer.concat([first, payload])), "unexpected_message");
+  }
+  const { connection } = begin();
+  assert.equal(
+    outcome(connection, plainRecord(RECORD.applicationData, Buffer.alloc(40))),
+    "unexpected_message",
+  );
+});
+
+test("what is too long, empty or of no type is refused", () => {
+  const say = (bytes: Buffer): string | null => outcome(begin().connection, bytes);
+  assert.equal(say(plainRecord(RECORD.handshake, Buffer.alloc(0))), "unexpected_message");
+  assert.equal(say(plainRecord(RECORD.handshake, Buffer.of(2, 0xff, 0xff, 0xff))), "decode_error");
+  assert.equal(say(Buffer.of(22, 3, 3, 0x7f, 0xff)), "record_overflow");
+  assert.equal(say(plainRecord(RECORD.alert, Buffer.of(2, 40))), "alert of the server");
+  assert.equal(say(plainRecord(RECORD.alert, Buffer.of(2))), "decode_error");
+  assert.equal(say(plainRecord(RECORD.handshake, Buffer.of(99, 0, 0, 0))), "unexpected_message");
+});
+
+test("ChangeCipherSpec is passed over, but not for ever, and not behind the handshake", () => {
+  const change = plainRecord(RECORD.changeCipherSpec, Buffer.of(1));
+  const { connection, flight } = begin();
+  const [first, ...others] = FLIGHT;
+  const bytes = sealFlight(flight, [first, ...others]);
+  const helloBytes = 5 + flight.parts.hello.length;
+  connection.feed(Buffer.concat([bytes.subarray(0, helloBytes), change, bytes.subarray(helloBytes)]));
+  assert.equal(connection.read(), null);
+  assert.equal(connection.isSecure, true);
+  connection.feed(change);
+  assert.throws(() => connection.read(), /ChangeCipherSpec/);
+  assert.equal(
+    outcome(begin().connection, Buffer.concat(Array<Buffer>(40).fill(change))),
+    "unexpected_message",
+  );
+  assert.equal(
+    outcome(begin().connection, plainRecord(RECORD.changeCipherSpec, Buffer.of(2))),
+    "unexpected_message",
+  );
+});
+
+test("a retry for nothing, for a group that has its share, for one that was not offered, or twice", () => {
+  const retry = (sessionId: Buffer, extensions: ReadonlyMap<number, Buffer>): Buffer => {
+    const all = new Map([[43, u16(0x0304)], ...extensions]);
+    return plainRecord(
+      RECORD.handshake,
+      encodeServerHello({ random: RETRY_RANDOM, sessionId, suite: 0x1301, extensions: all }),
+    );
+  };
+  for (const [extensions, alert] of [
+    [new Map(), "illegal_parameter"],
+    [new Map([[51, u16(0x1d)]]), "illegal_parameter"],
+    [new Map([[51, u16(0x0100)]]), "illegal_parameter"],
+    [new Map([[44, vector16()]]), "decode_error"],
+    [new Map([[16, Buffer.alloc(0)]]), "illegal_parameter"],
+    [new Map([[1234, Buffer.alloc(0)]]), "unsupported_extension"],
+  ] as [Map<number, Buffer>, string][]) {
+    const { connection, sessionId } = begin();
+    assert.equal(outcome(connection, retry(sessionId, extensions)), alert);
+  }
+  const { connection, sessionId } = begin();
+  const cookie = new Map([[44, vector16(Buffer.from("cookie"))]]);
+  assert.equal(outcome(connection, retry(sessionId, cookie)), null);
+  assert.ok(connection.takeOutput());
+  assert.equal(outcome(connection, retry(sessionId, cookie)), "unexpected_message");
+});
+
+test("an older version is told apart from a forced one", () => {
+  const older = (tail: string): string | null => {
+    const { connection, sessionId } = begin();
+    const random = Buffer.concat([Buffer.alloc(32 - tail.length / 2, 7), Buffer.from(tail, "hex")]);
+    const message = encodeServerHello({ random, sessionId, suite: 0xc02f, extensions: new Map() });
+    return outcome(connection, plainRecord(RECORD.handshake, message));
+  };
+  assert.equal(older("00"), "protocol_version");
+  assert.equal(older("444f574e47524401"), "illegal_parameter");
+  assert.equal(older("444f574e47524400"), "illegal_parameter");
+});
+
+function secure(): { connection: ClientConnection; flight: Flight } {
+  const made = begin();
+  assert.equal(outcome(made.connection, sealFlight(made.flight)), "secure");
+  made.connection.takeOutput();
+  return made;
+}
+
+test("behind the handshake: updates of keys, tickets, empty records, the end", () => {
+  const { connection, flight } = secure();
+  const { application } = flight;
+  const ticket = Buffer.concat([
+    Buffer.of(4, 0, 0, 15, 0, 0, 1, 0, 1, 2, 3, 4, 0),
+    vector16(Buffer.of(9, 9)),
+    u16(0),
+  ]);
+  ticket.writeUIntBE(ticket.length - 4, 1, 3);
+  connection.feed(application.seal(RECORD.handshake, ticket));
+  connection.feed(application.seal(RECORD.applicationData, Buffer.alloc(0), 100));
+  connection.feed(application.seal(RECORD.handshake, Buffer.of(24, 0, 0, 1, 1)));
+  application.update();
+  connection.feed(application.seal(RECORD.applicationData, Buffer.from("with the next key")));
+  assert.equal(String(connection.read()), "with the next key");
+  assert.ok((connection.takeOutput()?.length ?? 0) > 0, "our own update was asked for");
+  connection.feed(application.seal(RECORD.alert, Buffer.of(1, 0)));
+  connection.feed(application.seal(RECORD.applicationData, Buffer.from("late")));
+  assert.equal(connection.read(), null);
+  assert.equal(connection.hasEnded, true);
+  assert.ok(connection.write(Buffer.from("still")).length > 5, "our own direction goes on");
+  assert.ok(connection.end().length > 5);
+  assert.throws(() => connection.write(Buffer.from("x")));
+});
+
+test("behind the handshake: what is refused", () => {
+  const refused = (alert: string, ...records: (readonly [type: number, content: Buffer])[]): void => {
+    const { connection, flight } = secure();
+    for (const [type, content] of records) connection.feed(flight.application.seal(type, content));
+    assert.throws(
+      () => {
+        while (connection.read() !== null);
+      },
+      (error) => error instanceof TlsFault && error.alert === alert,
+    );
+    assert.ok(connection.takeOutput());
+  };
+  refused("illegal_parameter", [RECORD.handshake, Buffer.of(24, 0, 0, 1, 2)]);
+  refused("decode_error", [RECORD.handshake, Buffer.of(24, 0, 0, 2, 0, 0)]);
+  refused("unexpected_message", [RECORD.handshake, Buffer.of(24, 0, 0, 1, 0, 24)]);
+  refused("unexpected_message", [RECORD.handshake, Buffer.of(13, 0, 0, 0)]);
+  refused("unexpected_message", [RECORD.handshake, Buffer.of(0, 0, 0, 0)]);
+  refused(
+    "unexpected_message",
+    [RECORD.handshake, Buffer.of(4, 0, 0, 9)],
+    [RECORD.applicationData, Buffer.of(1)],
+  );
+  refused("decode_error", [RECORD.handshake, Buffer.of(4, 0, 0, 1, 0)]);
+  refused("unexpected_message", [99, Buffer.of(1)]);
+  const empty = Array.from({ length: 40 }, () => [RECORD.applicationData, Buffer.alloc(0)] as const);
+  refused("unexpected_message", ...empty);
+  const { connection, flight } = secure();
+  connection.feed(flight.application.seal(RECORD.alert, Buffer.of(2, 80)));
+  assert.throws(() => connection.read(), PeerAlert);
+  assert.equal(connection.takeOutput(), null);
+});

@@ -1,0 +1,115 @@
+/** A server of TLS 1.3 without I/O, whose flight is a list that a test may change before it is sent. */
+import { createHmac, createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from "node:crypto";
+import { encodeCertificate, encodeCertificateVerify } from "#transport/tls13/certificate-messages.ts";
+import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
+import { EXTENSION } from "#transport/tls13/extensions.ts";
+import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
+import { encodeServerHello, readKeyShares, decodeClientHello } from "#transport/tls13/hello-messages.ts";
+import { answerKeyShare, GROUP } from "#transport/tls13/key-exchange.ts";
+import { finishedData, KeySchedule } from "#transport/tls13/key-schedule.ts";
+import { plainRecord, RECORD, RecordSealer } from "#transport/tls13/records.ts";
+import { signTranscript } from "#transport/tls13/signatures.ts";
+import { Transcript } from "#transport/tls13/transcript.ts";
+import { u16, vector16 } from "#transport/tls13/wire.ts";
+import type { TestCertificate } from "./certificate.ts";
+
+const SUITE = cipherSuite(0x1301) as NonNullable<ReturnType<typeof cipherSuite>>;
+export const FLIGHT = ["hello", "extensions", "certificate", "verify", "finished"] as const;
+export type Part = (typeof FLIGHT)[number];
+
+export interface Flight {
+  readonly parts: Readonly<Record<Part, Buffer>>;
+  /** Seals what is behind the ServerHello. */
+  readonly handshake: RecordSealer;
+  /** Seals payload. */
+  readonly application: RecordSealer;
+}
+
+/** The answer to a ClientHello, a whole message. */
+export function answerHello(message: Buffer, { cert, key }: TestCertificate): Flight {
+  const { extensions, sessionId } = decodeClientHello(message.subarray(4));
+  const shares = readKeyShares(extensions.get(EXTENSION.keyShare) ?? Buffer.alloc(0));
+  const answer = answerKeyShare(GROUP.x25519, shares.get(GROUP.x25519) ?? Buffer.alloc(0));
+  if (answer === null) throw new Error("no share");
+  const hello = encodeServerHello({
+    random: randomBytes(32),
+    sessionId,
+    suite: SUITE.id,
+    extensions: new Map([
+      [EXTENSION.supportedVersions, u16(0x0304)],
+      [EXTENSION.keyShare, Buffer.concat([u16(GROUP.x25519), vector16(answer.share)])],
+    ]),
+  });
+  const transcript = new Transcript();
+  transcript.add(message);
+  transcript.choose(SUITE);
+  const add = (part: Buffer): Buffer => {
+    transcript.add(part);
+    return part;
+  };
+  add(hello);
+  const schedule = new KeySchedule(SUITE);
+  const secrets = schedule.handshakeSecrets(answer.secret, transcript.digest());
+  const parts = {
+    hello,
+    extensions: add(encodeMessage(MESSAGE.encryptedExtensions, vector16())),
+    certificate: add(encodeCertificate(Buffer.alloc(0), [new X509Certificate(cert).raw])),
+    verify: add(verifyOf(createPrivateKey(key), transcript.digest())),
+    finished: add(encodeMessage(MESSAGE.finished, finishedData(SUITE, secrets.server, transcript.digest()))),
+  };
+  return {
+    parts,
+    handshake: new RecordSealer(SUITE, secrets.server),
+    application: new RecordSealer(SUITE, schedule.applicationSecrets(transcript.digest()).server),
+  };
+}
+
+function verifyOf(key: ReturnType<typeof createPrivateKey>, digest: Buffer): Buffer {
+  const signed = signTranscript(key, [0x0403, 0x0807], "server", digest);
+  if (signed === null) throw new Error("a key of another kind");
+  return encodeCertificateVerify(signed);
+}
+
+/** One record a message; the first is open. */
+export function sealFlight({ parts, handshake }: Flight, order: readonly Part[] = FLIGHT): Buffer {
+  return Buffer.concat(
+    order.map((part, at) =>
+      at === 0 && part === "hello"
+        ? plainRecord(RECORD.handshake, parts[part])
+        : handshake.seal(RECORD.handshake, parts[part]),
+    ),
+  );
+}
+
+const tlv = (tag: number, ...inner: readonly Uint8Array[]): Buffer => {
+  const body = Buffer.concat(inner);
+  return Buffer.concat([
+    Buffer.of(tag),
+    body.length < 128 ? Buffer.of(body.length) : Buffer.of(0x81, body.length),
+    body,
+  ]);
+};
+
+/** A certificate as a REALITY server makes it: Ed25519, empty names, and the HMAC of its key as the signature. */
+export function realityCertificate(authKey: Buffer): TestCertificate {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const spki = publicKey.export({ type: "spki", format: "der" });
+  const algorithm = Buffer.from("300506032b6570", "hex");
+  const time = tlv(0x17, Buffer.from("700101000000Z"));
+  const version = Buffer.from("a003020102", "hex");
+  const body = tlv(
+    0x30,
+    version,
+    tlv(2, Buffer.of(0)),
+    algorithm,
+    tlv(0x30),
+    tlv(0x30, time, time),
+    tlv(0x30),
+    spki,
+  );
+  const proof = createHmac("sha512", authKey).update(spki.subarray(-32)).digest();
+  const der = tlv(0x30, body, algorithm, tlv(3, Buffer.of(0), proof));
+  const cert = `-----BEGIN CERTIFICATE-----\n${der.toString("base64")}\n-----END CERTIFICATE-----\n`;
+  const key = privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+  return { cert, key, fingerprint: "", privateKey, subject: "" };
+}
