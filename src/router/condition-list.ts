@@ -1,9 +1,18 @@
 /** A list of conditions without targets, as rule providers of behavior `classical` hold it: one of them is enough. */
 import { ConfigError, messageOf } from "#core/errors.ts";
-import type { Facts, FactName, ReadRecords, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
+import type {
+  Facts,
+  FactName,
+  Matcher,
+  ReadRecords,
+  Rule,
+  RuleData,
+  RuleOptions,
+  RuleScope,
+} from "#core/rule.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
 import { itemAt } from "#lib/at.ts";
-import { UNDECIDED, compileInSteps, type Step } from "./compile.ts";
+import { RULES_AT_ONCE, UNDECIDED, compileInSteps, type Segment } from "./compile.ts";
 import { ruleTypeOf } from "./rules/index.ts";
 
 /** A condition that could not be read, and why. */
@@ -42,30 +51,45 @@ export function* conditionsInSteps(
   }
   const { steps } = yield* compileInSteps("conditions", rules);
   const reads = new Set<FactName>();
-  for (const { matcher } of rules) for (const name of matcher.reads) reads.add(name);
-  const tried = ({ first, segment }: Step, facts: Facts): boolean | undefined =>
-    segment === null ? itemAt(rules, first).matcher.match(facts) : told(segment.find(facts, -1, null));
+  for (const [at, { matcher }] of rules.entries()) {
+    for (const name of matcher.reads) reads.add(name);
+    if (at % RULES_AT_ONCE === 0) yield;
+  }
+  const matchers: Matcher[] = [];
+  for (const { first, segment } of steps) {
+    matchers.push(segment === null ? itemAt(rules, first).matcher : tableMatcher(segment));
+    yield;
+  }
+  return dataOf(matchers, [...reads], rules.length);
+}
+
+function tableMatcher(segment: Segment): Matcher {
+  return { reads: segment.reads, match: (facts) => told(segment.find(facts, -1, null)) };
+}
+
+/** Keeps the matchers alone: the rules of a table are needed no more, and hundreds of thousands are no rarity. */
+function dataOf(matchers: readonly Matcher[], reads: readonly FactName[], size: number): RuleData {
   const recordsOf: ReadRecords = (facts, known) => {
     let found = known;
-    for (const step of steps) {
-      if (step.segment === null) found = itemAt(rules, step.first).matcher.records?.(facts, found) ?? found;
-      if (tried(step, facts) === true) break;
+    for (const matcher of matchers) {
+      found = matcher.records?.(facts, found) ?? found;
+      if (matcher.match(facts) === true) break;
     }
     return found;
   };
   return {
-    size: rules.length,
-    reads: [...reads],
+    size,
+    reads,
     match(facts: Facts) {
       let open = false;
-      for (const step of steps) {
-        const verdict = tried(step, facts);
+      for (const matcher of matchers) {
+        const verdict = matcher.match(facts);
         if (verdict === true) return true;
         if (verdict === undefined) open = true;
       }
       return open ? undefined : false;
     },
-    records: rules.some(({ matcher }) => matcher.records !== undefined) ? recordsOf : undefined,
+    records: matchers.some(({ records }) => records !== undefined) ? recordsOf : undefined,
   };
 }
 
