@@ -6,9 +6,10 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { skipLarge } from "../../test/support/runs.ts";
 import { MAX_BODY_BYTES, readBody } from "./body.ts";
 
-test("a body of single bytes takes no more memory than its size calls for", async () => {
+test("a body of single bytes takes no more memory than its size calls for", { skip: skipLarge }, async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const heapBytes = (): number => {

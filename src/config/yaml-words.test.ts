@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { skipLarge } from "../../test/support/runs.ts";
 import { testEnv } from "../../test/support/config-env.ts";
 import { parseConfig } from "./parse.ts";
 import { formatDiagnostic } from "./report.ts";
@@ -83,7 +84,7 @@ test("of thousands of warnings the rest is counted", () => {
   assert.equal(warnings.at(-1)?.message, "and 500 more warnings");
 });
 
-test("a long text that aliases put into thousands of messages is cut in each", () => {
+test("a long text that aliases put into thousands of messages is cut in each", { skip: skipLarge }, () => {
   const long = "x".repeat(100_000);
   const many = Array(3000).fill("*a").join(", ");
   const { errors = [] } = parseConfig(

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { skipLarge } from "../../test/support/runs.ts";
 import { PassingMap } from "./passing-map.ts";
 
 test("it holds what a Map would hold, in the same order", () => {
@@ -50,7 +51,7 @@ for (const [name, walk] of walks)
     assert.deepEqual([...map.values()], [3, 8, 9, 10, 11]);
   });
 
-test("what has left it dies young, however old the map is", () => {
+test("what has left it dies young, however old the map is", { skip: skipLarge }, () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as (how?: { type: "minor" }) => void;
   const passed = (map: { set(key: number, value: object): void; delete(key: number): boolean }): number => {

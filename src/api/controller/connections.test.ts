@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/support/runs.ts";
 import { apiApp } from "../../../test/support/api-app.ts";
 import { connection } from "../../../test/support/connection-view.ts";
 import { MemoryControl } from "../../../test/support/memory-control.ts";
@@ -88,6 +89,7 @@ test("whatever a client put into its names, the document stays JSON and says the
       assert.equal(shown?.rulePayload, payload);
       assert.deepEqual(shown?.chains, [payload, host]);
     }),
+    { numRuns: runs(100) },
   );
 });
 
