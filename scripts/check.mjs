@@ -1,17 +1,25 @@
 // Types, lint, format, and the tests beside the code, side by side; each one's words are shown whole when it is done.
 // What is kept between runs (`node_modules/.cache`) goes by content: files that changed, and what depends on them, are
-// checked anew, and errors of files that did not change are said again.
+// checked anew, and errors of files that did not change are said again. Left to `npm test`: tests with large inputs, and
+// most runs of properties.
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { resolve } from "node:path";
+import { openLintState } from "./lint-state.mjs";
 
 const PORTABLE = "src/**/*.portable.test.ts";
 const CACHE = "node_modules/.cache/check";
 const pure = globSync("src/**/*.test.ts", { exclude: [PORTABLE] }).sort();
 
+const lint = openLintState(`${CACHE}/lint.json`);
+const { affected } = lint;
+/** Of so many it is quicker to look at all. */
+const all = affected.length > lint.files.length / 2;
+
 const steps = [
   ["tsc", ["-p", ".", "--incremental", "--tsBuildInfoFile", `${CACHE}/types.json`]],
-  ["oxlint", ["--type-aware", "--quiet"]],
+  ["oxlint", ["--quiet", ...(all ? ["--type-aware"] : [])]],
+  ...(all || affected.length === 0 ? [] : [["oxlint", ["--type-aware", "--quiet", ...affected]]]),
   ["oxfmt", ["--check", "."]],
   // They are pure, so a process runs many: starting one for each file takes longer than the tests. Two use two cores.
   ...[0, 1].map((share) =>
@@ -27,7 +35,10 @@ const steps = [
 // What the tests read: properties have fewer runs here than in `npm test` (`test/support/runs.ts`).
 const env = { ...process.env, WEIR_QUICK_CHECK: "1", NODE_COMPILE_CACHE: resolve(CACHE, "compiled") };
 const results = await Promise.all(steps.map(([command, args]) => run(command, args)));
+if (steps.every(([command], at) => command !== "oxlint" || results[at] === 0)) lint.save();
 const failed = steps.filter((_, at) => results[at] !== 0).map(([command]) => command);
+console.log(`check: rules that need types looked at ${affected.length} of ${lint.files.length} files`);
+console.log("check: left to npm test: tests with large inputs, most runs of properties");
 console.log(failed.length === 0 ? "check: all is well" : `check: ${failed.join(", ")} failed`);
 process.exit(failed.length === 0 ? 0 : 1);
 

@@ -1,0 +1,67 @@
+// Which files the rules that need types must look at: those that changed since the linter last found nothing in them, and
+// all that import those, over however many files. Nothing else that such a rule reads can have changed.
+import { createHash } from "node:crypto";
+import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const SOURCES = "{src,ui,test,bench,scripts}/**/*.{ts,tsx,mjs}";
+/** With another rule, setting or library nothing is known any more. */
+const SETTINGS = [".oxlintrc.json", "package-lock.json", "package.json", "tsconfig.json", "ui/tsconfig.json"];
+const IMPORTED = /\b(?:from|import)\s*\(?\s*"([^"]+)"/g;
+
+/** `file`: where the last state is kept. `save` is called when the linter has found nothing in `affected`. */
+export function openLintState(file) {
+  const now = { settings: hashOf(SETTINGS.map(textOf).join("\n")), files: {} };
+  const importers = new Map();
+  for (const path of globSync(SOURCES).sort()) {
+    const text = textOf(path);
+    now.files[path] = hashOf(text);
+    for (const [, name] of text.matchAll(IMPORTED)) {
+      const target = targetOf(path, name);
+      if (target !== null) importers.set(target, [...(importers.get(target) ?? []), path]);
+    }
+  }
+  return {
+    files: Object.keys(now.files),
+    affected: affectedBy(changedSince(read(file), now), importers),
+    save() {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, JSON.stringify(now));
+    },
+  };
+}
+
+function changedSince(before, now) {
+  const paths = Object.keys(now.files);
+  return before?.settings === now.settings
+    ? paths.filter((path) => before.files[path] !== now.files[path])
+    : paths;
+}
+
+function affectedBy(changed, importers) {
+  const affected = new Set(changed);
+  for (const path of affected) for (const importer of importers.get(path) ?? []) affected.add(importer); // a Set yields what is added meanwhile
+  return [...affected];
+}
+
+function targetOf(path, name) {
+  if (name.startsWith("#ui/")) return name.slice(1);
+  if (name.startsWith("#")) return `src/${name.slice(1)}`;
+  return name.startsWith(".") ? join(dirname(path), name) : null;
+}
+
+function read(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch {
+    return null; // none yet, or cut short
+  }
+}
+
+function textOf(path) {
+  return readFileSync(path, "utf8");
+}
+
+function hashOf(text) {
+  return createHash("sha256").update(text).digest("base64url");
+}
