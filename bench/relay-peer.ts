@@ -3,18 +3,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { makeShortConnections } from "./short-connections.ts";
+import type { SubjectAddress } from "./subject-address.ts";
 
-export type Handshake = "socks" | "connect";
-
-/** Where a subject listens. `to`: how it is asked for a port of the loopback; null: it leads to one by itself. */
-export interface Door {
-  /** Absent: the loopback's. */
-  readonly host?: string;
-  readonly port: number;
-  readonly to: { readonly by: Handshake; readonly port: number } | null;
-}
-
-export type Task = { readonly door: Door } & (
+export type Task = { readonly door: SubjectAddress } & (
   | {
       readonly kind: "throughput";
       readonly way: "down" | "up";
@@ -47,7 +38,7 @@ function sendForEver(socket: Socket): void {
 }
 
 /** Answers once the other end has acknowledged, where a greeting is needed; `on` gets all that comes behind it. */
-async function open({ host = HOST, port, to }: Door, on: (bytes: number) => void): Promise<Socket> {
+async function open({ host = HOST, port, to }: SubjectAddress, on: (bytes: number) => void): Promise<Socket> {
   let greeted: ((bytes: number) => void) | null = null;
   // One static buffer: the load generator must cost less than what it measures.
   const onread = { buffer: shared, callback: (bytes: number) => ((greeted ?? on)(bytes), true) };

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startCore } from "../test/support/start-core.ts";
-import type { Handshake } from "./relay-peer.ts";
+import type { Handshake } from "./subject-address.ts";
 
 export interface Subject extends AsyncDisposable {
   readonly name: string;

@@ -7,7 +7,8 @@ import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
 import { cpus } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Door, Handshake, Task, TaskResult } from "./relay-peer.ts";
+import type { Task, TaskResult } from "./relay-peer.ts";
+import type { Handshake, SubjectAddress } from "./subject-address.ts";
 import {
   barePipe,
   cpuSeconds,
@@ -73,7 +74,7 @@ export async function ask(load: ChildProcess, task: Task): Promise<TaskResult> {
   }
 }
 
-const plain = ({ port }: Subject): Door => ({ port, to: null });
+const plain = ({ port }: Subject): SubjectAddress => ({ port, to: null });
 
 const throughput = (streams: number, way: "down" | "up"): Measurement => ({
   title: `throughput ${way}, ${streams} stream${streams > 1 ? "s" : ""}`,

@@ -7,7 +7,7 @@ import { bytesOfIp, parseIp } from "#net/address/ip.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
 import { openEndCalls } from "./end-calls.ts";
-import type { Door } from "./relay-peer.ts";
+import type { SubjectAddress } from "./subject-address.ts";
 
 /** A connection that is lost holds nobody up for longer. */
 const PATIENCE_MS = 5_000;
@@ -22,7 +22,7 @@ interface Step {
 const PING: Step = { words: Buffer.from("E"), answerBytes: 1 };
 
 /** `host` is where the door leads to. */
-function stepsTo({ to }: Door, host: string): readonly Step[] {
+function stepsTo({ to }: SubjectAddress, host: string): readonly Step[] {
   if (to === null) return [PING];
   if (to.by === "connect") {
     const words = Buffer.from(`CONNECT ${host}:${to.port} HTTP/1.1\r\nHost: ${host}:${to.port}\r\n\r\n`);
@@ -38,7 +38,7 @@ export interface ShortConnections {
 }
 
 export function makeShortConnections(
-  door: Door,
+  door: SubjectAddress,
   host: string,
   { parallel, ms }: { readonly parallel: number; readonly ms: number },
 ): ShortConnections {

@@ -6,13 +6,20 @@ import { Button, Tag } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 import { isSelectable, lastDelay, type Nodes } from "#ui/state/nodes.ts";
-import type { MemberOrder } from "./groups.tsx";
 
 /** A page of more cards than this is slow and of no use; the filter finds the rest. */
 const MAX_MEMBERS = 300;
 /** Larger groups start folded. */
 const OPEN_UP_TO = 60;
 const TEST_TIMEOUT_MS = 5_000;
+
+/** The orders of a group's members that a user can choose, each with its label. */
+export const MEMBER_ORDERS = [
+  ["config", "As configured"],
+  ["delay", "By delay"],
+  ["name", "By name"],
+] as const;
+export type MemberOrder = (typeof MEMBER_ORDERS)[number][0];
 
 interface Props {
   readonly group: Proxy;

@@ -4,17 +4,10 @@ import { Input, Select } from "#ui/parts/inputs.tsx";
 import { Empty, Fault, Page } from "#ui/parts/small.tsx";
 import { useResource } from "#ui/state/context.ts";
 import { nodesOf } from "#ui/state/nodes.ts";
-import { GroupPanel } from "./group-panel.tsx";
+import { GroupPanel, MEMBER_ORDERS, type MemberOrder } from "./group-panel.tsx";
 import { ProxyProvidersPanel } from "./proxy-providers.tsx";
 
 const REFRESH_MS = 10_000;
-
-const MEMBER_ORDERS = [
-  ["config", "As configured"],
-  ["delay", "By delay"],
-  ["name", "By name"],
-] as const;
-export type MemberOrder = (typeof MEMBER_ORDERS)[number][0];
 
 export function GroupsPage() {
   const proxies = useResource<{ proxies: Record<string, Proxy> }>("proxies", REFRESH_MS);

@@ -1,0 +1,10 @@
+/** Where a measured program is reached, and how it is asked to lead on. */
+export type Handshake = "socks" | "connect";
+
+/** Where a subject listens. `to`: how it is asked for a port of the loopback; null: it leads to one by itself. */
+export interface SubjectAddress {
+  /** Absent: the loopback's. */
+  readonly host?: string;
+  readonly port: number;
+  readonly to: { readonly by: Handshake; readonly port: number } | null;
+}
