@@ -30,6 +30,8 @@ export interface ReadOptions {
   /** As in `WalkOptions`. */
   readonly partial?: boolean;
   readonly prefix?: string;
+  /** What is `Unsupported` is left out with a warning. */
+  readonly tolerant?: boolean;
   /** Says the issues in the words of the section; without it each is reported at its own path. */
   readonly explain?: (issues: readonly Issue[]) => void;
 }
@@ -67,9 +69,10 @@ export class Context {
     path: Path,
     options: ReadOptions = {},
   ): z.output<S> | null {
-    const { match = "exact", partial = false, prefix = "" } = options;
+    const { match = "exact", partial = false, prefix = "", tolerant = false } = options;
     const prepared = this.#shapes.prepare(schema, value, path, { match, partial, prefix });
-    return this.readPrepared(schema, prepared, path, options);
+    const usable = tolerant ? this.leaveOut(schema, prepared, path, prefix) : prepared;
+    return this.readPrepared(schema, usable, path, options);
   }
 
   /** As `read`, for a value whose keys are in the schema's spelling already. */
@@ -97,17 +100,23 @@ export class Context {
     partial = false,
   ): z.output<S> | null {
     const prepared = this.#shapes.prepare(schema, value, path, { match: "exact", partial, prefix: "" });
-    let result = parseSafely(schema, prepared);
-    const unusable = result.issues?.filter((issue) => issue.unsupported) ?? [];
-    if (unusable.length > 0) {
-      const paths = unusable.map((issue) => issue.path);
-      result = parseSafely(schema, without(prepared, paths));
-      for (const { path: inner, message } of unusable)
-        this.report.warning([...path, ...inner], `${message}; it is left out`);
-    }
+    const result = parseSafely(schema, this.leaveOut(schema, prepared, path));
     if (result.issues === null) return result.data as z.output<S>;
     for (const issue of result.issues) this.typeFault([...path, ...issue.path], issue.message);
     return null;
+  }
+
+  /** A prepared value without what is `Unsupported` in it, of which each is warned. */
+  leaveOut(schema: z.ZodType, prepared: unknown, path: Path, prefix = ""): unknown {
+    const unusable = parseSafely(schema, prepared).issues?.filter((issue) => issue.unsupported) ?? [];
+    for (const { path: inner, message } of unusable) {
+      const key = prefix === "" ? "" : `'${inner.join(".")}' `;
+      this.report.warning([...path, ...inner], `${prefix}${key}${message}; it is left out`);
+    }
+    return without(
+      prepared,
+      unusable.map((issue) => issue.path),
+    );
   }
 
   typeFault(path: Path, message: string): void {
@@ -138,7 +147,7 @@ export class Context {
 }
 
 /** A copy of the value without what lies at these paths. */
-function without(value: unknown, paths: readonly Path[]): unknown {
+export function without(value: unknown, paths: readonly Path[]): unknown {
   if (paths.length === 0) return value;
   const goes = (key: string | number) => paths.some((path) => path.length === 1 && path[0] === key);
   const inside = (key: string | number) =>

@@ -8,6 +8,27 @@ import { parseHostPort } from "#net/address/address-fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { tunFaults, type TunKeys } from "./sections/tun.ts";
 
+const SET_KEYS = [
+  ["route-address-set", "routeAddressSet"],
+  ["route-exclude-address-set", "routeExcludeAddressSet"],
+] as const;
+
+/** The keys without names of excluding sets that there are not: without them more goes through the TUN, not less. */
+export function withKnownSets<Keys extends TunKeys>(
+  { report }: Context,
+  tun: Keys,
+  ruleSets: RuleSetNames,
+  path: Path = ["tun"],
+): Keys {
+  const [, [key, member]] = SET_KEYS;
+  const known = tun[member].filter((name, at) => {
+    const fault = ruleSets.absence(name);
+    if (fault !== null) report.warning([...path, key, at], `${key}: ${fault}; it is left out`);
+    return fault === null;
+  });
+  return { ...tun, [member]: known };
+}
+
 export function checkTun(
   context: Context,
   tun: TunKeys,
@@ -16,12 +37,8 @@ export function checkTun(
   title = "tun",
 ): void {
   for (const { key, message } of tunFaults(tun)) context.report.error([...path, key], `${title}: ${message}`);
-  const lists = [
-    ["route-address-set", tun.routeAddressSet],
-    ["route-exclude-address-set", tun.routeExcludeAddressSet],
-  ] as const;
-  for (const [key, names] of lists)
-    for (const [at, name] of names.entries()) {
+  for (const [key, member] of SET_KEYS)
+    for (const [at, name] of tun[member].entries()) {
       const fault = ruleSets.fault(name, ["ipcidr"]);
       if (fault !== null) context.report.error([...path, key, at], `${title}: ${key}: ${fault}`);
     }

@@ -1,5 +1,5 @@
 /** Fields that every group has, whatever picks its members. */
-import { anyUrl, flag, int, list, maybe, name, pattern, text } from "#core/fields.ts";
+import { anyUrl, flag, int, leftOut, list, maybe, name, pattern, text } from "#core/fields.ts";
 import { z } from "zod";
 import { expectedStatus } from "./sections/proxy-providers.ts";
 
@@ -9,10 +9,10 @@ export const groupFields = z.object({
   proxies: list(text()).default([]),
   use: list(text()).default([]),
   url: maybe(anyUrl()),
-  interval: maybe(int(0, 0x7fff_ffff)),
+  interval: maybe(leftOut(int(0, 0x7fff_ffff))),
   lazy: flag().default(true),
-  timeout: int(0, 600_000).default(5000),
-  "max-failed-times": int(0, 1_000_000).default(5),
+  timeout: leftOut(int(0, 600_000)).default(5000),
+  "max-failed-times": leftOut(int(0, 1_000_000)).default(5),
   "expected-status": expectedStatus(),
   "disable-udp": flag().default(false),
   filter: text().default(""),

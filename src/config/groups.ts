@@ -76,8 +76,10 @@ function readGroup(
     return null;
   }
   const own = kind?.schema ?? z.object({});
-  const prepared = context.prepare(joined(groupFields, own), item, path, "case", prefix);
-  const read = readBoth(context, groupFields, own, prepared, path, prefix);
+  const schema = joined(groupFields, own);
+  const prepared = context.prepare(schema, item, path, "case", prefix);
+  const usable = context.leaveOut(schema, prepared, path, `${prefix}: `);
+  const read = readBoth(context, groupFields, own, usable, path, prefix);
   if (read === null || kind === undefined) return null;
   const settings = readSettings(context, read.common, path, prefix, scope);
   for (const [index, member] of read.common.proxies.entries())

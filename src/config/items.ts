@@ -1,7 +1,7 @@
 /** What the lists of typed items (proxies, listeners, groups) have in common. */
 import { Plain, show } from "#core/fields.ts";
 import { z } from "zod";
-import { parseSafely, type Context, type Issue } from "./context.ts";
+import { parseSafely, without, type Context, type Issue } from "./context.ts";
 import type { Path } from "./report.ts";
 import { fold, isMapValue, type KeyMatch } from "./shape.ts";
 
@@ -78,11 +78,16 @@ export function readBoth<Common extends z.ZodObject>(
     withEmpty(context, issue, path),
   );
   const wrong = issues.filter((issue) => !issue.unsupported);
-  if (left.issues === null && wrong.length === 0)
-    return { common: left.data as z.output<Common>, options: {}, unsupported: issues };
+  if (wrong.length === 0) {
+    const usable = parseSafely(common, without(item, issues.map(pathOf)));
+    if (usable.issues === null)
+      return { common: usable.data as z.output<Common>, options: {}, unsupported: issues };
+  }
   reportIssues(context, wrong.length > 0 ? wrong : issues, path, prefix);
   return null;
 }
+
+const pathOf = ({ path }: Issue): Path => path;
 
 /** A key without a value is not missing: other programs take it for empty and start. */
 function withEmpty(context: Context, issue: Issue, path: Path): Issue {

@@ -114,6 +114,90 @@ const ROWS: readonly Row[] = [
       [null, true, 1],
     ],
   ],
+  [
+    "networks of skip-auth-prefixes",
+    "skip-auth-prefixes: ['', nowhere, 127.0.0.0/8]\n",
+    /^1:22 skip-auth-prefixes\[0\]: expected a CIDR .*; it is left out\n1:26 skip-auth-prefixes\[1\]: /,
+    ({ skipAuthPrefixes }) => [skipAuthPrefixes.map(({ bits }) => bits), [8]],
+  ],
+  [
+    "marks and times of the whole program",
+    "routing-mark: -1\nkeep-alive-idle: -5\ngeo-update-interval: 0\ngeodata-loader: fast\nntp: {interval: 0}\ndns: {listen-routing-mark: -1}\n",
+    /^1:15 routing-mark: expected an integer from 0 to 4294967295, got -1; it is left out(\n\d:\d+ .*; it is left out){5}$/,
+    ({ general, geodata, ntp }) => [
+      [general.routingMark, general.keepAlive.idleMs, geodata.geoUpdateInterval, ntp.interval],
+      [0, 0, 24, 30],
+    ],
+  ],
+  [
+    "tunnels without an address",
+    "tunnels: ['', ~, {network: tcp, target: '1.1.1.1:53'}, 'tcp,127.0.0.1:1,1.1.1.1:53']\n",
+    /^1:11 tunnels\[0\]: .*; the tunnel is left out\n1:15 tunnels\[1\]: .*\n1:18 tunnels\[2\]\.address: tunnel 2: 'address' is required; the tunnel is left out$/,
+    ({ tunnels }) => [tunnels.map(({ listen }) => listen.port), [1]],
+  ],
+  [
+    "hosts",
+    "hosts: {a: 300.1.1.1, b: '1.2.3.4:80', c: [1.1.1.1, b.com], d: [], e: '', f: 1.1.1.1}\n",
+    /^1:12 hosts\.a: hosts "a": expected IP addresses, another domain or lan, got "300.1.1.1"; the entry is left out(\n1:\d+ hosts\.[b-e]: .*; the entry is left out){4}$/,
+    ({ hosts }) => [hosts.map(({ pattern }) => pattern), ["localhost", "f"]],
+  ],
+  [
+    "listeners without a name of their own; of several the last one stays",
+    "listeners: [{type: socks}, {name: '', type: socks}, {name: DEFAULT-MIXED, type: socks}, {name: l, type: socks}, {name: l, type: http}]\n",
+    /^1:13 listeners\[0\]\.name: listener 0: 'name' is missing; the listener is left out\n.*\n.* listener 2: the name DEFAULT-MIXED belongs to a top-level key; .*\n.* listener 3: the name l comes again further down; the listener is left out$/,
+    ({ listeners }) => [listeners.map(({ name, protocol }) => [name, protocol.type]), [["l", "http"]]],
+  ],
+  [
+    "a listener with a mark that is none; no address is every address",
+    "listeners: [{name: m, type: socks, routing-mark: -1}, {name: l, type: socks, listen: ''}]\n",
+    /^1:50 listeners\[0\]\.routing-mark: listener 0: m: 'routing-mark' .*; the listener is left out$/,
+    ({ listeners }) => [listeners.map(({ name, hosts }) => [name, hosts]), [["l", ["0.0.0.0"]]]],
+  ],
+  [
+    "numbers of a group",
+    "proxy-groups: [{name: g, type: url-test, proxies: [DIRECT], interval: -1, timeout: 1.5, max-failed-times: -1, expected-status: 99999}]\n",
+    /^(1:\d+ proxy-groups\[0\]\.\S+: proxy group\[0\]: g: '(interval|timeout|max-failed-times|expected-status)' .*; it is left out\n?){4}$/,
+    ({ groups: [group] }) => [
+      [group?.settings?.intervalSeconds, group?.settings?.timeoutMs, group?.settings?.maxFailedTimes],
+      [300, 5000, 5],
+    ],
+  ],
+  [
+    "numbers of providers, and lists that can hold nothing",
+    "proxy-providers: {p: {type: http, url: 'https://x.test/', interval: -1, health-check: {interval: -1}, override: {routing-mark: -1, ip-version: seven}}}\nrule-providers: {m: {type: file, behavior: classical, format: mrs, path: m}, e: {type: inline, behavior: domain}}\n",
+    /^(1:\d+ .*; it is left out\n){4}2:63 rule-providers\.m\.format: .* mrs does not hold behavior classical; .*; the list is empty\n.*'payload' needs at least one item .*; the list is empty$/,
+    ({ proxyProviders, ruleProviders }) => [
+      [proxyProviders.get("p")?.interval, [...ruleProviders.values()].map(({ type }) => type)],
+      [0, ["inline", "inline"]],
+    ],
+  ],
+  [
+    "what is wrong with single nodes",
+    "proxies: [{name: , type: direct}, {name: m, type: direct, routing-mark: -1}, {name: p, type: socks5, server: a, port: many}, {name: d, type: direct, dialer-proxy: nobody}, {name: x, type: direct, dialer-proxy: y}, {name: y, type: direct, dialer-proxy: x}]\n",
+    /^1:\d+ proxies\[0\]\.name: .*; the node is left out\n(1:\d+ proxies\[[1-4]\]\.\S+: .*(cannot|can) be dialled\n?){4}$/,
+    ({ proxies }) => [proxies.map(({ inert }) => inert !== null), [true, true, true, true, true]],
+  ],
+  [
+    "nodes of a provider that is written here",
+    "proxy-providers: {p: {type: inline, payload: [{name: a, type: direct}, {name: a, type: direct}, {name: b, type: sokcs}, {name: c, type: socks5, port: 1}, {type: direct}, ~]}}\n",
+    /^1:79 .*: proxy a is the duplicate name; it is left out\n.* unsupport proxy type: sokcs.*; the node stays and cannot be dialled\n.*'' has unset fields: server; the node stays and cannot be dialled\n.*; the node is left out\n.*; it is left out$/,
+    ({ proxyProviders }) => [proxyProviders.size, 1],
+  ],
+  [
+    "ports and addresses of the sniffer and of the TUN",
+    "sniffer: {sniff: {TLS: {ports: [99999, 443]}}}\ntun: {dns-hijack: [any, nowhere], mtu: 99999999, route-exclude-address-set: [nothing]}\n",
+    /^1:33 sniffer\.sniff\.TLS\.ports\[0\]: .*; it is left out\n2:25 tun\.dns-hijack\[1\]: .*; it is left out\n2:40 tun\.mtu: .*\n.* rule-set "nothing" not found in rule-providers; it is left out$/,
+    ({ sniffer, tun }) => [
+      [sniffer.sniff[0]?.ports, tun.dnsHijack, tun.mtu, tun.routeExcludeAddressSet],
+      [[{ from: 443, to: 443 }], [{ host: "0.0.0.0", port: 53 }], 9000, []],
+    ],
+  ],
+  [
+    "a TUN listener with a value that is none",
+    "listeners: [{name: t, type: tun, mtu: 99999999}]\n",
+    /^1:\d+ listeners\[0\]\.mtu: listener 0: t: 'mtu' .*; the listener is left out$/,
+    ({ tunListeners }) => [tunListeners, []],
+  ],
 ];
 
 for (const [name, text, warning, check] of ROWS)
@@ -128,13 +212,13 @@ for (const [name, text, warning, check] of ROWS)
 
 test("left out: what is wrong besides is an error, and both are said in one pass", () => {
   const { errors = [], warnings } = parseConfig(
-    "socks-port: 99999\nmode: none\nntp: {port: -1, interval: 0}\n",
+    "socks-port: 99999\nmode: none\nntp: {port: -1, enable: maybe}\n",
     testEnv(),
   );
   assert.deepEqual(
     [errors.map(({ path }) => path), warnings.map(({ path }) => path)],
     [
-      ["mode", "ntp.interval"],
+      ["mode", "ntp.enable"],
       ["socks-port", "ntp.port"],
     ],
   );

@@ -1,8 +1,7 @@
 /** The fields that every item of `listeners` has. */
-import { Fault, maybe, name, parseInteger, scalar, text } from "#core/fields.ts";
+import { Fault, leftOut, maybe, name, parseInteger, scalar, show, text } from "#core/fields.ts";
 import { parseRanges, type Range } from "#core/ranges.ts";
-import { ip } from "#net/address/address-fields.ts";
-import { ANY_V4 } from "#net/address/ip.ts";
+import { ANY_V4, parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
 import { mark } from "./sections/general.ts";
 
@@ -10,6 +9,12 @@ import { mark } from "./sections/general.ts";
 const MOST_PORTS = 1024;
 
 const MOST_PORT = 65_535;
+
+/** Nothing written is every IPv4 address. */
+const listenAddress = () =>
+  scalar({ type: "string" }, (source, raw) =>
+    source === "" ? ANY_V4 : (parseIp(source) ?? new Fault(`expected an IP address, got ${show(raw)}`)),
+  );
 
 /** Empty for a number that is no port: other programs start without the listener. */
 const ports = () =>
@@ -33,9 +38,9 @@ function expand(ranges: readonly Range[]): readonly number[] | Fault {
 export const listenerFields = z.object({
   name: name(),
   type: name(),
-  listen: ip().default(ANY_V4),
+  listen: listenAddress().default(ANY_V4),
   port: ports().default([0]),
   rule: maybe(text()),
   proxy: maybe(text()),
-  "routing-mark": mark().default(0),
+  "routing-mark": leftOut(mark()).default(0),
 });

@@ -25,24 +25,19 @@ export function readListeners(context: Context, items: readonly unknown[], scope
   const listeners: ListenerConfig[] = [];
   const tunListeners: TunListenerConfig[] = [];
   const types = new Map<string, string>();
+  const lastOf = new Map(items.map((item, at) => [peek(item, "name", "hyphen"), at]));
   for (const [at, item] of items.entries()) {
     const path: Path = ["listeners", at];
     const prefix = `listener ${at}`;
     if (!isItemMap(context, item, path, prefix)) continue;
-    const listenerName = peek(item, "name", "hyphen");
+    const listenerName = peek(item, "name", "hyphen") ?? "";
     const type = peek(item, "type", "hyphen");
-    if (listenerName !== null) {
-      const reserved =
-        listenerName === TUN_NAME || PORT_LISTENERS.some((entry) => entry.name === listenerName);
-      if (reserved)
-        report.error(
-          [...path, "name"],
-          `${prefix}: the name ${listenerName} belongs to a top-level key; choose another`,
-        );
-      else if (types.has(listenerName))
-        report.error([...path, "name"], `listener ${listenerName} is the duplicate name`);
-      types.set(listenerName, type ?? "");
+    const fault = nameFault(listenerName, lastOf.get(listenerName) !== at);
+    if (fault !== null) {
+      report.warning([...path, "name"], `${prefix}: ${fault}; the listener is left out`);
+      continue;
     }
+    types.set(listenerName, type ?? "");
     if (type === "tun") {
       const tun = readTunListener(context, item, at, path, prefix);
       if (tun === null) continue;
@@ -56,6 +51,14 @@ export function readListeners(context: Context, items: readonly unknown[], scope
     warnOfListenerNames(context, listener, scope, path, prefix);
   }
   return { listeners, tunListeners, types };
+}
+
+/** Why no listener can have this name; null: it can. Of several with one name the last one is kept, as elsewhere. */
+function nameFault(name: string, comesAgain: boolean): string | null {
+  if (name === "") return "'name' is missing";
+  if (name === TUN_NAME || PORT_LISTENERS.some((entry) => entry.name === name))
+    return `the name ${name} belongs to a top-level key; choose another`;
+  return comesAgain ? `the name ${name} comes again further down` : null;
 }
 
 function readListener(

@@ -48,11 +48,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     /proxy group\[0\]: g: unsupported group type: selector; .*"select"/,
   ],
   [
-    "group status",
-    group("name: g, type: select, proxies: [DIRECT], expected-status: ok"),
-    /proxy group\[0\]: g: 'expected-status' expected numbers or ranges/,
-  ],
-  [
     "group fallback",
     group("name: g, type: select, proxies: [DIRECT], empty-fallback: g"),
     /proxy group\[0\]: g: empty-fallback 'g' must be a proxy/,
@@ -96,11 +91,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     "provider override",
     "proxy-providers: {p: {type: file, path: x, override: {udp: maybe}}}\n",
     /parse proxy provider p error: 'override\.udp' expected true or false/,
-  ],
-  [
-    "provider node",
-    "proxy-providers: {p: {type: inline, payload: [{name: a, type: socks5, port: 1}]}}\n",
-    /parse proxy provider p error: proxy 0: '' has unset fields: server/,
   ],
   [
     "rule provider",
@@ -164,17 +154,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     /listener 0: 'listen' expected an IP address/,
   ],
   [
-    "listener duplicate",
-    "listeners: [{name: l, type: socks}, {name: l, type: http}]\n",
-    /listener l is the duplicate name/,
-  ],
-  ["dialer", proxy(`name: a, ${socks}, dialer-proxy: b`), /proxy a: dialer-proxy b not found/],
-  [
-    "dialer circle",
-    `proxies:\n  - {name: a, ${socks}, dialer-proxy: b}\n  - {name: b, ${socks}, dialer-proxy: a}\n`,
-    /proxy a: circular dialer-proxy: a -> b -> a/,
-  ],
-  [
     "dns",
     "dns: {nameserver: [1.1.1.1, 'htps://x']}\n",
     /DNS NameServer\[1\] of nameserver: unknown DNS scheme "htps".*did you mean "https"/,
@@ -205,13 +184,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     "dns: {fake-ip-filter-mode: rule, fake-ip-filter: ['DOMAIN,a,real-pi']}\n",
     /^1:\d+ dns\.fake-ip-filter\[0\]: .*must end in fake-ip or real-ip; did you mean "real-ip"\?$/,
   ],
-  ["hosts", "hosts: {a: [1.1.1.1, b.com]}\n", /hosts "a": a list holds only IP addresses/],
-  [
-    "hosts mistyped address",
-    "hosts: {a: 300.1.1.1}\n",
-    /expected IP addresses, another domain or lan, got "300/,
-  ],
-  ["hosts address with a port", "hosts: {a: '1.2.3.4:80'}\n", /expected IP addresses, another domain or lan/],
   [
     "provider payload",
     "proxy-providers: {p: {type: inline, payload: []}}\n",

@@ -10,6 +10,7 @@ import {
   checkTimeDialer,
   checkTun,
   warnOfProviderNames,
+  withKnownSets,
 } from "./cross-checks.ts";
 import { buildDns } from "./dns-build.ts";
 import { fileFaults } from "./file-uses.ts";
@@ -20,7 +21,7 @@ import { readGroups } from "./groups.ts";
 import { BUILT_INS, GLOBAL } from "./known-types.ts";
 import { portListeners, readListeners } from "./listeners.ts";
 import { readProxyProviders, readRuleProviders } from "./providers.ts";
-import { checkDialerProxies, ProxyReader } from "./proxies.ts";
+import { dialerProxyFaults, ProxyReader } from "./proxies.ts";
 import { Report, type Path, type Diagnostic } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
 import { reportSubRuleCircles, RuleReader } from "./rules.ts";
@@ -105,7 +106,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const sections = readSections(root, context);
   const listenerItems = context.list(root["listeners"], ["listeners"]);
   const scope = { outbounds: sections.outbounds, subRules: subRuleNames(root, context) };
-  const { types, tunListeners, listeners: listed } = readListeners(context, listenerItems, scope);
+  const { types, tunListeners: listedTuns, listeners: listed } = readListeners(context, listenerItems, scope);
   const ports = portListeners(lifted.general, env.registries, (key, message) =>
     context.report.warning([key], message),
   );
@@ -114,10 +115,12 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
 
   const blocks = readBlocks(root, context, ruleProviders.names);
   const { dns, tun, svc } = blocks;
-  for (const listener of tunListeners) {
+  const tunListeners = listedTuns.map((listener) => {
     const path = ["listeners", listener.index];
-    checkTun(context, listener, ruleProviders.names, path, `listener ${listener.index}`);
-  }
+    const known = withKnownSets(context, listener, ruleProviders.names, path);
+    checkTun(context, known, ruleProviders.names, path, `listener ${listener.index}`);
+    return known;
+  });
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
   const controller = { ...flat.controller, saysEveryOrigin: saysEveryOrigin(root) };
   checkController(context, controller, blocks.tls);
@@ -158,7 +161,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
 
 /** The sections that do not depend on others. */
 function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames) {
-  const tun = readBlock("tun", root, context);
+  const tun = withKnownSets(context, readBlock("tun", root, context), ruleSets);
   checkTun(context, tun, ruleSets);
   return {
     dns: buildDns(readBlock("dns", root, context), context, ruleSets),
@@ -177,7 +180,8 @@ function readSections(root: YamlMap, context: Context) {
   const items = context.list(root["proxies"], ["proxies"]);
   const reader = new ProxyReader(context);
   const { proxies, names } = reader.readAll(items, ["proxies"], "proxy", new Set([...BUILT_INS, GLOBAL]));
-  const providers = readProxyProviders(context, root["proxy-providers"], reader);
+  const listed = new ProxyReader(context, { tolerant: true });
+  const providers = readProxyProviders(context, root["proxy-providers"], listed);
   const groupItems = context.list(root["proxy-groups"], ["proxy-groups"]);
   const { groups, names: groupNames } = readGroups(context, groupItems, {
     proxies: names,
@@ -186,8 +190,12 @@ function readSections(root: YamlMap, context: Context) {
   const outbounds = new Set([...BUILT_INS, GLOBAL, ...names, ...groupNames]);
   const membersOf = new Map(groups.map(({ name, members }) => [name, members]));
   const placed = proxies.map(({ proxy, index }) => ({ proxy, path: ["proxies", index] as Path }));
-  checkDialerProxies(context, placed, membersOf, outbounds);
-  return { proxies: proxies.map(({ proxy }) => proxy), groups, proxyProviders: providers.configs, outbounds };
+  const faults = dialerProxyFaults(context, placed, membersOf, outbounds);
+  const usable = proxies.map(({ proxy }) => ({
+    ...proxy,
+    inert: proxy.inert ?? faults.get(proxy.name) ?? null,
+  }));
+  return { proxies: usable, groups, proxyProviders: providers.configs, outbounds };
 }
 
 function subRuleNames(root: YamlMap, context: Context): ReadonlySet<string> {

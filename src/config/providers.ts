@@ -27,6 +27,7 @@ export function readProxyProviders(context: Context, value: unknown, nodes: Prox
     const read = context.read(proxyProvider, item, path, {
       match: "case",
       prefix: `${prefix}: `,
+      tolerant: true,
       explain: explain(context, path, prefix),
     });
     if (read === null) continue;
@@ -65,6 +66,7 @@ export function readRuleProviders(context: Context, value: unknown): RuleProvide
     const read = context.read(ruleProvider, item, path, {
       match: "case",
       prefix: `${prefix}: `,
+      tolerant: true,
       explain: explain(context, path, prefix),
     });
     behaviors.set(name, read?.behavior ?? null);
@@ -79,7 +81,8 @@ type Source = Pick<ProxyProviderConfig, "lack">;
 
 function warnOfSource({ report }: Context, { lack }: Source, path: Path, prefix: string): void {
   if (lack === null) return;
-  report.warning([...path, lack.key], `${prefix}: '${lack.key}' ${lack.why}; nothing is fetched`);
+  const loss = lack.key === "url" || lack.key === "path" ? "nothing is fetched" : "the list is empty";
+  report.warning([...path, lack.key], `${prefix}: '${lack.key}' ${lack.why}; ${loss}`);
 }
 
 /** A test page that is no URL is done without. */

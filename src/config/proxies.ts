@@ -4,7 +4,6 @@ import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
-import { valueAt } from "#lib/at.ts";
 import type { ProxyConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import { findCircles } from "./circles.ts";
@@ -71,10 +70,17 @@ export class ProxyReader {
         ? this.#tryRead(item, here, `${prefix} ${at}`)
         : this.#read(item, here, `${prefix} ${at}`);
       const isTwice = name !== null && (names.has(name) || taken.has(name));
-      if (isTwice) this.#context.report.error([...here, "name"], `proxy ${name} is the duplicate name`);
+      if (isTwice) this.#reportTwice(name, [...here, "name"]);
       if (name !== null) names.add(name);
       yield isTwice ? null : proxy;
     }
+  }
+
+  #reportTwice(name: string, path: Path): void {
+    const { report } = this.#context;
+    const message = `proxy ${name} is the duplicate name`;
+    if (this.#tolerant) report.warning(path, `${message}; it is left out`);
+    else report.error(path, message);
   }
 
   #tryRead(item: unknown, path: Path, prefix: string): ProxyConfig | null {
@@ -83,7 +89,11 @@ export class ProxyReader {
       proxy = this.#read(item, path, prefix);
     });
     const nodeName = peek(item, "name", "hyphen");
-    if (error === undefined || nodeName === null) return proxy;
+    if (error === undefined) return proxy;
+    if (nodeName === null) {
+      this.#context.report.warning(error.path, `${error.message}; it is left out`);
+      return null;
+    }
     const type = peek(item, "type", "hyphen") ?? "";
     const why = error.message.replace(`${prefix}: `, "");
     const node = { ...NO_COMMON, name: nodeName, type, protocol: this.#protocols.get(type) ?? null };
@@ -105,7 +115,7 @@ export class ProxyReader {
   #read(item: unknown, path: Path, prefix: string): ProxyConfig | null {
     const { report } = this.#context;
     if (!isItemMap(this.#context, item, path, prefix)) return null;
-    if (peek(item, "name", "hyphen") === "") {
+    if ((peek(item, "name", "hyphen") ?? "") === "") {
       report.warning([...path, "name"], `${prefix}: 'name' is empty; the node is left out`);
       return null;
     }
@@ -208,44 +218,50 @@ function isHost(text: string): boolean {
 }
 
 /**
- * `dialer-proxy` must name something, and following it from node to node must come to an end. A group may pick something
- * else, so a circle through one is only said.
+ * Why nodes cannot be dialled by their `dialer-proxy`, by name: it must name something, and following it from node to
+ * node must come to an end. A group may pick something else, so a circle through one is only said.
  */
-export function checkDialerProxies(
+export function dialerProxyFaults(
   context: Context,
   proxies: readonly { readonly proxy: ProxyConfig; readonly path: Path }[],
   membersOf: ReadonlyMap<string, readonly string[]>,
   known: ReadonlySet<string>,
-): void {
+): ReadonlyMap<string, string> {
   const { report } = context;
+  const faults = new Map<string, string>();
   const dialer = new Map<string, string>();
   for (const { proxy, path } of proxies) {
     if (proxy.dialerProxy === null) continue;
     if (known.has(proxy.dialerProxy)) dialer.set(proxy.name, proxy.dialerProxy);
-    else
-      report.error(
-        [...path, "dialer-proxy"],
-        `proxy ${proxy.name}: dialer-proxy ${proxy.dialerProxy} not found${report.suggest(proxy.dialerProxy, known)}`,
-      );
+    else {
+      const why = `dialer-proxy ${proxy.dialerProxy} not found${report.suggest(proxy.dialerProxy, known)}`;
+      faults.set(proxy.name, why);
+      report.warning([...path, "dialer-proxy"], `proxy ${proxy.name}: ${why}; ${STAYS}`);
+    }
   }
   const paths = new Map(proxies.map(({ proxy, path }) => [proxy.name, path]));
-  const say = (circle: readonly string[], severity: "error" | "warning", rest: string): void => {
+  const say = (circle: readonly string[], rest: string): string => {
+    const text = `circular dialer-proxy: ${[...circle, circle[0]].join(" -> ")}`;
     const name = circle.find((part) => dialer.has(part));
-    if (name === undefined) return; // groups alone: their own check says so
-    const text = `proxy ${name}: circular dialer-proxy: ${[...circle, circle[0]].join(" -> ")}${rest}`;
-    report[severity]([...valueAt(paths, name), "dialer-proxy"], text);
+    const path = name === undefined ? undefined : paths.get(name); // none: groups alone, their own check says so
+    if (path !== undefined) report.warning([...path, "dialer-proxy"], `proxy ${name}: ${text}; ${rest}`);
+    return text;
   };
   const nodeOf = (name: string): readonly string[] => {
     const through = dialer.get(name);
     return through === undefined || !paths.has(through) ? [] : [through];
   };
   const nodeCircles = findCircles(dialer.keys(), nodeOf);
-  for (const circle of nodeCircles) say(circle, "error", "");
-  if (nodeCircles.length > 0) return;
+  for (const circle of nodeCircles) {
+    const why = say(circle, "none of these nodes can be dialled");
+    for (const name of circle) faults.set(name, why);
+  }
+  if (nodeCircles.length > 0) return faults;
   const next = (name: string): readonly string[] => {
     const through = dialer.get(name);
     return through === undefined ? (membersOf.get(name) ?? []) : [through];
   };
   for (const circle of findCircles(dialer.keys(), next))
-    say(circle, "warning", "; while its groups pick what leads back, it cannot be dialled");
+    say(circle, "while its groups pick what leads back, it cannot be dialled");
+  return faults;
 }

@@ -1,5 +1,5 @@
 /** Fields that every node has, whatever it speaks. */
-import { flag, maybe, name, text } from "#core/fields.ts";
+import { flag, leftOut, maybe, name, text } from "#core/fields.ts";
 import { z } from "zod";
 import { mark } from "./sections/general.ts";
 
@@ -19,7 +19,7 @@ export const proxyFields = z.object({
   type: name(),
   udp: flag().default(false),
   "interface-name": text().default(""),
-  "routing-mark": mark().default(0),
+  "routing-mark": leftOut(mark()).default(0),
   "ip-version": text().default("dual"),
   "dialer-proxy": maybe(text()),
   tfo: flag().default(false),

@@ -22,9 +22,15 @@ export class RuleSetNames {
   /** What is wrong with naming this set where one of these behaviours is wanted; null for nothing. */
   fault(name: string, wanted: readonly Behavior[]): string | null {
     const behavior = this.#behaviors.get(name);
-    if (behavior === undefined)
-      return `rule-set ${JSON.stringify(name)} not found in rule-providers${this.#report.suggest(name, this.#names)}`;
+    if (behavior === undefined) return this.absence(name);
     if (behavior === null || wanted.includes(behavior)) return null;
     return `rule-set ${JSON.stringify(name)} has behavior ${behavior}; here it must be ${wanted.join(" or ")}`;
+  }
+
+  /** Says that no rule provider has this name; null: one has. */
+  absence(name: string): string | null {
+    return this.#behaviors.has(name)
+      ? null
+      : `rule-set ${JSON.stringify(name)} not found in rule-providers${this.#report.suggest(name, this.#names)}`;
   }
 }

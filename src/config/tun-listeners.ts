@@ -3,7 +3,7 @@ import { camelCase, flag, list } from "#core/fields.ts";
 import { prefix } from "#net/address/address-fields.ts";
 import { z } from "zod";
 import type { Context } from "./context.ts";
-import { joined, readBoth } from "./items.ts";
+import { issueText, joined, readBoth } from "./items.ts";
 import { listenerFields } from "./listener-fields.ts";
 import type { Path } from "./report.ts";
 import type { TunConfig } from "./sections/index.ts";
@@ -39,6 +39,12 @@ export function readTunListener(
   const read = readBoth(context, listenerFields, tunListenerFields, prepared, path, title);
   if (read === null) return null;
   const { common, options } = read;
+  const [lack] = read.unsupported;
+  if (lack !== undefined) {
+    const why = `${title}: ${common.name}: ${issueText(lack)}; the listener is left out`;
+    context.report.warning([...path, ...lack.path], why);
+    return null;
+  }
   const entries = Object.entries(options).map(([key, value]) => [camelCase(key), value] as const);
   return {
     ...(Object.fromEntries(entries) as unknown as TunConfig),

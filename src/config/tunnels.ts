@@ -83,7 +83,7 @@ export function readTunnels(
 
 /** An address that is none costs its tunnel. */
 function explain(context: Context, issues: readonly Issue[], path: Path, prefix: string): void {
-  const wrong = issues.filter(({ unsupported }) => !unsupported);
+  const wrong = issues.filter(({ unsupported, missing }) => !unsupported && !missing);
   reportIssues(context, wrong, path, prefix);
   for (const issue of issues)
     if (wrong.length === 0)
@@ -100,7 +100,9 @@ function splitLine(context: Context, item: unknown, path: Path, prefix: string):
     const [networks, address, target, proxy] = parts as [string, string, string, string | undefined];
     return { network: networks, address, target, ...(proxy === undefined ? {} : { proxy }) };
   }
-  context.report.error(path, `${prefix}: expected network,address,target[,proxy], got ${show(item)}`);
+  const message = `${prefix}: expected network,address,target[,proxy], got ${show(item)}`;
+  if (line === "") context.report.warning(path, `${message}; the tunnel is left out`);
+  else context.report.error(path, message);
   return null;
 }
 

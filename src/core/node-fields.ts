@@ -1,6 +1,6 @@
 /** Fields of nodes and listeners that cost only their item where they cannot be used. */
 import { z } from "zod";
-import { Fault, parseInteger, scalar, show, sourceOf, Unsupported } from "./fields.ts";
+import { parseInteger, scalar, show, sourceOf, Unsupported } from "./fields.ts";
 
 /**
  * A key that would change how traffic is protected or shaped and that this build does not have: given, it makes the item
@@ -47,10 +47,9 @@ const serverPort = () =>
   scalar({ type: "integer", minimum: 1, maximum: 65535 }, (source, raw) => {
     if (source.trim() === "") return new Unsupported("is empty");
     const value = parseInteger(source);
-    if (value === null) return new Fault(`expected an integer, got ${show(raw)}`);
-    return value >= 1 && value <= 65535
+    return value !== null && value >= 1 && value <= 65535
       ? value
-      : new Unsupported(`expected an integer from 1 to 65535, got ${value}`);
+      : new Unsupported(`expected an integer from 1 to 65535, got ${show(raw)}`);
   });
 
 /** The fields that every node with a server has. */

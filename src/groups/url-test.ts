@@ -1,6 +1,6 @@
 /** `url-test`: the member with the lowest delay among those that are alive. */
 import { z } from "zod";
-import { int } from "#core/fields.ts";
+import { int, leftOut } from "#core/fields.ts";
 import { groupKind, type GroupEnv } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { TestedGroup } from "./tested-group.ts";
@@ -54,6 +54,6 @@ export class UrlTestGroup extends TestedGroup {
 
 export const urlTest = groupKind(
   { type: "url-test", apiType: "URLTest" },
-  z.object({ tolerance: int(0, 65_535).default(0) }),
+  z.object({ tolerance: leftOut(int(0, 65_535)).default(0) }),
   ({ tolerance }, env) => Promise.resolve(new UrlTestGroup(tolerance, env)),
 );

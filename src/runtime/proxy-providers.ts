@@ -3,7 +3,7 @@ import { findCircles } from "#config/circles.ts";
 import type { Config, ProxyConfig } from "#config/config.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
 import type { SubscriptionInfo } from "#core/control.ts";
-import { ConfigError, DialError } from "#core/errors.ts";
+import { DialError } from "#core/errors.ts";
 import type { GroupSettings, Health } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Slices } from "#core/slices.ts";
@@ -49,7 +49,7 @@ export class ProxyProviders implements AsyncDisposable {
   readonly #health: Health;
   readonly #checks = new Map<string, HealthCheck[]>();
   readonly #origins = new WeakMap<Outbound, NodeOrigin>();
-  /** What the nodes of a provider dial through, so that no content can lead a dial in a circle. */
+  /** What the nodes of a provider dial through. */
   readonly #dialers = new Map<string, readonly string[]>();
   /** At the start there is nothing yet that a pause could hold up, and threads would make it longer. */
   #isServing = false;
@@ -57,7 +57,6 @@ export class ProxyProviders implements AsyncDisposable {
   readonly #slices: Slices;
   #open: ((node: ProxyConfig) => Promise<Outbound>) | null = null;
 
-  /** Throws `ConfigError` where a provider's nodes would dial through themselves. */
   constructor(config: Config, host: Host, health: Health, fetch: Fetch) {
     this.configs = config.proxyProviders;
     this.#config = config;
@@ -65,7 +64,7 @@ export class ProxyProviders implements AsyncDisposable {
     this.#health = health;
     this.#slices = host.slices;
     for (const [name, item] of config.proxyProviders) {
-      this.#refuseCircle(name, [item.override.dialerProxy ?? item.dialerProxy]);
+      this.#warnOfCircle(name, [item.override.dialerProxy ?? item.dialerProxy]);
       this.all.set(name, this.#made(name, item, fetch));
     }
   }
@@ -139,7 +138,7 @@ export class ProxyProviders implements AsyncDisposable {
     const { healthCheck, payload } = item;
     const slices = this.#slices;
     const checked = async (nodes: readonly ProxyConfig[]) => {
-      this.#refuseCircle(name, await slices.run(dialersOf(nodes)));
+      this.#warnOfCircle(name, await slices.run(dialersOf(nodes)));
       return nodes;
     };
     return new LiveProxyProvider<ProxyConfig>(
@@ -210,8 +209,8 @@ export class ProxyProviders implements AsyncDisposable {
     });
   }
 
-  /** Throws `ConfigError` where a dial through these would come back to the provider. */
-  #refuseCircle(name: string, dialers: readonly string[]): void {
+  /** A dial through these may come back to the provider; a dial that does fails, see `NodeDialers`. */
+  #warnOfCircle(name: string, dialers: readonly string[]): void {
     const { proxies, groups } = this.#config;
     const wanted = dialers.filter((dialer) => dialer !== "");
     const members = new Map(groups.map((group) => [group.name, group]));
@@ -225,8 +224,8 @@ export class ProxyProviders implements AsyncDisposable {
     };
     const [circle] = wanted.length === 0 ? [] : findCircles([`\0${name}`], next);
     if (circle?.includes(`\0${name}`) === true)
-      throw new ConfigError(
-        `proxy provider ${name}: dialer-proxy ${circle.at(1)} leads back to the provider itself`,
+      this.#host.log.warning(
+        `proxy provider ${name}: dialer-proxy ${circle.at(1)} leads back to the provider itself; while it picks one of the nodes that dial through it, these cannot be dialled`,
       );
     this.#dialers.set(name, wanted);
   }

@@ -41,7 +41,7 @@ const REASONS: readonly RegExp[] = [
   /expected (an IP address|IP addresses|a CIDR|host:port|network,address|"|TYPE|another domain)/,
   /has unset fields|missing name|' missing$|must not be empty|needs at least one|is empty:/,
   /not found|unsupport|unknown|duplicate|is the duplicate/,
-  /format invalid|is no (network|range|inbound type)|bracket|needs names|needs mode|needs host|needs a key|expected xtls|holds only/,
+  /format invalid|is no (network|range|inbound type)|bracket|condition is missing|'password' is required|needs names|needs mode|needs host|needs a key|expected xtls|holds only/,
 ];
 
 type Random = (below: number) => number;

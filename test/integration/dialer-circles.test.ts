@@ -60,3 +60,34 @@ rules: ["MATCH,T"]
   await choose("G", "near");
   assert.equal(await status(), 0);
 });
+
+test("nodes of a provider behind a group of that provider are dialled while it picks another", async () => {
+  await using far = await openServer(socks, {});
+  await using origin = await openTcpOrigin(echo);
+  const [mixed, controller] = (await freePorts(2)) as [number, number];
+  await using core = await startCore(`
+mixed-port: ${mixed}
+external-controller: 127.0.0.1:${controller}
+proxy-providers:
+  p:
+    type: inline
+    payload: [{ name: n, type: socks5, server: 127.0.0.1, port: ${far.port} }]
+    override: { dialer-proxy: G }
+proxy-groups:
+  - { name: G, type: select, proxies: [DIRECT], use: [p] }
+  - { name: T, type: select, use: [p] }
+rules: ["MATCH,T"]
+`);
+  await core.shows(/proxy provider p: dialer-proxy G leads back to the provider itself; while it picks/);
+  const status = async () => {
+    const { client, status } = await socksConnect(mixed, "127.0.0.1", origin.port);
+    client[Symbol.dispose]();
+    return status;
+  };
+  assert.equal(await status(), 0);
+  assert.deepEqual(asked(far), [`127.0.0.1:${origin.port}`]);
+  const body = JSON.stringify({ name: "n" });
+  await fetch(`http://127.0.0.1:${controller}/proxies/G`, { method: "PUT", body });
+  assert.notEqual(await status(), 0);
+  await core.shows(/n: its dialer-proxy G leads back to it/);
+});

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { encodeCidrMrs, encodeDomainMrs } from "#providers/rule-set/mrs.ts";
-import { api, chainOf, get, groupOf, HEAD, startWith } from "../support/provider-core.ts";
+import { chainOf, get, groupOf, startWith } from "../support/provider-core.ts";
 import { until } from "../support/until.ts";
 
 test("configuration sheet §17 check 5: include-all, filter with backtick, exclude-type, hidden, icon", async () => {
@@ -137,17 +137,4 @@ rules:
   writeFileSync(join(core.home, "n.yaml"), "proxies:\n- {name: y, type: direct}\n- {name: z\n");
   await core.shows(/proxy provider n: .*the old contents stay in use/);
   assert.deepEqual((await groupOf(core, "G")).all, ["x"]);
-});
-
-test("a provider that would dial through itself is refused", async () => {
-  await using core = await startWith("mode: direct\n");
-  core.write(`${HEAD}
-proxy-providers:
-  p: {type: inline, payload: [{name: n, type: socks5, server: 127.0.0.1, port: 1}], override: {dialer-proxy: G}}
-proxy-groups:
-  - {name: G, type: select, use: [p]}
-`);
-  const answer = await api(core, "/configs?force=true", { method: "PUT", body: "{}" });
-  assert.notEqual(answer.status, 204);
-  assert.match(await answer.text(), /leads back to the provider itself/);
 });

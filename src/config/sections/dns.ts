@@ -10,7 +10,7 @@ const policy = () => mapOf(servers());
 export const dns = block({
   enable: flag().default(false),
   listen: text().default(""),
-  "listen-routing-mark": mark().default(0),
+  "listen-routing-mark": leftOut(mark()).default(0),
   ipv6: flag().default(false),
   "ipv6-timeout": int(0, 5000).default(100),
   "use-hosts": flag().default(true),

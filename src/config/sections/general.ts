@@ -2,7 +2,19 @@
  * General keys (top level). The ports become listeners; `mode`, `log-level` and access keys are fields of `Config`
  * itself.
  */
-import { choice, flag, int, list, listenPort, maybe, scalar, text, Fault, show } from "#core/fields.ts";
+import {
+  choice,
+  flag,
+  int,
+  leftOut,
+  list,
+  listenPort,
+  maybe,
+  scalar,
+  text,
+  Fault,
+  show,
+} from "#core/fields.ts";
 import { LOG_LEVELS } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { cidr } from "#net/address/address-fields.ts";
@@ -30,7 +42,7 @@ export const GENERAL = {
   "allow-lan": flag().default(false),
   "bind-address": bindAddress().default("*"),
   authentication: list(text()).default([]),
-  "skip-auth-prefixes": list(cidr()).default([]),
+  "skip-auth-prefixes": list(leftOut(cidr())).default([]),
   "lan-allowed-ips": list(cidr()).default(EVERYWHERE),
   "lan-disallowed-ips": list(cidr()).default([]),
   "allow-loopback-from-lan": flag().default(false),
@@ -38,12 +50,12 @@ export const GENERAL = {
   "log-level": choice(LOG_LEVELS, { fold: true }).default("info"),
   ipv6: flag().default(true),
   "interface-name": text().default(""),
-  "routing-mark": mark().default(0),
+  "routing-mark": leftOut(mark()).default(0),
   "unified-delay": flag().default(false),
   "tcp-concurrent": flag().default(false),
   "find-process-mode": choice(["always", "strict", "off"], { fold: true }).default("strict"),
-  "keep-alive-idle": int(0, 86_400).default(0),
-  "keep-alive-interval": int(0, 86_400).default(0),
+  "keep-alive-idle": leftOut(int(0, 86_400)).default(0),
+  "keep-alive-interval": leftOut(int(0, 86_400)).default(0),
   "disable-keep-alive": flag().default(false),
   "inbound-tfo": flag().default(false),
   "inbound-mptcp": flag().default(false),

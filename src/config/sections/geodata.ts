@@ -6,11 +6,11 @@ const RELEASE = "https://github.com/MetaCubeX/meta-rules-dat/releases/download/l
 export const GEODATA = {
   /** Null: as the command line says (`-m`), else false. */
   "geodata-mode": maybe(flag()),
-  "geodata-loader": choice(["standard", "memconservative", "memc"]).default("memconservative"),
+  "geodata-loader": leftOut(choice(["standard", "memconservative", "memc"])).default("memconservative"),
   "geosite-matcher": text().default("succinct"),
   "geo-auto-update": flag().default(false),
   /** Hours. */
-  "geo-update-interval": int(1, 8760).default(24),
+  "geo-update-interval": leftOut(int(1, 8760)).default(24),
   "geox-url": block({
     geoip: leftOut(httpUrl()).default(`${RELEASE}/geoip.dat`),
     mmdb: leftOut(httpUrl()).default(`${RELEASE}/geoip.metadb`),

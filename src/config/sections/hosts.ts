@@ -32,7 +32,7 @@ export function readHosts(value: unknown, context: Context): readonly HostEntry[
         "key",
       );
     else if (parsed instanceof Fault)
-      context.report.error(["hosts", key], `hosts ${show(key)}: ${parsed.message}`);
+      context.report.warning(["hosts", key], `hosts ${show(key)}: ${parsed.message}; the entry is left out`);
     else entries.push({ pattern, value: parsed });
   }
   reportCycles(entries, context);

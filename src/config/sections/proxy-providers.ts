@@ -8,6 +8,7 @@ import {
   flag,
   httpUrlFault,
   int,
+  leftOut,
   list,
   mapOf,
   maybe,
@@ -23,17 +24,17 @@ import { mark } from "./general.ts";
 const ANY_STATUS = parseRanges("*", 0, 65_535) as readonly Range[];
 
 /** HTTP status codes that count as success. */
-export const expectedStatus = () => ranges(0, 65_535).default(ANY_STATUS);
+export const expectedStatus = () => leftOut(ranges(0, 65_535)).default(ANY_STATUS);
 
 /** What every downloaded list has. Seconds, bytes. */
 export const SOURCE = {
   type: choice(["http", "file", "inline"]),
   url: maybe(anyUrl()),
   path: maybe(filePath()),
-  interval: int(0, 0x7fff_ffff).default(0),
+  interval: leftOut(int(0, 0x7fff_ffff)).default(0),
   proxy: text().default(""),
   header: mapOf(list(text())).default({}),
-  "size-limit": int(0).default(0),
+  "size-limit": leftOut(int(0)).default(0),
 };
 
 export const proxyProvider = block({
@@ -48,9 +49,9 @@ export const proxyProvider = block({
       enable: flag().default(false),
       url: maybe(anyUrl()),
       /** Seconds. */
-      interval: int(0, 0x7fff_ffff).default(300),
+      interval: leftOut(int(0, 0x7fff_ffff)).default(300),
       /** Milliseconds. */
-      timeout: int(0, 600_000).default(5000),
+      timeout: leftOut(int(0, 600_000)).default(5000),
       lazy: flag().default(true),
       "expected-status": expectedStatus(),
     }),
@@ -66,8 +67,8 @@ export const proxyProvider = block({
     "skip-cert-verify": maybe(flag()),
     "name-cert-verify": maybe(text()),
     "interface-name": maybe(text()),
-    "routing-mark": maybe(mark()),
-    "ip-version": maybe(choice(IP_VERSIONS, { fold: true })),
+    "routing-mark": maybe(leftOut(mark())),
+    "ip-version": maybe(leftOut(choice(IP_VERSIONS, { fold: true }))),
     "additional-prefix": text().default(""),
     "additional-suffix": text().default(""),
     "proxy-name": list(block({ pattern: pattern(), target: text() })).default([]),
@@ -75,7 +76,13 @@ export const proxyProvider = block({
   }).prefault({}),
   "age-secret-key": maybe(secret()),
 }).transform((value, context) => {
-  if (value.type === "inline" && value.payload.length === 0) context.issues.push(noItems(value));
+  if (value.type === "inline" && value.payload.length === 0)
+    context.issues.push({
+      code: "custom",
+      path: ["payload"],
+      message: "needs at least one item for type inline",
+      input: value,
+    });
   const source = sourceOf(value);
   return { ...value, ...source, path: source.path ?? defaultPath("proxies", source.url) };
 });
@@ -86,9 +93,9 @@ export interface SourceKeys {
   readonly path: string | null;
 }
 
-interface UsableSource extends SourceKeys {
+export interface UsableSource extends SourceKeys {
   /** What the source lacks; then nothing is fetched, and what lies in the file or in `payload` is all there is. */
-  readonly lack: { readonly key: "url" | "path"; readonly why: string } | null;
+  readonly lack: { readonly key: "url" | "path" | "format" | "payload"; readonly why: string } | null;
 }
 
 /** Other programs start with a source that leads nowhere, and so does this one. */
@@ -101,11 +108,6 @@ export function sourceOf({ type, url, path }: SourceKeys): UsableSource {
   if (type === "file" && path === null)
     return { type: file, url, path, lack: { key: "path", why: `is required for type ${type}` } };
   return { type, url, path, lack: null };
-}
-
-export function noItems(input: unknown) {
-  const message = "needs at least one item for type inline";
-  return { code: "custom" as const, path: ["payload"], message, input };
 }
 
 /** Below the home directory; empty for a source without a URL. */

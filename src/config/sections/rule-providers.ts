@@ -1,6 +1,6 @@
 /** `rule-providers`: remote, local or inline lists of conditions. */
 import { block, choice, list, maybe, text } from "#core/fields.ts";
-import { defaultPath, noItems, SOURCE, sourceOf } from "./proxy-providers.ts";
+import { defaultPath, SOURCE, sourceOf, type SourceKeys, type UsableSource } from "./proxy-providers.ts";
 
 export const ruleProvider = block({
   ...SOURCE,
@@ -8,15 +8,30 @@ export const ruleProvider = block({
   format: choice(["yaml", "text", "mrs"]).default("yaml"),
   payload: list(text()).default([]),
   "path-in-bundle": maybe(text()),
-}).transform((value, context) => {
-  if (value.type === "inline" && value.payload.length === 0) context.issues.push(noItems(value));
-  if (value.format === "mrs" && value.behavior === "classical")
-    context.issues.push({
-      code: "custom",
-      path: ["format"],
-      message: "mrs does not hold behavior classical; use yaml or text",
-      input: value.format,
-    });
-  const source = sourceOf(value);
+}).transform((value) => {
+  const source = usableSource(value);
   return { ...value, ...source, path: source.path ?? defaultPath("rules", source.url) };
+});
+
+interface RuleSourceKeys extends SourceKeys {
+  readonly behavior: string;
+  readonly format: string;
+  readonly payload: readonly string[];
+}
+
+/** Other programs start with a list that can hold nothing, too. */
+function usableSource(keys: RuleSourceKeys): UsableSource {
+  const { type, behavior, format, payload } = keys;
+  if (type !== "inline" && format === "mrs" && behavior === "classical")
+    return nothing("format", "mrs does not hold behavior classical; use yaml or text");
+  if (type === "inline" && payload.length === 0)
+    return nothing("payload", "needs at least one item for type inline");
+  return sourceOf(keys);
+}
+
+const nothing = (key: "format" | "payload", why: string): UsableSource => ({
+  type: "inline",
+  url: null,
+  path: null,
+  lack: { key, why },
 });

@@ -11,7 +11,7 @@ export const ntp = block({
   server: leftOut(name()).default("time.apple.com"),
   port: listenPort().default(123),
   /** Minutes. */
-  interval: int(1, 525_600).default(30),
+  interval: leftOut(int(1, 525_600)).default(30),
   "dialer-proxy": text().default(""),
   "write-to-system": flag().default(false),
 });

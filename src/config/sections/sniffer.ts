@@ -1,11 +1,12 @@
 /** `sniffer`: the keys as they are written; conditions are read in sniffer-build.ts. */
-import { block, flag, list, mapOf, scalar, text } from "#core/fields.ts";
+import { block, flag, leftOut, list, mapOf, scalar, text } from "#core/fields.ts";
 import { parseRanges } from "#core/ranges.ts";
 
 export const SNIFF_PROTOCOLS = ["HTTP", "TLS", "QUIC"] as const;
 export type SniffProtocol = (typeof SNIFF_PROTOCOLS)[number];
 
-const portRange = () => scalar({ type: ["string", "integer"] }, (source) => parseRanges(source, 0, 65_535));
+const portRange = () =>
+  leftOut(scalar({ type: ["string", "integer"] }, (source) => parseRanges(source, 0, 65_535)));
 
 export const sniffer = block({
   enable: flag().default(false),

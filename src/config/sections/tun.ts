@@ -1,5 +1,5 @@
 /** The TUN device, with the keys of kernel-direct. The same shape serves a `tun` entry of `listeners`. */
-import { block, choice, Fault, flag, int, list, name, scalar, show, text } from "#core/fields.ts";
+import { block, choice, Fault, flag, int, leftOut, list, name, scalar, show, text } from "#core/fields.ts";
 import { cidr, ip, parseHostPort, prefix } from "#net/address/address-fields.ts";
 import { ANY_V4 } from "#net/address/ip.ts";
 import { mark } from "./general.ts";
@@ -31,10 +31,14 @@ const numberRange = (most: number) =>
     return new Fault(`expected a range such as 1000:1999, up to ${most}, got ${show(raw)}`);
   });
 
+/** `any` is `any:53`. */
+const DNS_PORT = 53;
+
 /** `any:53`, `host:port`, with or without `udp://` or `tcp://` in front; 0.0.0.0 is any destination. */
 const hijack = () =>
   scalar({ type: "string" }, (source, raw) => {
     const bare = source.replace(/^(udp|tcp):\/\//i, "");
+    if (/^any$/i.test(bare)) return { host: ANY_V4 as string, port: DNS_PORT };
     const parsed = parseHostPort(/^any:/i.test(bare) ? bare.slice(3) : bare);
     if (parsed === null) return new Fault(`expected any:53 or address:port, got ${show(raw)}`);
     const host: string = parsed.host === "" ? ANY_V4 : parsed.host;
@@ -51,8 +55,8 @@ export const TUN = {
   "auto-route": flag().default(true),
   "auto-redirect": flag().default(false),
   "auto-detect-interface": flag().default(true),
-  "dns-hijack": list(hijack()).default([{ host: "0.0.0.0", port: 53 }]),
-  mtu: int(0, 65_535).default(9000),
+  "dns-hijack": list(leftOut(hijack())).default([{ host: "0.0.0.0", port: 53 }]),
+  mtu: leftOut(int(0, 65_535)).default(9000),
   gso: flag().default(false),
   "gso-max-size": int(0, 1_048_576).default(65_536),
   "inet6-address": list(prefix(6)).prefault(["fdfe:dcba:9876::1/126"]),

@@ -11,14 +11,23 @@ import {
 } from "#transport/tls/fields.ts";
 import { parseScheme } from "./padding.ts";
 
-/** Shorter intervals than this count as not set, as other clients have it. */
+/** Intervals up to this, and negative ones, count as not set, as other clients have it. */
 const SHORTEST_SECONDS = 5;
+const LONGEST_SECONDS = 86_400;
 const DEFAULT_SECONDS = 30;
+const MOST_IDLE_SESSIONS = 1000;
 
 const idleSeconds = () =>
-  int(0, 86_400)
-    .transform((seconds) => (seconds <= SHORTEST_SECONDS ? DEFAULT_SECONDS : seconds))
+  int()
+    .transform((seconds) =>
+      seconds <= SHORTEST_SECONDS ? DEFAULT_SECONDS : Math.min(seconds, LONGEST_SECONDS),
+    )
     .default(DEFAULT_SECONDS);
+
+const idleSessions = () =>
+  int()
+    .transform((count) => Math.min(Math.max(count, 0), MOST_IDLE_SESSIONS))
+    .default(0);
 
 export const outboundSchema = z.object({
   ...serverFields,
@@ -27,7 +36,7 @@ export const outboundSchema = z.object({
   sni: text().optional(),
   "idle-session-check-interval": idleSeconds(),
   "idle-session-timeout": idleSeconds(),
-  "min-idle-session": int(0, 1000).default(0),
+  "min-idle-session": idleSessions(),
   "disable-reuse": flag().default(false),
   "client-metadata": text().optional(),
   ...tlsClientFields,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { choice, Fault, list, scalar } from "#core/fields.ts";
+import { choice, leftOut, list, scalar, Unsupported } from "#core/fields.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Destination, Endpoint } from "#core/session.ts";
@@ -22,10 +22,12 @@ export function parseTarget(text: string): Destination | null {
 
 const target = () =>
   scalar({ type: "string" }, (source) =>
-    parseTarget(source) === null ? new Fault("expected host:port, an IPv6 address in brackets") : source,
+    parseTarget(source) === null
+      ? new Unsupported("expected host:port, an IPv6 address in brackets")
+      : source,
   );
 
-const schema = z.object({ network: list(choice(["tcp", "udp"])), target: target() });
+const schema = z.object({ network: list(leftOut(choice(["tcp", "udp"]))), target: target() });
 export type TunnelOptions = z.output<typeof schema>;
 
 /** Everything that comes to the listener goes to one target. */

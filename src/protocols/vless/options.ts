@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { choice, Fault, flag, list, scalar, show, text } from "#core/fields.ts";
+import { choice, Fault, flag, list, scalar, show, text, Unsupported } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { listenerFields } from "#protocols/shared/listener-fields.ts";
@@ -16,7 +16,7 @@ const flow = () =>
     const value = source.trim().toLowerCase();
     if (value === "" || value === "none") return "" as const;
     if (value.slice(0, VISION.length) === VISION) return VISION;
-    return new Fault(`expected ${VISION} or nothing, got ${show(raw)}${suggestion(value, [VISION])}`);
+    return new Unsupported(`expected ${VISION} or nothing, got ${show(raw)}${suggestion(value, [VISION])}`);
   });
 
 /** Kept as written: it names keys, and those of a server are secret. */
