@@ -40,7 +40,7 @@ for (const [key, text, message] of [
   [
     "flow",
     proxy("name: a, type: vless, server: s, port: 1, uuid: u, flow: xtls-rprx-visoin"),
-    /^2:\d+ proxies\[0\]\.flow: .*got xtls-rprx-visoin; did you mean "xtls-rprx-vision"\?$/,
+    /^2:\d+ proxies\[0\]\.flow: .*got xtls-rprx-visoin; did you mean "xtls-rprx-vision"\?/,
   ],
   [
     "network of a rule",

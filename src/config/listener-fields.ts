@@ -1,5 +1,6 @@
 /** The fields that every item of `listeners` has. */
 import { Fault, leftOut, maybe, name, parseInteger, scalar, show, text } from "#core/fields.ts";
+import { disguiseFields } from "#core/node-fields.ts";
 import { parseRanges, type Range } from "#core/ranges.ts";
 import { ANY_V4, parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
@@ -43,4 +44,5 @@ export const listenerFields = z.object({
   rule: maybe(text()),
   proxy: maybe(text()),
   "routing-mark": leftOut(mark()).default(0),
+  ...disguiseFields,
 });

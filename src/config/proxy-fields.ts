@@ -1,5 +1,6 @@
 /** Fields that every node has, whatever it speaks. */
 import { flag, leftOut, maybe, name, text } from "#core/fields.ts";
+import { disguiseFields } from "#core/node-fields.ts";
 import { z } from "zod";
 import { mark } from "./sections/general.ts";
 
@@ -24,4 +25,5 @@ export const proxyFields = z.object({
   "dialer-proxy": maybe(text()),
   tfo: flag().default(false),
   mptcp: flag().default(false),
+  ...disguiseFields,
 });

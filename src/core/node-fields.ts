@@ -16,6 +16,18 @@ export const unsupported = (why: string) =>
     .transform((): undefined => undefined)
     .optional();
 
+/**
+ * What other programs wrap a node or a listener of some kind in; without it its traffic would show what it is. Under any
+ * of these keys, on any kind, it makes the item inert.
+ */
+export const disguiseFields = {
+  "shadow-tls": unsupported("shadow-tls is not in this build"),
+  "shadow-tls-opts": unsupported("shadow-tls is not in this build"),
+  restls: unsupported("restls is not in this build"),
+  "restls-opts": unsupported("restls is not in this build"),
+  "res-tls": unsupported("restls is not in this build"),
+};
+
 /** A block that is read as ever, and whose item is inert where `asks` says that it wants what this build does not do. */
 export const refuseIf = <S extends z.ZodType>(
   schema: S,

@@ -148,3 +148,18 @@ test("a changed entry costs itself, or is refused in its own line for a reason t
   }
   assert.ok(refused < MUTATIONS * 0.8, `${refused} of ${MUTATIONS} refused`);
 });
+
+test("shadow-tls and restls make a node or a listener of any kind inert, under whatever key they stand", () => {
+  for (const key of ["shadow-tls", "shadow-tls-opts", "restls", "restls-opts", "res-tls"])
+    for (const entry of GOOD_ENTRIES.filter(({ section }) => ["proxies", "listeners"].includes(section))) {
+      const value = { ...(entry.value as object), [key]: { enable: true, password: "p", version: 3 } };
+      const { config, errors, warnings } = parse(profileOf([{ ...entry, value }]).text);
+      assert.equal(errors, undefined);
+      assert.deepEqual(config?.listeners, [], `${key} of ${JSON.stringify(entry.value)}`);
+      for (const { name, inert } of config.proxies) assert.ok(inert !== null, `${key} of ${name}`);
+      assert.equal(
+        warnings.filter(({ message }) => /(restls|shadow-tls|type hysteria2) is not/.test(message)).length,
+        1,
+      );
+    }
+});

@@ -111,8 +111,6 @@ export const inboundSchema = z
     password: secret().default(""),
     udp: flag().default(true),
     users: userList().optional(),
-    "shadow-tls": unsupported("shadow-tls is not in this build"),
-    "res-tls": unsupported("restls is not in this build"),
     "kcp-tun": unsupported("kcptun is not in this build"),
     "simple-obfs": unsupported("simple-obfs is not in this build's listeners"),
     ...muxServerFields,

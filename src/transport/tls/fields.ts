@@ -83,8 +83,6 @@ export const tlsClientFields = {
   "ech-opts": echOptions.optional(),
   // What other clients wrap a node in; without it its traffic would show what it is.
   "reality-opts": unsupported(NO_REALITY),
-  "shadow-tls-opts": unsupported("shadow-tls is not in this build"),
-  "restls-opts": unsupported("restls is not in this build"),
 };
 
 /** For the protocols whose security layer may be REALITY. */
@@ -98,8 +96,6 @@ export const tlsServerFields = {
   "client-auth-cert": pem().optional(),
   "ech-key": pem().optional(),
   "reality-config": unsupported(NO_REALITY),
-  "shadow-tls": unsupported("shadow-tls is not in this build"),
-  "res-tls": unsupported("restls is not in this build"),
 };
 
 const limit = z.object({
