@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Steps } from "#lib/steps.ts";
 
-/** The longest that a relayed session waits for one slice. */
-const SLICE_MS = 8;
+/** The longest that a relayed session waits for one slice; an answer of a peer waits for two or three. */
+const SLICE_MS = 4;
 
 /**
  * Long work on the main thread in slices, between which the event loop serves everything else. Works that share one object

@@ -1,6 +1,6 @@
 /** What of the databases a configuration asks for, so that it can be read before it is asked for. */
 import type { Config } from "#config/config.ts";
-import type { DomainCondition } from "#core/dns-options.ts";
+import type { PolicyOptions } from "#core/dns-options.ts";
 import type { GeoKey } from "#geodata/geodata.ts";
 import type { Steps } from "#lib/steps.ts";
 
@@ -26,15 +26,17 @@ export function* wantedGeodata({ rules, subRules, dns }: Config): Steps<readonly
       yield;
     }
   if (!dns.enable) return [...wanted.values()];
-  const policies = [...dns.nameserverPolicy, ...dns.proxyServerNameserverPolicy];
-  const conditions: readonly DomainCondition[] = [
-    ...policies.flatMap((policy) => policy.conditions),
-    ...dns.fakeIpFilter,
+  const conditionsOf = ({ conditions }: PolicyOptions) => conditions;
+  const conditions = [
+    dns.nameserverPolicy.values().flatMap(conditionsOf),
+    dns.proxyServerNameserverPolicy.values().flatMap(conditionsOf),
+    dns.fakeIpFilter.values(),
   ];
-  for (const condition of conditions) {
-    if (condition.kind === "geosite") add("geosite", condition.category);
-    yield;
-  }
+  for (const list of conditions)
+    for (const condition of list) {
+      if (condition.kind === "geosite") add("geosite", condition.category);
+      yield;
+    }
   for (const { type, payload } of dns.fakeIpRules) if (type === "GEOSITE") add("geosite", payload);
   for (const category of dns.fallbackFilter.geosite) add("geosite", category);
   if (dns.fallback.length > 0 && dns.fallbackFilter.geoip) add("geoip", dns.fallbackFilter.geoipCode);
