@@ -31,7 +31,7 @@ async function work(slices: Slices, onStep: () => void = () => {}): Promise<void
 
 test("works that share slices leave the event loop a turn after each", async () => {
   const slices = new Slices();
-  // A slice of 8 ms ends within its third step, so that at least each fourth has a turn of its own.
+  // A slice of 4 ms ends within its second step, so that at least each third has a turn of its own.
   const turns = await turnsDuring([work(slices), work(slices), work(slices)]);
   assert.ok(turns >= (3 * STEPS) / 4, `${turns} turns in ${3 * STEPS} steps`);
 });
