@@ -10,7 +10,7 @@ import { openEndCalls } from "./end-calls.ts";
 import type { SubjectAddress } from "./subject-address.ts";
 
 /** A connection that is lost holds nobody up for longer. */
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 const EINPROGRESS = -115;
 
 /** What is said, and how many bytes answer it. */
@@ -95,7 +95,7 @@ export function makeShortConnections(
 
   for (let opened = 0; opened < parallel; opened++) start();
   while (going > 0) {
-    const count = calls.wait(epoll, PATIENCE_MS);
+    const count = calls.wait(epoll, TIMEOUT_MS);
     if (count === 0) throw new Error(`${going} connections never ended`);
     for (let event = 0; event < count; event++) {
       const fd = calls.dataAt(event);

@@ -45,7 +45,7 @@ const WARM_UP_MS = 300;
 const PREPARED_BYTES = 2.5 * 2 ** 30;
 /** What one call passes on at most, so that streams take turns. */
 const PIECE_BYTES = 1024 * 1024;
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 const SSL_CTRL_MODE = 33;
 const SSL_CTRL_SET_GROUPS_LIST = 92;
 const SSL_CTRL_SET_MIN_PROTO_VERSION = 123;
@@ -101,7 +101,7 @@ function wait(epoll: number, step: () => number): number {
   for (let answer = step(); ; answer = step()) {
     if (answer === EINTR) continue;
     if (answer !== EAGAIN) return answer;
-    if (calls.wait(epoll, PATIENCE_MS) === 0) throw new Error("the other end is silent");
+    if (calls.wait(epoll, TIMEOUT_MS) === 0) throw new Error("the other end is silent");
   }
 }
 
@@ -223,24 +223,24 @@ function check({ port, header }: Of<"check">): TlsResult {
   return result;
 }
 
-interface Shaking extends Client {
+interface HandshakeClient extends Client {
   phase: "shakes" | "asked" | "ends";
 }
 
 function handshakes({ port, header, parallel, ms, asks }: Of<"handshakes">): TlsResult {
   const epoll = calls.openEpoll();
-  const begin = (at: number): Shaking => {
+  const begin = (at: number): HandshakeClient => {
     const client = dial(port, epoll, at);
     ssl.readAhead(client.object);
     return { ...client, phase: "shakes" };
   };
   const clients = Array.from({ length: parallel }, (_, at) => begin(at));
-  const end = (client: Shaking): boolean => {
+  const end = (client: HandshakeClient): boolean => {
     ssl.free(client.object);
     calls.close(client.fd);
     return true;
   };
-  const hasEnded = (client: Shaking): boolean => {
+  const hasEnded = (client: HandshakeClient): boolean => {
     if (client.phase === "shakes") {
       if (!shake(client)) return false;
       client.phase = asks ? "asked" : "ends";
@@ -260,11 +260,11 @@ function handshakes({ port, header, parallel, ms, asks }: Of<"handshakes">): Tls
   const startMs = performance.now();
   let amount = 0;
   while (performance.now() - startMs < ms) {
-    const count = calls.wait(epoll, PATIENCE_MS);
+    const count = calls.wait(epoll, TIMEOUT_MS);
     if (count === 0) throw new Error("the other end is silent");
     for (let index = 0; index < count; index++) {
       const at = calls.dataAt(index);
-      if (!hasEnded(clients[at] as Shaking)) continue;
+      if (!hasEnded(clients[at] as HandshakeClient)) continue;
       clients[at] = begin(at);
       amount++;
     }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { z } from "zod";
 
 /** In src/ and ui/ without tests; `as const` and the names of imports are no casts. Lower it where some have gone. */
-const MOST = 220;
+const MOST = 205;
 
 const root = join(import.meta.dirname, "..");
 const report = z.object({

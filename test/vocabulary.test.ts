@@ -55,3 +55,27 @@ test("no file name of src/ has one either", () => {
   const found = files.filter((file) => wordsOf(basename(file)).some((word) => Object.hasOwn(FORMER, word)));
   assert.deepEqual(found, []);
 });
+
+const root = join(import.meta.dirname, "..");
+const tests = globSync(["test/**/*.ts", "src/**/*.test.ts", "bench/**/*.ts"], { cwd: root })
+  .filter((file) => file !== "test/vocabulary.test.ts")
+  .sort();
+
+/** Comments, texts and patterns: in tests they may speak plain English. */
+const TEXTS =
+  /\/\*[^]*?\*\/|\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[^])*`|(?<=[(,=:[ ])\/(?![*/ ])(?:[^/\\\n]|\\.)+\/[a-z]*/g;
+
+/** Nothing of a text, but the expressions of a template. */
+function expressionsIn(text: string): string {
+  return text.startsWith("`") ? (text.match(/\$\{[^}]*\}/g) ?? []).join(" ") : " ";
+}
+
+test("no name in a test or benchmark has one", () => {
+  const found = tests.flatMap((file) => {
+    const code = readFileSync(join(root, file), "utf8").replace(TEXTS, expressionsIn);
+    const names = new Set(code.match(/[A-Za-z_$][\w$]*/g));
+    const former = [...names].filter((name) => wordsOf(name).some((word) => Object.hasOwn(FORMER, word)));
+    return former.map((name) => `${file}: ${name}`);
+  });
+  assert.deepEqual(found, []);
+});

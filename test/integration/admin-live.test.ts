@@ -148,14 +148,14 @@ for (const kind of KINDS)
     const other = await core.create(kind.tag, "other");
     let changing = true;
     let handshakes = 0;
-    const shaking = async (): Promise<void> => {
+    const changeUsers = async (): Promise<void> => {
       while (changing) {
         await using client = await kind.open(await core.core.port(kind.tag), alice.user);
         assert.equal(await isServed(client, origin.destination), true, `handshake ${handshakes}`);
         handshakes++;
       }
     };
-    const all = Promise.all([shaking(), shaking(), shaking()]);
+    const all = Promise.all([changeUsers(), changeUsers(), changeUsers()]);
     for (let at = 0; at < 100; at++)
       await core.change(kind.tag, "PUT", `/${other.id}`, { enabled: at % 2 === 1, ...kind.another() });
     changing = false;

@@ -342,9 +342,9 @@ test("a handshake that has been heard before is taken at its word, byte by byte"
       socket.destroy();
     }
     // In the place of a greeting the same bytes are one, with something behind it that is no request.
-    const stranger = connect(port, "127.0.0.1");
-    stranger.end(to);
-    assert.deepEqual(await readAll(stranger), Buffer.from([5, 0]));
+    const unknownClient = connect(port, "127.0.0.1");
+    unknownClient.end(to);
+    assert.deepEqual(await readAll(unknownClient), Buffer.from([5, 0]));
   }
 });
 

@@ -53,10 +53,10 @@ test("a refusal does not read the body as the next request", async () => {
 test("the body is asked for after the credentials, not before", async () => {
   await using live = await liveController({ secret: SECRET });
   const expect = `Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`;
-  using stranger = await RawClient.open({ host: "127.0.0.1", port: live.port });
-  stranger.send(`PATCH /configs HTTP/1.1\r\nHost: a\r\n${expect}`);
-  await stranger.closed();
-  assert.deepEqual(stranger.statuses, [401]);
+  using unknownClient = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  unknownClient.send(`PATCH /configs HTTP/1.1\r\nHost: a\r\n${expect}`);
+  await unknownClient.closed();
+  assert.deepEqual(unknownClient.statuses, [401]);
   using friend = await RawClient.open({ host: "127.0.0.1", port: live.port });
   friend.send(`PATCH /configs HTTP/1.1\r\n${HEAD}${expect}`);
   await friend.until(/100 Continue/);

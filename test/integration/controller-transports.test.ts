@@ -56,7 +56,7 @@ class MemoryFiles implements SafeFiles {
 const authority = makeCertificate({ names: ["test authority"], ca: true });
 const server = makeCertificate({ names: ["127.0.0.1"], issuer: authority });
 const friend = makeCertificate({ names: ["friend"], issuer: authority });
-const stranger = makeCertificate({ names: ["stranger"] });
+const untrusted = makeCertificate({ names: ["untrusted"] });
 
 async function openTls(tls: Partial<TlsOptions> = {}, files = new MemoryFiles(), log: Log = SILENT) {
   files.texts.set("cert.pem", server.cert);
@@ -147,11 +147,11 @@ test("HTTP/2: a head over 16 KiB and two names of the host are refused, as over 
   session.destroy();
 });
 
-const CLIENTS = { none: null, friend, stranger };
+const CLIENTS = { none: null, friend, untrusted };
 const ADMITTED: Readonly<Record<ClientAuthType, readonly (keyof typeof CLIENTS)[]>> = {
-  "": ["none", "friend", "stranger"],
-  request: ["none", "friend", "stranger"],
-  "require-any": ["friend", "stranger"],
+  "": ["none", "friend", "untrusted"],
+  request: ["none", "friend", "untrusted"],
+  "require-any": ["friend", "untrusted"],
   "verify-if-given": ["none", "friend"],
   "require-and-verify": ["friend"],
 };

@@ -57,11 +57,11 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
     let heard = 0;
     const receiver = await boundDatagrams(sockets, "127.0.0.1", () => heard++);
     const sender = await boundDatagrams(sockets, "127.0.0.1", () => {});
-    const nobody = createSocket("udp4").bind(0, "127.0.0.1");
-    await once(nobody, "listening");
-    const closedPort = nobody.address().port;
-    nobody.close();
-    await once(nobody, "close");
+    const closed = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(closed, "listening");
+    const closedPort = closed.address().port;
+    closed.close();
+    await once(closed, "close");
     for (let round = 0; round < 20; round++) {
       sender.send(null, Buffer.from("x"), LOOPBACK[4], closedPort); // ICMP: port unreachable
       sender.send(null, Buffer.alloc(65_508), LOOPBACK[4], receiver.port); // EMSGSIZE

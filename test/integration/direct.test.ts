@@ -47,8 +47,8 @@ test("an address that refuses gives way to the next, one by one or all at once",
 
 test("failures say why", async () => {
   const dialer = openDirectDialer({ resolver });
-  const nobody = dialer.connect({ host: "nobody.example", ip: null, port: 1 }, context());
-  await assert.rejects(nobody, { name: "DialError", reason: "resolve" });
+  const unresolved = dialer.connect({ host: "nobody.example", ip: null, port: 1 }, context());
+  await assert.rejects(unresolved, { name: "DialError", reason: "resolve" });
 });
 
 /** Listens with the shortest queue and never accepts: the kernel drops what comes once the queue is full. */

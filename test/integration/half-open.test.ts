@@ -85,8 +85,8 @@ for (const relay of ["auto", "portable"])
       `relay ${relay}, ${apart ? "each from elsewhere" : "all from one address"}: thousands that never end their handshakes keep nobody out`,
       { skip },
       async (context) => {
-        const [shaking, silent] = [new Crowd(), new Crowd()];
-        const endAll = (): void => [shaking, silent].forEach((crowd) => crowd.end());
+        const [handshaking, silent] = [new Crowd(), new Crowd()];
+        const endAll = (): void => [handshaking, silent].forEach((crowd) => crowd.end());
         after(endAll);
         await using origin = await openTcpOrigin(echo);
         await using core = await startCore(JSON.stringify({ relay, rules: ["MATCH,DIRECT"], listeners }));
@@ -106,14 +106,14 @@ for (const relay of ["auto", "portable"])
           return served;
         })();
         honest.catch(() => {}); // heard below
-        await shaking.open(2_500, secure, hello, apart);
+        await handshaking.open(2_500, secure, hello, apart);
         await silent.open(2_500, plain, Buffer.alloc(10), apart);
         goesOn = false;
         assert.ok((await honest) > 0);
-        await until("the oldest of those with TLS have given way", () => shaking.closed > 0);
+        await until("the oldest of those with TLS have given way", () => handshaking.closed > 0);
         if (!apart) await until("so have those that have more than their share", () => silent.closed > 0);
         const during = residentMiB();
-        const closed = `${shaking.closed} with TLS and ${silent.closed} without were closed`;
+        const closed = `${handshaking.closed} with TLS and ${silent.closed} without were closed`;
         context.diagnostic(`${before.toFixed(0)} MiB before, ${during.toFixed(0)} during; ${closed}`);
         endAll();
         await speak("vless", secure, clientTls, origin);

@@ -172,10 +172,10 @@ test("UDP ASSOCIATE: bad datagrams and other people's are dropped", async () => 
   const { accept, sessions } = directAccept();
   await using proxy = await openTestInbound(socks, {}, { accept });
   using association = await associate(proxy.port);
-  await using stranger = await openUdp("127.0.0.2");
+  await using unknownClient = await openUdp("127.0.0.2");
   await using own = await openUdp();
   const good = hex(`0000 00 01 7f000001 ${portHex(origin.port)} 6f6b`);
-  stranger.send(good, association.port, "127.0.0.1");
+  unknownClient.send(good, association.port, "127.0.0.1");
   for (const bad of [
     "",
     "00",

@@ -19,6 +19,6 @@ for (const limited of [false, true])
       });
       context.diagnostic(shownSeams(found));
       assert.deepEqual(found.faults, []);
-      assert.ok(found.sessions > 0 && found.strangers > 0);
+      assert.ok(found.sessions > 0 && found.unknownClients > 0);
     },
   );

@@ -8,7 +8,7 @@ import { startCore } from "../support/start-core.ts";
 
 const UUID = "6d27a52f-4539-4ac1-9bd4-b8e05e53c197";
 /** No vless request: the listener leaves its sender to the fallback. */
-const STRANGER = "GET / HTTP/1.1\r\n\r\n";
+const UNKNOWN_CLIENT = "GET / HTTP/1.1\r\n\r\n";
 
 /** Says by which of its addresses it was reached. */
 const openMirror = (ip: string) =>
@@ -30,7 +30,7 @@ async function visit(port: number): Promise<string> {
     .on("error", () => {})
     .on("data", (chunk: Buffer) => (heard += chunk.toString()))
     .on("close", () => closed.resolve());
-  visitor.write(STRANGER);
+  visitor.write(UNKNOWN_CLIENT);
   await closed.promise;
   return heard;
 }

@@ -75,9 +75,9 @@ test("names in TLS and HTTP reach rules, dials and dashboards", async () => {
 
 test("a server that speaks first waits on sniffed ports only, and not for ever", async () => {
   const [mixed, controller] = (await freePorts(2)) as [number, number];
-  const greet = (socket: { write(text: string): unknown }) => void socket.write("SSH-2.0-server\r\n");
-  await using sniffed = await openTcpOrigin(greet);
-  await using plain = await openTcpOrigin(greet);
+  const writeBanner = (socket: { write(text: string): unknown }) => void socket.write("SSH-2.0-server\r\n");
+  await using sniffed = await openTcpOrigin(writeBanner);
+  await using plain = await openTcpOrigin(writeBanner);
   await using core = await startCore(configText(mixed, controller, sniffed.port));
   const hear = async (port: number) => {
     const { client } = await socksConnect(mixed, "127.0.0.1", port);

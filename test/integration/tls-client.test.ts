@@ -21,10 +21,10 @@ import {
 
 const digestOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const expired = makeCertificate({ names: ["server.test"], issuer: authority, validForMs: -3_600_000 });
-const stranger = makeCertificate({ names: ["server.test"] });
+const untrusted = makeCertificate({ names: ["server.test"] });
 const chained = { cert: certificate.cert + authority.cert };
 /** The authority's certificate is not next to the one that it issued. */
-const disordered = { cert: certificate.cert + stranger.cert + authority.cert };
+const disordered = { cert: certificate.cert + untrusted.cert + authority.cert };
 const show = ({ cert, key }: { cert: string; key: string }): TlsOptions => ({ cert, key });
 
 interface Case {
@@ -66,12 +66,12 @@ const CASES: readonly Case[] = [
   },
   {
     what: "an unknown authority",
-    server: show(stranger),
+    server: show(untrusted),
     refused: /self-signed certificate/,
     alert: /unknown ca/,
   },
   { what: "an expired certificate", server: show(expired), refused: /expired/, alert: /certificate expired/ },
-  { what: "anybody", server: show(stranger), fields: { "skip-cert-verify": true } },
+  { what: "anybody", server: show(untrusted), fields: { "skip-cert-verify": true } },
   {
     what: "a pinned certificate, whatever its name and its date",
     server: show(expired),
@@ -102,7 +102,7 @@ const CASES: readonly Case[] = [
   },
   {
     what: "another pin",
-    fields: { fingerprint: stranger.fingerprint },
+    fields: { fingerprint: untrusted.fingerprint },
     refused: /no certificate .* has/,
     alert: /bad certificate/,
   },

@@ -44,11 +44,11 @@ test("secrets of the Controller, the manager, users, subscriptions and nodes: no
     planted.set(`token of ${backend.tag}`, made.subscription_url.split("/").at(-1) as string);
     await using outbound = await backend.open(await core.core.port(backend.tag), made);
     assert.equal(await isServed(outbound, origin.destination), true);
-    await using stranger = await backend.open(await core.core.port(backend.tag), {
+    await using unknownClient = await backend.open(await core.core.port(backend.tag), {
       uuid: randomUUID(),
       password: "guess",
     });
-    assert.equal(await isServed(stranger, origin.destination), false);
+    assert.equal(await isServed(unknownClient, origin.destination), false);
   }
   const said = await everythingSaid(core, planted);
   core.core.write(managedConfig({ ...options, managed: ["none"] })); // an error about the block with the secret

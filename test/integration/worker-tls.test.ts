@@ -74,10 +74,10 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const)
         ALPNProtocols: ["other", "http/1.1", "h2"],
         maxVersion: version,
       });
-      const [shaken] = listener.shaken as [AcceptedConnection];
-      assert.equal(shaken.tls?.isDone, true);
-      assert.deepEqual(shaken.source, { ip: LOOPBACK_V4, port: client.localPort });
-      assert.deepEqual(shaken.local, { ip: LOOPBACK_V4, port: listener.port });
+      const [tlsAccepted] = listener.tlsAccepted as [AcceptedConnection];
+      assert.equal(tlsAccepted.tls?.isDone, true);
+      assert.deepEqual(tlsAccepted.source, { ip: LOOPBACK_V4, port: client.localPort });
+      assert.deepEqual(tlsAccepted.local, { ip: LOOPBACK_V4, port: listener.port });
       const [{ alpn, serverName, bypass }] = listener.accepted as [(typeof listener.accepted)[number]];
       assert.equal(client.alpnProtocol, "h2");
       assert.deepEqual([alpn, serverName, bypass !== null], ["h2", "server.test", version === "TLSv1.3"]);
@@ -152,7 +152,7 @@ test("every client-auth-type against no, a bad and a good certificate", { skip }
         client.destroy();
       }
       assert.deepEqual(seen, expected, `client-auth-type "${type}", ${maxVersion}`);
-      assert.ok(listener.shaken.every(({ tls }) => tls?.isDone === true));
+      assert.ok(listener.tlsAccepted.every(({ tls }) => tls?.isDone === true));
     }
 });
 
@@ -182,7 +182,10 @@ test("a ticket of one thread is good for the others, and for the event loop", { 
         again.destroy();
       }
     }
-    assert.deepEqual([first.shaken.length, second.shaken.length, loop.shaken.length], [4, 4, 0]);
+    assert.deepEqual(
+      [first.tlsAccepted.length, second.tlsAccepted.length, loop.tlsAccepted.length],
+      [4, 4, 0],
+    );
   }
 });
 
@@ -323,10 +326,10 @@ test("who is in the middle of a handshake goes on when threads stop listening", 
   );
   await speak(listener.port); // behind them
   listener.useThreads(null);
-  const moved = (): number => listener.shaken.length + listener.sockets.length;
+  const moved = (): number => listener.tlsAccepted.length + listener.sockets.length;
   await until("all of them are the event loop's", () => moved() === 31);
   assert.ok(
-    listener.shaken.some(({ tls }) => tls?.isDone === false),
+    listener.tlsAccepted.some(({ tls }) => tls?.isDone === false),
     "some had begun",
   );
   for (const { resume } of clients) resume();
@@ -460,7 +463,7 @@ test(
     const whose = async (tls: TlsServer): Promise<readonly number[]> => {
       await using listener: TlsListener = await openTlsListener(tls, fronts);
       (await speak(listener.port)).destroy();
-      return [listener.shaken.length, listener.sockets.length];
+      return [listener.tlsAccepted.length, listener.sockets.length];
     };
     assert.deepEqual(await whose(await openListenerTls(native)), [1, 0]);
     assert.deepEqual(await whose(await openListenerTls(null)), [0, 1]);

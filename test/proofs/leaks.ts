@@ -120,7 +120,7 @@ export async function proveLeaks(
   await open(origin, "netns-late-echo.ts", "4007", String(of.lateMs)).hear();
   await open(router, "netns-late-echo.ts", String(SSH_PORT), "0").hear();
   const listens = `listeners: [{ name: far, type: socks, listen: "${ORIGIN[0]}", port: ${PROXY_PORT}, udp: true }]\nrules: ["MATCH,DIRECT"]\n`;
-  undo.use(await startCore(listens, { prefix: origin.prefix, patienceMs: PATIENCE_MS }));
+  undo.use(await startCore(listens, { prefix: origin.prefix, timeoutMs: TIMEOUT_MS }));
   const proof = new Proof(row, of);
   undo.defer(() => proof.close());
   await proof.start();
@@ -139,8 +139,8 @@ export async function proveLeaks(
 }
 
 /** Other rows run beside this one. */
-const PATIENCE_MS = 300_000;
-const PATIENT = ["--max-time", `${PATIENCE_MS / 1000}`] as const;
+const TIMEOUT_MS = 300_000;
+const PATIENT = ["--max-time", `${TIMEOUT_MS / 1000}`] as const;
 const KINDS = ["udp4", "udp6", "tcp4", "tcp6"] as const;
 
 class Proof {
@@ -158,7 +158,7 @@ class Proof {
 
   async start(): Promise<void> {
     const { prefix } = this.#row.router;
-    this.#core = await startCore(configText(this.#case, this.#mtu), { prefix, patienceMs: PATIENCE_MS });
+    this.#core = await startCore(configText(this.#case, this.#mtu), { prefix, timeoutMs: TIMEOUT_MS });
   }
 
   async close(): Promise<void> {
@@ -229,7 +229,7 @@ class Proof {
           }
         return heard.every((each) => KINDS.every((kind) => each[kind] > 0));
       },
-      { everyMs: 50, withinMs: PATIENCE_MS },
+      { everyMs: 50, withinMs: TIMEOUT_MS },
     );
   }
 

@@ -172,18 +172,18 @@ export async function proveMixed(plan: MixedPlan): Promise<MixedFindings> {
 
 async function underLoad(core: Core, ports: Ports, plan: MixedPlan, samples: Sample[]) {
   const args = [HOSTILE, ports.secure, ports.plain, plan.hostileAMinute].map(String);
-  const strangers = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], {
+  const unknownClients = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   let came = "";
-  strangers.stdout.on("data", (text: Buffer) => (came += String(text)));
-  const closed = once(strangers, "close");
+  unknownClients.stdout.on("data", (text: Buffer) => (came += String(text)));
+  const closed = once(unknownClients, "close");
   const { reloads, refreshes, polls, tuns } = changes(core, ports, plan);
   const all: readonly Repeated[] = [reloads, refreshes, polls, ...(tuns === null ? [] : [tuns])];
   for (const endMs = performance.now() + plan.loadMs; performance.now() < endMs; await delay(SAMPLE_MS))
     samples.push(sampleOf(core));
   await Promise.all(all.map((one) => one[Symbol.asyncDispose]()));
-  strangers.kill("SIGTERM");
+  unknownClients.kill("SIGTERM");
   await closed;
   return {
     hostile: Number(came),

@@ -13,7 +13,7 @@ import { until } from "../support/until.ts";
 
 export interface SeamFindings {
   readonly sessions: number;
-  readonly strangers: number;
+  readonly unknownClients: number;
   /** What the program has counted and the peers have not, or the other way round, a line each; and how it ended, if it did. */
   readonly faults: readonly string[];
 }
@@ -56,7 +56,7 @@ export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamP
   const prefix = [process.execPath, "--disable-warning=ExperimentalWarning"];
   await using core = await startCore(config, {
     // Beside busy processes a start takes as long as they let it.
-    patienceMs: 600_000,
+    timeoutMs: 600_000,
     program,
     prefix,
     env: { SEAM_MS: String(seamMs) },
@@ -64,7 +64,7 @@ export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamP
   // From here on no line a session.
   await fetch(`http://127.0.0.1:${controller}/configs`, { method: "PATCH", body: '{"log-level":"error"}' });
   const load = new ExactLoad({ tunnel, plain, secure }, origin, random);
-  const running = load.run({ plain: 24, secure: 4, strangers: 4 });
+  const running = load.run({ plain: 24, secure: 4, unknownClients: 4 });
   const faults: string[] = [];
   const ended = core.exited.then((code) => faults.push(`the program has ended: ${code ?? "by a signal"}`));
   let seam: string = "no seam";
@@ -78,7 +78,7 @@ export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamP
   if (faults.length === 0) await lost;
   if (faults.length === 0) faults.push(...(await compare(controller, origin.sums)));
   faults.push(...faultsOf(core));
-  return { sessions: load.sessions, strangers: load.strangers, faults: [...faults] };
+  return { sessions: load.sessions, unknownClients: load.unknownClients, faults: [...faults] };
 }
 
 const faultsOf = (core: Core): readonly string[] =>
@@ -109,6 +109,6 @@ async function compare(controller: number, peers: ExactSums): Promise<string[]> 
   }
 }
 
-export function shownSeams({ sessions, strangers, faults }: SeamFindings): string {
-  return `${sessions} sessions beside ${strangers} strangers, ${faults.length} faults`;
+export function shownSeams({ sessions, unknownClients, faults }: SeamFindings): string {
+  return `${sessions} sessions beside ${unknownClients} strangers, ${faults.length} faults`;
 }

@@ -64,11 +64,11 @@ export async function proveRevocation(
     });
     transfers.push(...(await Promise.all(batch)));
   }
-  const shaking = new Shaking(backend, port, credentialOf(shaker), origin.destination);
+  const changes = new UserChanges(backend, port, credentialOf(shaker), origin.destination);
   const revokedMs: number[] = [];
   const victim = new Victim(core, backend, port, origin.destination);
   for (let round = 0; round < rounds; round++) revokedMs.push(...(await victim.round(`victim ${round}`)));
-  const { count, dropped } = await shaking.stop();
+  const { count, dropped } = await changes.stop();
   const intact = await Promise.all(transfers.map((transfer) => transfer.finish()));
   return {
     backend: backend.tag,
@@ -101,7 +101,7 @@ function credentialOf({ credential }: MadeUser): Pick<UserJson, "uuid" | "passwo
 }
 
 /** One user who connects, is served, and connects again, all the time. */
-class Shaking {
+class UserChanges {
   count = 0;
   dropped = 0;
   #running = true;

@@ -46,7 +46,7 @@ export async function proveSilence(times: number): Promise<readonly Silence[]> {
   const [bare] = makeState(state.store, { bare: "anytls" }, 1) as [MadeUser];
   const options = { listeners: BARE, managed: ["edge", "bare", "left"], store: state.store };
   await using core = await ManagedCore.start({ ...options, folder: state.path });
-  const tokens = new Map([...(await tokensOfNobody(core, options)), ["without a link", bare.token]]);
+  const tokens = new Map([...(await unknownTokens(core, options)), ["without a link", bare.token]]);
   const kinds = [...tokens].map(([kind, token]) => ({ kind, token, took: [] as number[], answer: "" }));
   using client = await Client.open(Number(new URL(core.url).port));
   for (let round = 0; round < times; round++)
@@ -73,7 +73,7 @@ export function shownSilence(found: readonly Silence[]): string {
   return `404s: ${different} differ in a byte; medians ${each} ms, ${apart.toFixed(1)} % apart`;
 }
 
-async function tokensOfNobody(
+async function unknownTokens(
   core: ManagedCore,
   options: ManagedOptions,
 ): Promise<ReadonlyMap<string, string>> {

@@ -89,7 +89,7 @@ async function converse(stream: Socket, says: string, bytes: { up: number; down:
 export class ExactLoad {
   /** Sessions that were had in full. */
   sessions = 0;
-  strangers = 0;
+  unknownClients = 0;
   readonly #doors: Doors;
   readonly #origin: ExactOrigin;
   readonly #random: Random;
@@ -105,17 +105,17 @@ export class ExactLoad {
   async run({
     plain,
     secure,
-    strangers,
+    unknownClients,
   }: {
     plain: number;
     secure: number;
-    strangers: number;
+    unknownClients: number;
   }): Promise<void> {
     const hello = await clientHello();
     const queues = [
       ...Array.from({ length: plain }, (_, at) => this.#lane(at % 2 === 0 ? "tunnel" : "plain")),
       ...Array.from({ length: secure }, () => this.#lane("secure")),
-      ...Array.from({ length: strangers }, () => this.#strange(hello)),
+      ...Array.from({ length: unknownClients }, () => this.#strange(hello)),
     ];
     await Promise.all(queues);
   }
@@ -161,7 +161,7 @@ export class ExactLoad {
       if (this.#random(2) === 0) socket.destroy();
       else socket.resetAndDestroy();
       await closed;
-      this.strangers++;
+      this.unknownClients++;
     }
   }
 }

@@ -36,7 +36,7 @@ export async function nonsense(hello: Buffer): Promise<readonly (readonly [what:
 }
 
 /** What a stranger says to a listener, and what it hears. */
-class Stranger {
+class UnknownClient {
   readonly #parts: Buffer[] = [];
   readonly #socket: Socket;
   #how = "silence";
@@ -72,15 +72,15 @@ export async function answersTo(
   bytes: Buffer,
   ends: boolean,
 ): Promise<readonly string[]> {
-  const strangers = ports.map((port) => new Stranger(port, bytes, ends));
-  const heard = () => strangers.map((stranger) => stranger.heard());
+  const unknownClients = ports.map((port) => new UnknownClient(port, bytes, ends));
+  const heard = () => unknownClients.map((unknownClient) => unknownClient.heard());
   const agree = () => new Set(heard()).size === 1;
   const startedMs = performance.now();
-  while (!(agree() && strangers.every(({ isOver }) => isOver))) {
+  while (!(agree() && unknownClients.every(({ isOver }) => isOver))) {
     const waitedMs = performance.now() - startedMs;
     if (waitedMs > 5_000 || (waitedMs > 300 && agree())) break;
     await delay(5);
   }
-  for (const stranger of strangers) stranger.leave();
+  for (const unknownClient of unknownClients) unknownClient.leave();
   return heard();
 }

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 /** Resources that come and go with the runtime and say nothing about a leak. */
 const IGNORED = new Set(["PipeWrap", "TTYWrap", "MessagePort", "FSReqPromise", "FSReqCallback"]);
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 function count(): Map<string, number> {
   const counts = new Map<string, number>();
@@ -17,7 +17,7 @@ function count(): Map<string, number> {
 export function watchLeaks(): () => Promise<void> {
   const before = count();
   return async () => {
-    const deadline = performance.now() + PATIENCE_MS;
+    const deadline = performance.now() + TIMEOUT_MS;
     for (;;) {
       const more = [...count()].filter(([kind, open]) => open > (before.get(kind) ?? 0));
       if (more.length === 0) return;

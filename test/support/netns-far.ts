@@ -21,12 +21,12 @@ for (const [type, address] of [
     socket.bind(port, address);
     await once(socket, "listening");
   }
-  const stranger = createSocket({ type, ipv6Only: type === "udp6" });
-  stranger.bind(12, address);
+  const unknownClient = createSocket({ type, ipv6Only: type === "udp6" });
+  unknownClient.bind(12, address);
   const asked = createSocket({ type, ipv6Only: type === "udp6" });
-  asked.on("message", (payload, from) => stranger.send(payload, from.port, from.address));
+  asked.on("message", (payload, from) => unknownClient.send(payload, from.port, from.address));
   asked.bind(11, address);
-  await Promise.all([once(stranger, "listening"), once(asked, "listening")]);
+  await Promise.all([once(unknownClient, "listening"), once(asked, "listening")]);
   const dns = createSocket({ type, ipv6Only: type === "udp6" });
   dns.on("message", (message, from) => {
     const { id = 0, questions = [] } = decode(message);

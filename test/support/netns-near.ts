@@ -104,8 +104,8 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     console.log([...seen].map(([port, got]) => `${port}:${got}`).join(" "));
     socket.close();
   },
-  /** stranger host port: asks one port and prints which port answers. */
-  async stranger() {
+  /** unknownClient host port: asks one port and prints which port answers. */
+  async unknownClient() {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
     socket.send("who?", numbers[0] ?? 0, host);
     const signal = AbortSignal.timeout(5_000);

@@ -17,7 +17,7 @@ export interface Ask {
 }
 
 const GET = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-const PATIENCE_MS = 4_000;
+const TIMEOUT_MS = 4_000;
 /** Of the services, the Controller, and a listener of the proxy that was taken for a web server. */
 const ANSWERS = ["reached", '"message"', "it takes CONNECT host:port"];
 
@@ -59,7 +59,7 @@ function greeting(ask: Ask): readonly (readonly [Uint8Array, number])[] {
 async function overTcp(ask: Ask): Promise<boolean> {
   const [host, port] = ask.by === "plain" ? [await resolved(ask), ask.port] : ask.proxy;
   const get = ask.by === "named" ? GET.replace("x", `${ask.host}:${ask.port}`) : GET;
-  const socket = connect(port, host).setTimeout(PATIENCE_MS);
+  const socket = connect(port, host).setTimeout(TIMEOUT_MS);
   socket.on("error", () => {}).on("timeout", () => socket.destroy());
   let got = Buffer.alloc(0);
   socket.on("data", (chunk: Buffer) => (got = Buffer.concat([got, chunk])));

@@ -26,7 +26,7 @@ const LASTING = 2;
 const UDP_MS = 10;
 const NEW_MS = 100;
 const TCP_MS = 100;
-const TCP_PATIENCE_MS = 10_000;
+const TCP_TIMEOUT_MS = 10_000;
 /** More at once on a busy machine would only have each of them come too late. */
 const TCP_AT_ONCE = 10;
 const LOCAL_MS = 20;
@@ -68,7 +68,7 @@ for (const at of HOSTS) {
     waiting++;
     const socket = connect(PORT, at.host, () => socket.end("hello"));
     socket.once("close", () => waiting--);
-    socket.on("error", () => {}).setTimeout(TCP_PATIENCE_MS, () => socket.destroy());
+    socket.on("error", () => {}).setTimeout(TCP_TIMEOUT_MS, () => socket.destroy());
     socket.once("data", () => now[at.tcp]++);
   }, TCP_MS);
 }

@@ -40,10 +40,10 @@ export interface StartOptions {
   /** The program; the checkout's own by default. */
   readonly program?: string;
   /** How long `shows` waits; only there to end a test that fails. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
 }
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const READY = /msg="weir .* is running/;
 
 export async function startCore(configText: string, options: StartOptions = {}): Promise<Core> {
@@ -61,7 +61,7 @@ export async function startCore(configText: string, options: StartOptions = {}):
 }
 
 function launch(home: string, options: StartOptions): Core {
-  const { args = [], env = {}, prefix = [], program, patienceMs = PATIENCE_MS } = options;
+  const { args = [], env = {}, prefix = [], program, timeoutMs = TIMEOUT_MS } = options;
   const command = [...prefix, program ?? join(root, "bin", "weir"), "-d", home, ...args];
   const child: ChildProcessByStdio<null, Readable, Readable> = spawn(command[0] as string, command.slice(1), {
     stdio: ["ignore", "pipe", "pipe"],
@@ -81,7 +81,7 @@ function launch(home: string, options: StartOptions): Core {
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     const fail = (why: string): void =>
       reject(new Error(`${why} before ${pattern} was shown; output:\n${printed.slice(from)}`));
-    const timer = setTimeout(() => fail(`${patienceMs} ms passed`), patienceMs);
+    const timer = setTimeout(() => fail(`${timeoutMs} ms passed`), timeoutMs);
     const look = (): void => {
       const match = pattern.exec(printed.slice(from));
       if (match !== null) resolve(match);

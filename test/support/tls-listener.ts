@@ -10,7 +10,7 @@ import type { TlsAccepted, TlsServer } from "#core/tls.ts";
 export interface TlsListener extends AsyncDisposable {
   readonly port: number;
   /** In the order in which they came: of clients whose handshake a thread has at least begun, and of others. */
-  readonly shaken: readonly AcceptedConnection[];
+  readonly tlsAccepted: readonly AcceptedConnection[];
   readonly sockets: readonly Duplex[];
   readonly accepted: readonly TlsAccepted[];
   readonly failures: readonly Error[];
@@ -34,12 +34,12 @@ export async function openTlsListener(
   threads: AcceptOffload | null,
   { bypassable = false, port = 0, pool = new SocketPool(), contexts = tls.contexts }: TlsListenerOptions = {},
 ): Promise<TlsListener> {
-  const shaken: AcceptedConnection[] = [];
+  const tlsAccepted: AcceptedConnection[] = [];
   const sockets: Duplex[] = [];
   const accepted: TlsAccepted[] = [];
   const failures: Error[] = [];
   const onAccepted = (connection: AcceptedConnection): void => {
-    if (connection.tls !== null) shaken.push(connection);
+    if (connection.tls !== null) tlsAccepted.push(connection);
     else sockets.push(connection.stream());
     void tls.acceptConnection(connection, { bypassable }).then(
       (one) => {
@@ -57,7 +57,7 @@ export async function openTlsListener(
   const release = async (): Promise<void> => lease[Symbol.asyncDispose]();
   return {
     port: lease.endpoint.port,
-    shaken,
+    tlsAccepted,
     sockets,
     accepted,
     failures,

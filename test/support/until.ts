@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 
-export interface Patience {
+export interface Waiting {
   /** Between two looks. */
   readonly everyMs?: number;
   /** Only there to end a test that fails. */
@@ -12,7 +12,7 @@ export interface Patience {
 export async function until(
   what: string | (() => string),
   holds: () => boolean | Promise<boolean>,
-  { everyMs = 20, withinMs = 15_000 }: Patience = {},
+  { everyMs = 20, withinMs = 15_000 }: Waiting = {},
 ): Promise<void> {
   for (const endMs = performance.now() + withinMs; !(await holds()); await delay(everyMs))
     assert.ok(performance.now() < endMs, `in vain: ${typeof what === "string" ? what : what()}`);

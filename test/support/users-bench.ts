@@ -52,7 +52,7 @@ export const listener = (name: string, ...names: string[]): ManagedListener => (
   protocol: "test",
   support: SUPPORT,
   options: {
-    users: names.map((one) => ({ name: one, credential: `secret of ${one || "nobody"}`, flow: "" })),
+    users: names.map((one) => ({ name: one, credential: `secret of ${one || "none"}`, flow: "" })),
   },
   ports: [0, 8443],
 });

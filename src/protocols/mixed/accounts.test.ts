@@ -31,8 +31,8 @@ test("who is taken away, or has another password, loses the connections that wer
     assert.equal(door.verify(username, "1"), true);
     return stream;
   });
-  const stranger = new PassThrough();
-  assert.equal(book.authenticator(stranger).verify("gone", "wrong"), false);
+  const unknownClient = new PassThrough();
+  assert.equal(book.authenticator(unknownClient).verify("gone", "wrong"), false);
   const next = new AccountBook([
     { username: "changed", password: "2" },
     { username: "stays", password: "1" },
@@ -40,7 +40,7 @@ test("who is taken away, or has another password, loses the connections that wer
   const ends = Promise.all(streams.slice(0, 2).map((stream) => once(stream, "close")));
   assert.deepEqual([...book.replace(next.written)], ["gone", "changed"]);
   await ends;
-  assert.deepEqual([streams[2]?.destroyed, stranger.destroyed], [false, false]);
+  assert.deepEqual([streams[2]?.destroyed, unknownClient.destroyed], [false, false]);
   assert.deepEqual([book.verify("gone", "1"), book.verify("changed", "2")], [false, true]);
   assert.equal(book.replace(next.written).size, 0);
 });

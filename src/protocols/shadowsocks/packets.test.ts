@@ -141,11 +141,11 @@ for (const name of ["aes-256-gcm", "2022-blake3-aes-128-gcm", "2022-blake3-aes-2
       client.open(got?.session.seal({ payload: ABC, destination: DNS }) as Buffer)?.payload,
       ABC,
     );
-    const stranger = setting(name).client;
+    const unknownClient = setting(name).client;
     assert.equal(
       openRequest(
         server,
-        stranger.seal({ payload: ABC, destination: DNS }),
+        unknownClient.seal({ payload: ABC, destination: DNS }),
         SOURCE,
         () => undefined,
         Date.now,

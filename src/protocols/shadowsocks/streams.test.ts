@@ -358,8 +358,8 @@ test("users are told apart by trial (AEAD) and by identity header (2022)", () =>
     const got = request(keys, client.seal(Buffer.from("hi"))) as Request;
     assert.equal(got.user, "bob");
     assert.equal(collect(client, got.codec.seal(Buffer.from("yes"))).toString(), "yes");
-    const stranger = clientFor(name, modern ? `${key(9)}:${key(3)}` : key(3));
-    assert.throws(() => request(keys, stranger.seal(Buffer.from("hi"))), ProtocolError);
+    const unknownClient = clientFor(name, modern ? `${key(9)}:${key(3)}` : key(3));
+    assert.throws(() => request(keys, unknownClient.seal(Buffer.from("hi"))), ProtocolError);
     assert.throws(
       () => serverKeys(method(name), key(9), [...users, { ...users[0]!, id: "eve" }]),
       ConfigError,

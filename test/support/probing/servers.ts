@@ -89,11 +89,11 @@ async function sealed({
   wrong,
 }: Sealed): Promise<Probed> {
   const good = await firstPacket(client, clientOptions);
-  const strangers: Buffer[] = [];
-  for (let at = 0; at < 8; at++) strangers.push(await firstPacket(client, wrong));
+  const unknownClients: Buffer[] = [];
+  for (let at = 0; at < 8; at++) unknownClients.push(await firstPacket(client, wrong));
   let turn = 0;
   const probes = [
-    probe("wrong credential", () => strangers[turn++ % strangers.length] as Buffer),
+    probe("wrong credential", () => unknownClients[turn++ % unknownClients.length] as Buffer),
     random,
     probe("replayed first packet", () => good),
     web,
@@ -127,10 +127,10 @@ async function recorded({ name, protocol, options, wrong, right }: Covered): Pro
   const open = () => openServer(protocol, { ...tls, ...options });
   await using serving = await open();
   const user = await recordFlight(serving.port, trusted, right);
-  const stranger = await recordFlight(serving.port, trusted, wrong());
+  const unknownClient = await recordFlight(serving.port, trusted, wrong());
   const probes = [
     probe("replayed flight of a user", () => user),
-    probe("replayed flight of a stranger", () => stranger),
+    probe("replayed flight of a stranger", () => unknownClient),
   ];
   return { name: `${name}, recorded`, tls: false, silent: false, records: true, groups: [probes], open };
 }
