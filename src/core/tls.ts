@@ -9,6 +9,8 @@ import type { Trust } from "./trust.ts";
 
 /** Made once, and handed to all that speaks TLS: the one place that chooses the implementation. */
 export interface TlsProvider {
+  /** False: everything goes by the runtime's own streams (`relay: portable`), and QUIC needs its libraries. */
+  readonly allowsQuic: boolean;
   /** By the settings of one node. Throws `ConfigError` where certificate and key do not fit together. */
   makeClient(options: TlsClientOptions, log: Log): TlsClient;
   /** By the settings of one listener. Throws `ConfigError` where certificate and key cannot be read or do not fit. */

@@ -148,7 +148,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     choices: new MemoryChoices(),
     timers: new IdleTimers(),
     relayPath,
-    tls: { auto: makeTlsProvider(() => tlsLibrary.native), portable: makeTlsProvider(() => null) },
+    tls: { auto: makeTlsProvider(() => tlsLibrary.native), portable: makeTlsProvider(() => null, false) },
     datagrams: new DatagramBudget(),
     kernelDirect,
     loops,

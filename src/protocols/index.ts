@@ -4,6 +4,7 @@ import { anytls } from "./anytls/index.ts";
 import { direct } from "./direct/index.ts";
 import { dns } from "./dns/index.ts";
 import { http } from "./http/index.ts";
+import { hysteria2 } from "./hysteria2/index.ts";
 import { mixed } from "./mixed/index.ts";
 import { redir } from "./redir/index.ts";
 import { reject } from "./reject/index.ts";
@@ -32,4 +33,5 @@ export const PROTOCOLS: readonly Protocol[] = [
   anytls,
   vmess,
   trojan,
+  hysteria2,
 ];

@@ -130,7 +130,7 @@ test("links and base64 of them: what cannot be used stays with its name, the oth
     vmess({}),
     vmess({ net: "kcp", ps: "kcp" }),
     "ss://YWVzLTEyOC1nY206cA@a.example:1/?plugin=shadow-tls%3Bhost%3Dh#wrapped",
-    "hysteria2://p@a.example:1#quic",
+    `tuic://${UUID}:p@a.example:1#quic`,
     "juicity://a:b@a.example:1#juicy",
     "nonsense",
     "trojan://@:0",

@@ -4,12 +4,11 @@ import type { ClientForms, LinkNode, SingBoxOutbound } from "#core/share-link.ts
 import { PROTOCOLS } from "#protocols/index.ts";
 import { decodeBase64, splitLink } from "#protocols/shared/links/grammar.ts";
 import { foreignNode } from "./foreign.ts";
-import { hysteria2, tuic, type ForeignForm } from "./quic.ts";
+import { tuic, type ForeignForm } from "./quic.ts";
 
 /** By the type of the nodes: every protocol of the registry that has links, and those that are only read. */
 const FORMS: readonly ForeignForm[] = [
   ...PROTOCOLS.flatMap(({ type, links }) => (links === undefined ? [] : [{ ...links, type }])),
-  hysteria2,
   tuic,
 ];
 

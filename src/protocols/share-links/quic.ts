@@ -9,39 +9,6 @@ export interface ForeignForm extends LinkForm {
   readonly type: string;
 }
 
-export const hysteria2: ForeignForm = {
-  schemes: ["hysteria2", "hy2"],
-  type: "hysteria2",
-  read(link) {
-    const { query } = link;
-    const ports = query.get("mport") ?? link.ports;
-    return {
-      ...server(link, "hysteria2", 443),
-      password: link.user,
-      ...(query.has("obfs")
-        ? { obfs: query.get("obfs"), "obfs-password": query.get("obfs-password") ?? "" }
-        : {}),
-      ...(query.has("sni") ? { sni: query.get("sni") } : {}),
-      ...(ports === null ? {} : { ports }),
-      ...(isTrue(query.get("insecure")) ? { "skip-cert-verify": true } : {}),
-    };
-  },
-  write: (node) =>
-    joinLink({
-      scheme: "hysteria2",
-      user: encodeURIComponent(textOf(node["password"]) ?? ""),
-      ...common(node),
-      path: "/",
-      query: {
-        obfs: textOf(node["obfs"]),
-        "obfs-password": textOf(node["obfs-password"]),
-        sni: textOf(node["sni"]),
-        mport: textOf(node["ports"]),
-        insecure: node["skip-cert-verify"] === true ? "1" : undefined,
-      },
-    }),
-};
-
 export const tuic: ForeignForm = {
   schemes: ["tuic"],
   type: "tuic",

@@ -214,6 +214,11 @@ export class Connection implements PacketHandler {
     return this.#streams.whenAllowed(isBidi, on);
   }
 
+  /** Streams of both directions that are open. */
+  get bidiStreams(): number {
+    return this.#streams.bidiCount;
+  }
+
   /** The largest payload that `sendDatagram` takes. */
   get maxDatagramBytes(): number {
     const peer = Math.max(LEAST_DATAGRAM_FRAME, this.#peer?.maxDatagramFrame ?? 0);

@@ -24,9 +24,10 @@ const DEFAULT_BROWSER = "chrome";
  * With the library, `node:tls` still does what the library cannot: streams that are no kernel sockets, and settings that
  * it refuses.
  */
-export function makeTlsProvider(library: () => NativeTls | null): TlsProvider {
+export function makeTlsProvider(library: () => NativeTls | null, allowsQuic = true): TlsProvider {
   const clients = new Clients(library);
   return {
+    allowsQuic,
     makeClient: (options, log) => clients.make(options, log),
     openServer: (options, files, log) =>
       openTlsServer(options, { files, log, native: options.carriesHttp2 ? null : library() }),

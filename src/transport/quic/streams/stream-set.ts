@@ -70,6 +70,13 @@ export class StreamSet implements StreamHost {
     return this.#streams.size;
   }
 
+  /** Of both directions. */
+  get bidiCount(): number {
+    let count = 0;
+    for (const id of this.#streams.keys()) if ((id & UNI) === 0) count++;
+    return count;
+  }
+
   /** The peer's limits are known. */
   begin(peer: TransportNumbers): void {
     this.#peer = peer;

@@ -74,7 +74,6 @@ export interface FramesRead {
   readonly isProbing: boolean;
 }
 
-const MAX_STREAMS_LIMIT = 2 ** 60;
 /** Those that Initial and Handshake packets may carry. */
 const EARLY: ReadonlySet<number> = new Set([
   FRAME.padding,
@@ -162,21 +161,15 @@ function readLimit(reader: WireReader, type: number, to: FrameReceiver): void {
       return to.onMaxStreamData(reader.varint(), reader.varint());
     case FRAME.maxStreamsBidi:
     case FRAME.maxStreamsUni:
-      return to.onMaxStreams(type === FRAME.maxStreamsBidi, streamCount(reader));
+      return to.onMaxStreams(type === FRAME.maxStreamsBidi, reader.varint());
     case FRAME.dataBlocked:
       return void reader.varint();
     case FRAME.streamDataBlocked:
       reader.varint();
       return void reader.varint();
     default:
-      streamCount(reader); // STREAMS_BLOCKED of either kind
+      reader.varint(); // STREAMS_BLOCKED of either kind
   }
-}
-
-function streamCount(reader: WireReader): number {
-  const limit = reader.varint();
-  if (limit > MAX_STREAMS_LIMIT) throw encoding("more streams than there can be");
-  return limit;
 }
 
 function readPath(reader: WireReader, type: number, to: FrameReceiver): void {

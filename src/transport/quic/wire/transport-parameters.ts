@@ -19,8 +19,8 @@ const NUMBERS = {
   maxStreamDataBidiLocal: { id: 0x05, initial: 0, least: 0, most: Number.MAX_SAFE_INTEGER },
   maxStreamDataBidiRemote: { id: 0x06, initial: 0, least: 0, most: Number.MAX_SAFE_INTEGER },
   maxStreamDataUni: { id: 0x07, initial: 0, least: 0, most: Number.MAX_SAFE_INTEGER },
-  maxStreamsBidi: { id: 0x08, initial: 0, least: 0, most: 2 ** 52 },
-  maxStreamsUni: { id: 0x09, initial: 0, least: 0, most: 2 ** 52 },
+  maxStreamsBidi: { id: 0x08, initial: 0, least: 0, most: Number.MAX_SAFE_INTEGER },
+  maxStreamsUni: { id: 0x09, initial: 0, least: 0, most: Number.MAX_SAFE_INTEGER },
   ackDelayExponent: { id: 0x0a, initial: 3, least: 0, most: 20 },
   maxAckDelayMs: { id: 0x0b, initial: 25, least: 0, most: 2 ** 14 - 1 },
   activeConnectionIds: { id: 0x0e, initial: 2, least: 2, most: Number.MAX_SAFE_INTEGER },
@@ -86,7 +86,8 @@ export function decodeTransportParameters(bytes: Uint8Array, role: "client" | "s
       else if (id <= RETRY_SOURCE) ids.set(id, value.slice());
     }
   } catch (error) {
-    if (error instanceof QuicFault) throw refused(error.message);
+    if (error instanceof QuicFault && error.transportCode !== TRANSPORT_PARAMETER_ERROR)
+      throw refused(error.message);
     throw error;
   }
   const resetToken = ids.get(RESET_TOKEN) ?? null;

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { ProtocolError } from "#core/errors.ts";
+import type { Datagram } from "#core/session.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { outboundSchema, parseBandwidth } from "./options.ts";
+import { salamander } from "./salamander.ts";
+import { chooseRate } from "./session.ts";
+import { UdpSessions } from "./udp-sessions.ts";
+import { decodeUdp, encodeTcpRequest, encodeUdp, parseAddress, takeTcpResponse } from "./wire.ts";
+
+const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
+const queueOf = (bytes: Uint8Array) => {
+  const queue = new ByteQueue();
+  queue.push(Buffer.from(bytes));
+  return queue;
+};
+
+describe("messages", () => {
+  test("a request, and both answers", () => {
+    const request = encodeTcpRequest("example.com:443", "xyz");
+    assert.equal(request.toString("hex"), "44010f6578616d706c652e636f6d3a34343303" + "78797a");
+    assert.deepEqual(takeTcpResponse(queueOf(hex("00 00 02 6162"))), { isOk: true, message: "" });
+    assert.deepEqual(takeTcpResponse(queueOf(hex("01 02 6e6f 00"))), { isOk: false, message: "no" });
+  });
+
+  test("an answer that comes in pieces, with data behind it", () => {
+    const whole = hex("00 02 6f6b 03 616263 aabb");
+    const queue = new ByteQueue();
+    for (let at = 0; at < 7; at++) {
+      queue.push(whole.subarray(at, at + 1));
+      assert.equal(takeTcpResponse(queue), null);
+    }
+    queue.push(whole.subarray(7));
+    assert.deepEqual(takeTcpResponse(queue), { isOk: true, message: "ok" });
+    assert.equal(queue.length, 2);
+    assert.throws(() => takeTcpResponse(queueOf(hex("00 5000"))), ProtocolError, "a text that is too long");
+  });
+
+  test("datagrams, every truncation of one, and random bytes", () => {
+    const message = { session: 1, packet: 7, fragment: 0, fragments: 1, address: "8.8.8.8:53" };
+    const encoded = encodeUdp({ ...message, data: Buffer.from("abc") });
+    assert.equal(encoded.toString("hex"), "00000001000700010a382e382e382e383a3533616263");
+    const { data, ...rest } = decodeUdp(encoded);
+    assert.deepEqual([rest, Buffer.from(data).toString()], [message, "abc"]);
+    for (let size = 0; size < encoded.length - 3; size++)
+      assert.throws(() => decodeUdp(encoded.subarray(0, size)), ProtocolError);
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
+        try {
+          decodeUdp(bytes);
+        } catch (error) {
+          assert.ok(error instanceof ProtocolError);
+        }
+      }),
+    );
+  });
+
+  test("addresses", () => {
+    assert.deepEqual(parseAddress("[2001:db8::1]:53"), { host: null, ip: "2001:db8::1", port: 53 });
+    assert.deepEqual(parseAddress("a.example:1"), { host: "a.example", ip: null, port: 1 });
+    for (const bad of ["", ":1", "a", "a:", "a:70000", "a:x"]) assert.equal(parseAddress(bad), null);
+  });
+});
+
+test("salamander: the sheet's vector, and both ways for any datagram", () => {
+  const filter = salamander("obfspass");
+  const opened = filter.open(hex("010203040506070831bba134b5c681ec"));
+  assert.equal(Buffer.from(opened ?? []).toString("hex"), "c000000001aabbcc");
+  assert.equal(filter.open(hex("0102030405060708")), null);
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 1, maxLength: 1500 }), (plain) => {
+      const sealed = Buffer.from(filter.seal(plain));
+      assert.equal(sealed.length, plain.length + filter.overheadBytes);
+      assert.deepEqual(new Uint8Array(filter.open(sealed) ?? []), plain);
+    }),
+  );
+});
+
+test("datagrams between two ends: fragments in any order, numbers of their own, nothing for others", () => {
+  const there: Uint8Array[] = [];
+  const near = new UdpSessions({ mostBytes: 300, send: (payload) => void there.push(payload) });
+  const flow = near.open();
+  const target = toDestination("192.0.2.1", 53);
+  const payload = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 251));
+  flow.send({ payload, destination: target });
+  assert.equal(there.length, 4);
+  assert.ok(there.every(({ length }) => length <= 300));
+  const came: Datagram[] = [];
+  flow.receive(
+    ({ payload: bytes, destination }) => void came.push({ payload: Buffer.from(bytes), destination }),
+  );
+  for (const frame of there.toReversed()) near.take(frame);
+  near.take(encodeUdp({ session: 99, packet: 1, fragment: 0, fragments: 1, address: "a:1", data: payload }));
+  near.take(hex("00"));
+  assert.deepEqual(came, [{ payload, destination: target }]);
+});
+
+test("rates", () => {
+  const rates = { "100 mbps": 12.5e6, "1 Gbps": 125e6, "8": 1e6, "10 MBps": 10e6, "": 0, "64 kbps": 8000 };
+  for (const [text, bytes] of Object.entries(rates)) assert.equal(parseBandwidth(text), bytes, text);
+  for (const bad of ["fast", "1 xbps", "-1"]) assert.equal(parseBandwidth(bad), null);
+  assert.equal(chooseRate("auto", 5), 0);
+  assert.equal(chooseRate("0", 5), 5);
+  assert.equal(chooseRate("3", 5), 3);
+  assert.equal(chooseRate("9", 5), 5);
+  assert.equal(chooseRate("9", 0), 0);
+  assert.equal(chooseRate("nonsense", 5), 5);
+});
+
+test("keys: ranges of ports and seconds, rates as numbers, and words that are not known", () => {
+  const node = { server: "a.example", port: 443, password: "p" };
+  const parsed = outboundSchema.parse({
+    ...node,
+    ports: "20000-20010,30000",
+    "hop-interval": "20-40",
+    up: 50,
+  });
+  assert.deepEqual(parsed["hop-interval"], { from: 20, to: 40 });
+  assert.equal(parsed.up, 50e6 / 8);
+  const { error } = outboundSchema.safeParse({ ...node, obfs: "x" });
+  assert.match(error?.issues[0]?.message ?? "", /salamander/);
+});

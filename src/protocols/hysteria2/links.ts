@@ -1,0 +1,52 @@
+/** Nodes of this protocol as share links (share-link sheet §3) and as other programs write them. */
+import type { LinkForm, LinkNode, SingBoxOutbound } from "#core/share-link.ts";
+import { isTrue, joinLink } from "#protocols/shared/links/grammar.ts";
+import { common, server } from "#protocols/shared/links/node.ts";
+import { singBoxHead, singBoxTls } from "#protocols/shared/links/sing-box.ts";
+import { textOf } from "#protocols/shared/links/stream.ts";
+
+/** Keys that links and nodes have under one name. */
+const SHARED = ["obfs", "sni", "up", "down"] as const;
+
+export const links: LinkForm = {
+  schemes: ["hysteria2", "hy2"],
+  read(link) {
+    const { query } = link;
+    const ports = query.get("mport") ?? link.ports;
+    const pin = query.get("pinsha256");
+    return {
+      ...server(link, "hysteria2", 443),
+      password: link.user,
+      ...Object.fromEntries(SHARED.flatMap((key) => (query.has(key) ? [[key, query.get(key)]] : []))),
+      ...(query.has("obfs") ? { "obfs-password": query.get("obfs-password") ?? "" } : {}),
+      ...(ports === null ? {} : { ports }),
+      ...(pin === undefined ? {} : { fingerprint: pin }),
+      ...(isTrue(query.get("insecure")) ? { "skip-cert-verify": true } : {}),
+    };
+  },
+  write: (node) =>
+    joinLink({
+      scheme: "hysteria2",
+      user: encodeURIComponent(textOf(node["password"]) ?? ""),
+      ...common(node),
+      path: "/",
+      query: {
+        obfs: textOf(node["obfs"]),
+        "obfs-password": textOf(node["obfs-password"]),
+        sni: textOf(node["sni"]),
+        mport: textOf(node["ports"]),
+        pinSHA256: textOf(node["fingerprint"]),
+        insecure: node["skip-cert-verify"] === true ? "1" : undefined,
+      },
+    }),
+};
+
+export function singBox(node: LinkNode): SingBoxOutbound {
+  const obfs = textOf(node["obfs"]);
+  return {
+    ...singBoxHead("hysteria2", node),
+    password: node["password"],
+    ...(obfs === undefined ? {} : { obfs: { type: obfs, password: node["obfs-password"] } }),
+    tls: { ...singBoxTls(node), ...(node["skip-cert-verify"] === true ? { insecure: true } : {}) },
+  };
+}

@@ -1,0 +1,117 @@
+/** The messages of hysteria2 inside QUIC (its protocol document, "Proxy Requests" and "UDP"). */
+import { randomInt } from "node:crypto";
+import { ProtocolError } from "#core/errors.ts";
+import type { Destination } from "#core/session.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { WireReader } from "#transport/quic/wire/reader.ts";
+import { varintBytes, WireWriter } from "#transport/quic/wire/writer.ts";
+
+const TCP_REQUEST = 0x401;
+const STATUS_OK = 0;
+const MOST_ADDRESS_BYTES = 2048;
+const MOST_MESSAGE_BYTES = 2048;
+const MOST_PADDING_BYTES = 4096;
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const TCP_PADDING = [64, 512] as const;
+
+/** Letters and digits, so many that what is padded has no length of its own. */
+export function padding([least, below]: readonly [number, number]): string {
+  return Array.from({ length: randomInt(least, below) }, () => LETTERS[randomInt(LETTERS.length)]).join("");
+}
+
+/** 0x401(vi) LENGTH(vi) `host:port` LENGTH(vi) PADDING */
+export function encodeTcpRequest(address: string, fill = padding(TCP_PADDING)): Buffer {
+  const [target, filled] = [Buffer.from(address), Buffer.from(fill)];
+  const bytes = 2 + varintBytes(target.length) + target.length + varintBytes(filled.length) + filled.length;
+  const memory = Buffer.alloc(bytes);
+  const out = new WireWriter(memory);
+  out.varint(TCP_REQUEST);
+  out.varint(target.length);
+  out.put(target);
+  out.varint(filled.length);
+  out.put(filled);
+  return memory;
+}
+
+export interface TcpResponse {
+  readonly isOk: boolean;
+  readonly message: string;
+}
+
+/** STATUS(1) LENGTH(vi) MESSAGE LENGTH(vi) PADDING. Throws `ProtocolError`. */
+export function takeTcpResponse(arrived: ByteQueue): TcpResponse | null {
+  const message = spanAt(arrived, 1, MOST_MESSAGE_BYTES);
+  const fill = message === null ? null : spanAt(arrived, message.end, MOST_PADDING_BYTES);
+  if (message === null || fill === null) return null;
+  const whole = arrived.take(fill.end);
+  if (whole === null) return null;
+  const text = whole.toString("utf8", message.from, message.end).replaceAll(/[^\x20-\x7e]/g, "?");
+  return { isOk: whole[0] === STATUS_OK, message: text };
+}
+
+/** Of a text whose length stands at `at`; null: that has not come. */
+function spanAt(arrived: ByteQueue, at: number, most: number): { from: number; end: number } | null {
+  const first = arrived.peek(at + 1)?.[at];
+  if (first === undefined) return null;
+  const from = at + (1 << (first >> 6));
+  const head = arrived.peek(from);
+  if (head === null) return null;
+  const bytes = new WireReader().reset(head, at).varint();
+  if (bytes > most) throw new ProtocolError(`hysteria2: a text of ${bytes} bytes`);
+  return { from, end: from + bytes };
+}
+
+export interface UdpMessage {
+  readonly session: number;
+  readonly packet: number;
+  readonly fragment: number;
+  readonly fragments: number;
+  readonly address: string;
+  readonly data: Uint8Array;
+}
+
+/** Bytes in front of the data. */
+export function udpHeadBytes(address: string): number {
+  const bytes = Buffer.byteLength(address);
+  return 8 + varintBytes(bytes) + bytes;
+}
+
+/** SESSION(4) PACKET(2) FRAGMENT(1) FRAGMENTS(1) LENGTH(vi) `host:port` DATA */
+export function encodeUdp({ session, packet, fragment, fragments, address, data }: UdpMessage): Buffer {
+  const memory = Buffer.allocUnsafe(udpHeadBytes(address) + data.length);
+  const out = new WireWriter(memory);
+  const target = Buffer.from(address);
+  out.uint32(session);
+  out.uint16(packet);
+  out.byte(fragment);
+  out.byte(fragments);
+  out.varint(target.length);
+  out.put(target);
+  out.put(data);
+  return memory;
+}
+
+/** The data is a view. Throws `ProtocolError`. */
+export function decodeUdp(payload: Uint8Array): UdpMessage {
+  const reader = new WireReader().reset(payload);
+  const session = reader.uint32();
+  const packet = reader.byte() * 256 + reader.byte();
+  const [fragment, fragments] = [reader.byte(), reader.byte()];
+  const bytes = reader.varint();
+  if (bytes === 0 || bytes > MOST_ADDRESS_BYTES)
+    throw new ProtocolError(`hysteria2: an address of ${bytes} bytes`);
+  if (fragments === 0 || fragment >= fragments)
+    throw new ProtocolError("hysteria2: a fragment behind the last");
+  const address = Buffer.from(reader.take(bytes)).toString("latin1");
+  return { session, packet, fragment, fragments, address, data: reader.take(reader.left) };
+}
+
+/** `host:port`; null where it is none. */
+export function parseAddress(text: string): Destination | null {
+  const at = text.lastIndexOf(":");
+  const port = Number(text.slice(at + 1));
+  if (at <= 0 || !/^\d{1,5}$/.test(text.slice(at + 1)) || port > 65_535) return null;
+  const host = text.slice(0, at).replace(/^\[(.*)\]$/, "$1");
+  return host === "" ? null : toDestination(host, port);
+}

@@ -1,0 +1,158 @@
+/** The dialling side of QUIC on a path for datagrams: the connection, its clock, and what waits for it. */
+import { DialError } from "#core/errors.ts";
+import type { DatagramFlow, Destination } from "#core/session.ts";
+import { Connection } from "./connection.ts";
+import type { ConnectionOptions } from "./connection-options.ts";
+import type { PacketFilter } from "./packet-filter.ts";
+import type { QuicStream } from "./streams/quic-stream.ts";
+
+export interface QuicClientOptions extends ConnectionOptions {
+  /** Named in errors. */
+  readonly node: string;
+  /** Owned from here on. */
+  readonly flow: DatagramFlow;
+  readonly server: Destination;
+  /** Null: datagrams go as they are. */
+  readonly filter: PacketFilter | null;
+  /** Lent payloads. */
+  readonly onDatagram: (payload: Uint8Array) => void;
+  readonly onStream: (stream: QuicStream) => void;
+}
+
+export class QuicClient implements AsyncDisposable {
+  readonly connection: Connection;
+  /** Settles when the connection is over, however that came; null: by us. */
+  readonly closed: Promise<Error | null>;
+  readonly #options: QuicClientOptions;
+  readonly #connected = Promise.withResolvers<void>();
+  #close: (error: Error | null) => void = () => {};
+  #server: Destination;
+  #isFlushDue = false;
+  #timer: NodeJS.Timeout | null = null;
+  #timerAtMs = Infinity;
+  readonly #flush = (): void => this.#flushNow();
+  readonly #tick = (): void => this.#onTimer();
+
+  /** Settles when the handshake is done. Throws `DialError`; the flow is closed then. */
+  static async open(options: QuicClientOptions, signal: AbortSignal): Promise<QuicClient> {
+    const client = new QuicClient(options);
+    const onAbort = (): void => client.#abort(new DialError("aborted", `${options.node}: aborted`));
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      if (signal.aborted) onAbort();
+      await client.#connected.promise;
+      return client;
+    } catch (error) {
+      const reason = error instanceof Error ? error : new Error(String(error));
+      if (reason instanceof DialError) throw reason;
+      throw new DialError("failed", `${options.node}: QUIC: ${reason.message}`, { cause: reason });
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  private constructor(options: QuicClientOptions) {
+    const { flow } = options;
+    this.#options = options;
+    this.#server = options.server;
+    const { promise, resolve } = Promise.withResolvers<Error | null>();
+    this.closed = promise;
+    this.#close = resolve;
+    this.#connected.promise.catch(() => {}); // who dials hears of it
+    const overhead = options.filter?.overheadBytes ?? 0;
+    const most = (options.mostDatagramBytes ?? 1452) - overhead;
+    this.connection = new Connection(
+      { ...options, mostDatagramBytes: most },
+      {
+        send: (datagram) => this.#send(datagram),
+        wake: () => this.#wake(),
+        connected: () => this.#connected.resolve(),
+        stream: options.onStream,
+        datagram: options.onDatagram,
+        ownId: () => {}, // this path has no other connection
+        closed: (error) => this.#closed(error),
+      },
+      null,
+      performance.now(),
+    );
+    flow.receive(({ payload }) => this.#receive(payload));
+    flow.closed.then(
+      () => this.#abort(new Error("the path for datagrams has ended")),
+      (error: unknown) => this.#abort(error instanceof Error ? error : new Error(String(error))),
+    );
+    this.connection.begin();
+    this.#wake();
+  }
+
+  /** From now on datagrams go to this port; the connection does not notice. */
+  setPort(port: number): void {
+    this.#server = { ...this.#server, port };
+  }
+
+  #send(datagram: Uint8Array): void {
+    const { filter, flow } = this.#options;
+    const payload = filter === null ? datagram : filter.seal(datagram);
+    flow.send({ payload, destination: this.#server });
+  }
+
+  #receive(payload: Uint8Array): void {
+    const { filter } = this.#options;
+    const datagram = filter === null ? payload : filter.open(payload);
+    if (datagram === null) return;
+    this.connection.receive(datagram, performance.now());
+    this.#wake();
+  }
+
+  /** What comes in one batch is answered at its end. */
+  #wake(): void {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    setImmediate(this.#flush);
+  }
+
+  #flushNow(): void {
+    this.#isFlushDue = false;
+    if (this.connection.isClosed) return;
+    if (this.connection.flush(performance.now())) this.#wake();
+    this.#arm();
+  }
+
+  #arm(): void {
+    const atMs = this.connection.deadlineMs;
+    if (atMs >= this.#timerAtMs) return; // it looks again then
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timerAtMs = atMs;
+    this.#timer = setTimeout(this.#tick, Math.max(1, Math.ceil(atMs - performance.now())));
+    this.#timer.unref(); // what waits for the connection keeps the process alive by itself
+  }
+
+  #onTimer(): void {
+    this.#timer = null;
+    this.#timerAtMs = Infinity;
+    const nowMs = performance.now();
+    if (this.connection.deadlineMs <= nowMs) this.connection.onTimer(nowMs);
+    this.#flushNow();
+  }
+
+  #abort(error: Error): void {
+    this.#connected.reject(error);
+    this.connection.close(0, "", error);
+  }
+
+  #closed(error: Error | null): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#connected.reject(error ?? new Error("the connection was closed"));
+    this.#close(error);
+    void this.#options.flow[Symbol.asyncDispose]();
+  }
+
+  /** Says the end; streams that are open are destroyed. `code`: of the application. */
+  close(code: number): void {
+    this.connection.close(code, "");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close(0);
+  }
+}
