@@ -24,7 +24,8 @@ export function users(args: readonly string[]): number {
   const text = readFileSync(source, "utf8");
   if (!existsSync(path) && existsSync(path + MARK_SUFFIX)) acceptRollback(resolve(path)); // of a store that is gone
   using store = open(path);
-  process.stdout.write(`${importState(store, text, PROTOCOLS)} users\n`);
+  const count = importState(store, text, PROTOCOLS);
+  process.stdout.write(`${count} ${count === 1 ? "user" : "users"}\n`);
   return 0;
 }
 

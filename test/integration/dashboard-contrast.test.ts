@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, type WatchedPage } from "../support/browser.ts";
 import { contrasts, STATES, type Contrast } from "../support/contrast.ts";
+import { openTunnel } from "../support/tunnels.ts";
 import { openFullDashboard, type FullDashboard } from "../support/full-dashboard.ts";
 
 const LEAST = 4.5;
@@ -56,6 +57,20 @@ for (const colorScheme of ["light", "dark"] as const) {
     }
   });
 
+  test(`${colorScheme}: a connection that lives, and its details`, options, async () => {
+    const to = { host: "contrast.good.test", port: world.origin.port };
+    const live = await openTunnel("connect", world.full.mixed, "127.0.0.1", to);
+    using _ = { [Symbol.dispose]: () => live.resetAndDestroy() };
+    await using watched = await world.open("connections", { colorScheme });
+    const { page } = watched;
+    const row = page.getByRole("button", { name: `contrast.good.test:${world.origin.port}`, exact: true });
+    await row.waitFor();
+    assert.equal(shown(await unreadable(page)), "", "the list");
+    await row.click();
+    await page.getByRole("dialog").waitFor();
+    assert.equal(shown(await unreadable(page)), "", "its details");
+  });
+
   test(
     `${colorScheme}: managed users, their dialogs, and the page that asks for the secret`,
     options,
@@ -66,8 +81,14 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.getByRole("button", { name: "seeded" }).click();
       await page.getByRole("button", { name: "QR code" }).waitFor();
       assert.equal(shown(await unreadable(page)), "", "a user");
+      await page.getByRole("button", { name: "Edit" }).click();
+      await page.getByRole("dialog", { name: "Edit seeded" }).waitFor();
+      assert.equal(shown(await unreadable(page)), "", "changing a user");
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "seeded" }).click();
       await page.getByRole("button", { name: "Delete" }).click();
       assert.equal(shown(await unreadable(page)), "", "a question");
+      await page.keyboard.press("Escape");
       await using locked = await world.browser.open({ colorScheme });
       await locked.page.goto(`${world.full.base}/ui/`);
       await locked.page.getByLabel("Secret").waitFor();

@@ -41,7 +41,7 @@ test("a user with every limit goes through a document into another file, and is 
   const [document, fresh] = [join(state.path, "users.json"), join(state.path, "fresh.db")];
   writeFileSync(document, exported.stdout, { mode: 0o600 });
   const imported = users("import", document, fresh);
-  assert.deepEqual([imported.status, imported.stdout], [0, "1 users\n"]);
+  assert.deepEqual([imported.status, imported.stdout], [0, "1 user\n"]);
   assert.deepEqual(listenersOf(users("export", fresh).stdout), listenersOf(exported.stdout));
   await using core = await ManagedCore.start({ ...options, store: fresh });
   const { revision: _before, applied_revision: _applied, ...was } = before as AnyJson & Applied;

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { useEnvironment } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
-import type { PlotData } from "./plot-data.ts";
+import { axisOf, type PlotData, type PlotRange } from "./plot-data.ts";
 
 const HEIGHT_PX = 220;
 /** Steps between grid lines: powers of two, as the units are. */
@@ -16,8 +16,7 @@ export interface PlotLook {
   readonly amountText: (amount: number) => string;
   /** The axis never shrinks below this: noise should not look like a storm. */
   readonly leastTop: number;
-  /** Unix seconds at both ends, or how many of them end with the newest of the data; absent: from the first to the newest. */
-  readonly range?: readonly [from: number, to: number] | number;
+  readonly range?: PlotRange;
 }
 
 interface Props {
@@ -98,7 +97,7 @@ function optionsFor(element: HTMLElement, look: PlotLook): uPlot.Options {
     cursor: { show: false },
     padding: [12, 30, 0, 0],
     scales: {
-      x: { range: (_, min, max) => rangeOf(range, min, max) },
+      x: { range: (_, min, max) => axisOf(range, min, max, Date.now()) },
       y: { range: (_, _min, max) => [0, Math.max(leastTop, max * 1.1)] },
     },
     axes: [
@@ -114,15 +113,6 @@ function optionsFor(element: HTMLElement, look: PlotLook): uPlot.Options {
     ],
     series: kind === "lines" ? [{}, down, up] : [{}, up, down],
   };
-}
-
-const LEAST_SECONDS = 60;
-
-/** Also where there are no data yet. */
-function rangeOf(range: PlotLook["range"], first: number | null, newest: number | null): [number, number] {
-  if (typeof range === "object") return [...range];
-  const end = newest ?? Date.now() / 1000;
-  return [range === undefined ? Math.min(first ?? end, end - LEAST_SECONDS) : end - range, end];
 }
 
 function seriesOf(kind: PlotLook["kind"], stroke: string): uPlot.Series {
