@@ -17,6 +17,7 @@ import { dnsAnswers, openOutbounds, type Outbounds } from "./outbounds.ts";
 import { openRules } from "./rules.ts";
 import { nameSets } from "./scope.ts";
 import { routable } from "./sniffing.ts";
+import { showingBrowser } from "#transport/tls/provider.ts";
 import { TimeKeeper } from "./time-keeper.ts";
 import type { TunChange } from "./tun-change.ts";
 import type { RuntimeEnv } from "./runtime-env.ts";
@@ -114,7 +115,7 @@ async function openOutboundParts(
       log,
       nowMs,
       trust,
-      tls: host.tls[config.general.relay],
+      tls: showingBrowser(host.tls[config.general.relay], config.legacy.globalClientFingerprint),
       slices,
     }),
   );

@@ -8,6 +8,7 @@ import { TLSSocket } from "node:tls";
 import { z } from "zod";
 import { SILENT } from "#core/log.ts";
 import type { TlsClientOptions, TlsProvider, TlsServerOptions } from "#core/tls.ts";
+import { showingBrowser } from "#transport/tls/provider.ts";
 import { readTlsClient } from "#transport/tls/client-options.ts";
 import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
 import { NativeTlsStream } from "#transport/tls/native-stream.ts";
@@ -81,4 +82,22 @@ test("what carries HTTP/2 gets node:tls", async () => {
 
 test("the portable provider gives node:tls alone", async () => {
   areAll(await openBoth(portableTls, await tcpPair()), TLSSocket);
+});
+
+test("a browser for all nodes that name none", async () => {
+  const seen: string[] = [];
+  const provider: TlsProvider = {
+    allowsQuic: false,
+    makeClient(options) {
+      seen.push(options.clientFingerprint);
+      return { open: () => assert.fail() };
+    },
+    openServer: () => assert.fail(),
+  };
+  const showing = showingBrowser(provider, "firefox");
+  assert.equal(showingBrowser(provider, ""), provider);
+  const options = await clientOptions(false);
+  for (const clientFingerprint of ["", "chrome", "none"])
+    showing.makeClient({ ...options, clientFingerprint }, SILENT);
+  assert.deepEqual(seen, ["firefox", "chrome", "none"]);
 });

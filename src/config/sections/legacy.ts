@@ -1,4 +1,4 @@
-/** Keys of older generations: accepted, typed, and without effect here; those that ask for something are warned about. */
+/** Keys of older generations: accepted, typed, and but for one without effect; those that ask for something are warned about. */
 import { block, flag, int, list, mapOf, text } from "#core/fields.ts";
 
 export const LEGACY = {
@@ -47,7 +47,7 @@ export function legacyWarnings(keys: Legacy): readonly (readonly [key: string, m
     [
       keys.globalClientFingerprint !== "",
       "global-client-fingerprint",
-      "was removed and has no effect; set client-fingerprint on each proxy",
+      "was removed by other programs; it is what proxies without client-fingerprint show: set it on each proxy",
     ],
     [keys.tuicServer.enable, "tuic-server", "is not supported; write a listener of type tuic"],
     [keys.iptables.enable, "iptables", "is not supported; use tun with auto-redirect"],

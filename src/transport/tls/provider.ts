@@ -34,6 +34,17 @@ export function makeTlsProvider(library: () => NativeTls | null, allowsQuic = tr
   };
 }
 
+/** Nodes that name no browser show this one; empty: none. `none` on a node stays what it is. */
+export function showingBrowser(provider: TlsProvider, name: string): TlsProvider {
+  if (name === "") return provider;
+  return {
+    allowsQuic: provider.allowsQuic,
+    makeClient: (options, log) =>
+      provider.makeClient({ ...options, clientFingerprint: options.clientFingerprint || name }, log),
+    openServer: (options, files, log) => provider.openServer(options, files, log),
+  };
+}
+
 class Clients {
   readonly #library: () => NativeTls | null;
   readonly #fingerprints = new Fingerprints();
