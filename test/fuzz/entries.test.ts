@@ -7,33 +7,12 @@ import { test } from "node:test";
 import { REGISTRIES } from "#cli/parse-env.ts";
 import type { Config } from "#config/config.ts";
 import { parseConfig } from "#config/parse.ts";
-import { isMapValue } from "#config/shape.ts";
 import { GOOD_ENTRIES, profileOf, type Entry } from "../support/good-entries.ts";
+import { mutated, pick } from "../support/mutated.ts";
 import { randomFrom } from "../support/random.ts";
 
 /** `ENTRY_MUTATIONS=2000` makes more of them. */
 const MUTATIONS = Number(process.env["ENTRY_MUTATIONS"] ?? 300);
-
-const VALUES: readonly unknown[] = [
-  "",
-  null,
-  -1,
-  0,
-  99_999,
-  2 ** 53,
-  1.5,
-  true,
-  "nonsense",
-  "a b",
-  "a..b",
-  "://",
-  "192.0.2.1/99",
-  "é".repeat(300),
-  [],
-  {},
-  ["nonsense", 7],
-  { nonsense: { nonsense: [] } },
-];
 
 /** Why a file is still refused: nobody can know what was meant, or what a key protects would be weaker. */
 const REASONS: readonly RegExp[] = [
@@ -43,29 +22,6 @@ const REASONS: readonly RegExp[] = [
   /not found|unsupport|unknown|duplicate|is the duplicate/,
   /format invalid|is no (network|range|inbound type)|bracket|condition is missing|'password' is required|needs names|needs mode|needs host|needs a key|expected xtls|holds only/,
 ];
-
-type Random = (below: number) => number;
-const pick = <T>(items: readonly T[], random: Random): T => items[random(items.length)] as T;
-
-/** A copy in which one value, however deep, is another, is gone or has a key more. */
-function mutated(value: unknown, random: Random): unknown {
-  if (typeof value === "string" && value.includes(",") && random(2) === 0) {
-    const parts = value.split(",");
-    parts[random(parts.length)] = String(pick(VALUES, random));
-    return parts.join(",");
-  }
-  if (Array.isArray(value) && value.length > 0 && random(4) > 0) {
-    const at = random(value.length);
-    return value.map((item: unknown, index) => (index === at ? mutated(item, random) : item));
-  }
-  if (!isMapValue(value) || random(12) === 0) return pick(VALUES, random);
-  const key = pick(Object.keys(value), random);
-  const { [key]: old, ...rest } = value;
-  const kind = random(10);
-  if (kind === 0) return rest;
-  if (kind === 1) return { ...value, nonsense: 1 };
-  return { ...rest, [key]: mutated(old, random) };
-}
 
 const parse = (text: string) =>
   parseConfig(text, { registries: REGISTRIES, files: { resolve: (path) => path }, userAgent: "test" });
