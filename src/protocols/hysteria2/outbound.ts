@@ -72,10 +72,12 @@ class Client {
 
   /** Throws `DialError`. The dial goes on where one caller gives up: others may wait for it, too. */
   async session({ signal }: DialContext): Promise<Hysteria2Session> {
-    const known = await this.#waitFor(this.#session ?? this.#begin(), signal);
+    const first = this.#session ?? this.#begin();
+    const known = await this.#waitFor(first, signal);
     if (!known.isOver) return known;
-    this.#session = null;
-    return this.#waitFor(this.#begin(), signal);
+    // Of those who find it over together, the first dials for all.
+    if (this.#session === first) this.#session = null;
+    return this.#waitFor(this.#session ?? this.#begin(), signal);
   }
 
   #begin(): Promise<Hysteria2Session> {
