@@ -1,8 +1,10 @@
 /** Programs of others that tests talk to. They are started on loopback with ports that were free a moment ago. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Network } from "#core/session.ts";
 import { freePorts } from "./free-ports.ts";
 
 /** The reason to skip where one of the programs is not installed; false where all are. */
@@ -20,8 +22,13 @@ export interface Peer extends AsyncDisposable {
   output(): string;
 }
 
-/** Starts a program and waits until it listens on the TCP port. Fails with its output where it does not within 10 s. */
-export async function startPeer(command: readonly string[], port: number): Promise<Peer> {
+/** Starts a program and waits until it listens on the port. Fails with its output where it does not within 10 s. */
+export async function startPeer(
+  command: readonly string[],
+  port: number,
+  network: Network = "tcp",
+): Promise<Peer> {
+  const listens = network === "tcp" ? takesConnections : isBound;
   const child = spawn(command[0] as string, command.slice(1), {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true, // a group of its own: what the program starts ends with it
@@ -44,7 +51,14 @@ export async function startPeer(command: readonly string[], port: number): Promi
   return { output: () => printed, [Symbol.asyncDispose]: stop };
 }
 
-function listens(port: number): Promise<boolean> {
+/** Does any program have a UDP socket on the port? Linux says so in its list, where the port is in hexadecimal digits. */
+async function isBound(port: number): Promise<boolean> {
+  const place = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
+  const lists = await Promise.all(["udp", "udp6"].map((name) => readFile(`/proc/net/${name}`, "latin1")));
+  return lists.some((list) => list.split("\n").some((line) => line.slice(0, 52).includes(place)));
+}
+
+function takesConnections(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: "127.0.0.1" });
     socket.on("connect", () => {

@@ -10,7 +10,7 @@ export const PATH = "/way";
 export const SERVICE = "GunService";
 export const VISION = "xtls-rprx-vision";
 
-export type Protocol = "vless" | "vmess" | "trojan" | "ss" | "anytls" | "http" | "socks5";
+export type Protocol = "vless" | "vmess" | "trojan" | "ss" | "anytls" | "hysteria2" | "http" | "socks5";
 export type Network = "tcp" | "ws" | "httpupgrade" | "grpc" | "h2" | "xhttp";
 
 export interface Cell {
@@ -33,6 +33,8 @@ export interface Cell {
   readonly alpn: readonly string[] | null;
   /** Of ss. */
   readonly plugin: "none" | "obfs-http" | "obfs-tls" | "v2ray-plugin";
+  /** The password of hysteria2's salamander; empty: packets as they are. */
+  readonly salamander: string;
 }
 
 function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell {
@@ -52,6 +54,7 @@ function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell 
     xhttpMode: "",
     alpn: null,
     plugin: "none",
+    salamander: "",
     ...more,
   };
 }
@@ -120,6 +123,8 @@ export const CELLS: readonly Cell[] = [
     }),
   ),
   cell("tls", "anytls", { udp: "uot" }),
+  cell("bbr", "hysteria2"),
+  cell("salamander", "hysteria2", { salamander: "in-disguise" }),
   cell("tls", "http"),
   cell("tls", "socks5"),
   ...singMux,

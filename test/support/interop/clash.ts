@@ -59,6 +59,7 @@ function listener(cell: Cell, port: number): object {
     vmess: [{ username: "ann", uuid, alterId: 0 }],
     trojan: [user],
     anytls: { ann: password },
+    hysteria2: { ann: password },
     http: [user],
     socks5: [user],
   } as Partial<Record<string, unknown>>;
@@ -70,6 +71,7 @@ function listener(cell: Cell, port: number): object {
     ...(users[protocol] === undefined ? {} : { users: users[protocol] }),
     ...(protocol === "ss" ? ssServer(cell) : {}),
     ...(protocol === "socks5" ? { udp: true } : {}),
+    ...obfs(cell),
     ...(tls ? { certificate: certificate.cert, "private-key": certificate.key } : {}),
     ...(!tls && protocol === "vless" ? { "allow-insecure": true } : {}),
     ...(network === "ws" || network === "httpupgrade" ? { "ws-path": PATH } : {}),
@@ -78,6 +80,10 @@ function listener(cell: Cell, port: number): object {
     ...(network === "xhttp" ? { "xhttp-config": { path: PATH, mode: "auto" } } : {}),
     ...(mux === "none" || mux === "cool" ? {} : { "mux-option": { padding: cell.padding } }),
   };
+}
+
+function obfs({ salamander }: Cell): object {
+  return salamander === "" ? {} : { obfs: "salamander", "obfs-password": salamander };
 }
 
 function ssServer({ cipher, keys, key }: Cell): object {
@@ -105,6 +111,7 @@ function proxy(cell: Cell, port: number): object {
     ...(tls ? { tls: true, servername: NAME, sni: NAME, "skip-cert-verify": true } : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { "packet-encoding": packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { "udp-over-tcp": true, "udp-over-tcp-version": 2 } : {}),
+    ...obfs(cell),
     ...backend(cell, network),
     ...(cell.alpn === null ? {} : { alpn: cell.alpn }),
     ...(mux === "none"
@@ -137,7 +144,7 @@ export const weir = (program: string, clientKeys: object = {}): Speaker =>
     clientKeys,
     version: ["-v"],
     command: (file) => [program, "-d", "{}/", "-f", file],
-    serves: ({ plugin }) => plugin === "none",
+    serves: ({ plugin, protocol }) => plugin === "none" && protocol !== "hysteria2",
     dials: () => true,
   });
 

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import type { Network } from "#core/session.ts";
 import { freePort, missing } from "../peer.ts";
 import { startPeerWithFiles } from "../peer-folder.ts";
 import { anytlsGo } from "./anytls-go.ts";
@@ -51,7 +52,7 @@ export async function runCell(
   const client = near.client(cell, socksPort, port);
   if (server === null || client === null) return "–";
   try {
-    await using _server = await start(server, port);
+    await using _server = await start(server, port, networkOf(cell));
     await using _client = await start(client, socksPort);
     return await drive(socksPort, amounts, destinationsOf(cell));
   } catch (error) {
@@ -65,8 +66,13 @@ function destinationsOf({ protocol, udp }: Cell): number {
   return udp === "native" && (protocol === "vless" || protocol === "vmess") ? 1 : 2;
 }
 
-const start = ({ command, files }: Launch, port: number): Promise<AsyncDisposable> =>
-  startPeerWithFiles(command, port, files);
+const networkOf = ({ protocol }: Cell): Network => (protocol === "hysteria2" ? "udp" : "tcp");
+
+const start = (
+  { command, files }: Launch,
+  port: number,
+  network: Network = "tcp",
+): Promise<AsyncDisposable> => startPeerWithFiles(command, port, files, network);
 
 function versionOf({ program, version }: Speaker): string {
   if (version.length === 0) return "";

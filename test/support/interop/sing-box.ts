@@ -33,6 +33,7 @@ function inbound(cell: Cell, port: number): object {
     vmess: [{ name: "ann", uuid, alterId: 0 }],
     trojan: [named],
     anytls: [named],
+    hysteria2: [named],
     http: [{ username: "ann", password }],
   } as Partial<Record<string, unknown>>;
   const keys =
@@ -51,6 +52,7 @@ function inbound(cell: Cell, port: number): object {
     ...(tls
       ? { tls: { enabled: true, certificate: lines(certificate.cert), key: lines(certificate.key) } }
       : {}),
+    ...obfs(cell),
     ...transport(cell),
     ...(mux === "none" ? {} : { multiplex: { enabled: true, padding: cell.padding } }),
   };
@@ -73,11 +75,16 @@ function outbound(cell: Cell, port: number): object {
     ...(tls ? { tls: { enabled: true, server_name: NAME, insecure: true } } : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { packet_encoding: packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { udp_over_tcp: { enabled: true, version: 2 } } : {}),
+    ...obfs(cell),
     ...transport(cell),
     ...(mux === "none"
       ? {}
       : { multiplex: { enabled: true, protocol: mux, padding: cell.padding, max_connections: 4 } }),
   };
+}
+
+function obfs({ salamander }: Cell): object {
+  return salamander === "" ? {} : { obfs: { type: "salamander", password: salamander } };
 }
 
 function transport({ network }: Cell): object {
