@@ -15,6 +15,8 @@ import { Hysteria2Session } from "./session.ts";
 
 const KEEP_ALIVE_MS = 10_000;
 const DEFAULT_TIMEOUT_MS = 10_000;
+/** How long the end of a node waits for the last bytes of its connection. */
+const MOST_END_MS = 500;
 const DEFAULT_HOP_SECONDS = { from: 30, to: 30 };
 
 /** Throws `ConfigError` for keys that do not fit, and where this runtime has no QUIC. */
@@ -49,7 +51,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
       if (!options.udp) throw new DialError("unsupported", `${name}: udp is not enabled for this proxy`);
       return (await client.session(context)).associate();
     },
-    [Symbol.asyncDispose]: async () => client.retire(),
+    [Symbol.asyncDispose]: () => client.retire(),
   };
 }
 
@@ -180,14 +182,24 @@ class Client {
     void session.closed.then(() => clearTimeout(timer));
   }
 
-  /** Connections that are open live on; with the last of them the one to the server ends. */
-  retire(): void {
+  /**
+   * Connections that are open live on; with the last of them the one to the server ends. Waits a moment for that, so that a
+   * process that ends can still tell the server.
+   */
+  async retire(): Promise<void> {
     const session = this.#session;
     this.#session = null;
-    session?.then(
-      (opened) => opened.retire(),
-      () => {}, // its callers hear of it
-    );
+    if (session === null) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, MOST_END_MS);
+    session
+      .then((opened) => {
+        opened.retire();
+        return opened.closed;
+      })
+      .then(() => resolve(), resolve); // who has dialled hears why it failed
+    await promise;
+    clearTimeout(timer);
   }
 }
 

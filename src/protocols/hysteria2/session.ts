@@ -14,7 +14,9 @@ import { encodeTcpRequest, padding } from "./wire.ts";
 
 const STATUS_AUTHENTICATED = "233";
 const AUTH_PADDING = [256, 2048] as const;
-const RETIRED_LOOK_MS = 1000;
+/** A connection that is to end looks whether it still carries something, each time after twice as long. */
+const FIRST_LOOK_MS = 10;
+const MOST_LOOK_MS = 1000;
 /** Peers take frames of this length whatever was said of their size. */
 const MOST_FRAME_BYTES = 1200;
 
@@ -150,13 +152,11 @@ export class Hysteria2Session {
     return this.#udp.open();
   }
 
-  /** Ends as soon as nothing is open on it. */
-  retire(): void {
-    const timer = setInterval(() => {
-      if (this.#client.connection.bidiStreams === 0 && this.#udp.isEmpty) this.#client.close(NO_ERROR);
-    }, RETIRED_LOOK_MS);
-    timer.unref();
-    void this.#client.closed.then(() => clearInterval(timer));
+  /** Ends as soon as nothing is open on it, and tells the server. */
+  retire(lookMs: number = FIRST_LOOK_MS): void {
+    if (this.isOver) return;
+    if (this.#client.connection.bidiStreams === 0 && this.#udp.isEmpty) return this.#client.close(NO_ERROR);
+    setTimeout(() => this.retire(Math.min(2 * lookMs, MOST_LOOK_MS)), lookMs).unref();
   }
 }
 
