@@ -3,8 +3,11 @@ import { type Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 
-/** What lies between a socket and the plain bytes; `framed`: a stream in frames of a session, in TLS. */
-export type WireKind = "plain" | "tls" | "sealed" | "framed";
+/**
+ * What lies between a socket and the plain bytes. `tls`: by libssl. `records`: TLS 1.3 by our own engine. `framed`: a
+ * stream in frames of a session, in TLS.
+ */
+export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed";
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {

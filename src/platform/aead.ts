@@ -16,7 +16,7 @@ export interface KeptAead extends Disposable {
   openInto(out: Uint8Array, at: number, nonce: Uint8Array, sealed: Uint8Array, aad?: Uint8Array): number;
   /**
    * Gives the context of one direction away: an address, valid in every thread of this process, whose new owner frees it;
-   * 0n where that direction was never used. The cipher is closed. Absent where there are no contexts.
+   * made now where that direction was never used. The cipher is closed. Absent where there are no contexts.
    */
   giveAway?(direction: "sealing" | "opening"): bigint;
   /** Wipes and frees what the library keeps of the key. Sealing and opening throw from here on; twice is harmless. */

@@ -38,6 +38,18 @@ const SPOKEN: readonly Spoken[] = [
   { name: "trojan", protocol: trojan, server: { users: [{ password }] }, client: { password } },
   { name: "vless", protocol: vless, server: { users: [{ uuid }] }, client: { uuid } },
   {
+    name: "trojan with a browser's hello",
+    protocol: trojan,
+    server: { users: [{ password }] },
+    client: { password, "client-fingerprint": "chrome" },
+  },
+  {
+    name: "vless with a browser's hello",
+    protocol: vless,
+    server: { users: [{ uuid }] },
+    client: { uuid, "client-fingerprint": "firefox" },
+  },
+  {
     name: "vless with vision",
     protocol: vless,
     server: { users: [{ uuid, flow: VISION }] },
@@ -91,7 +103,7 @@ for (const way of ways)
   test(`vless with vision, ${way.name}: TLS inside leaves the outer one behind`, async () => {
     const takenBefore = way.backend?.taken ?? 0;
     await using origin = await openTlsOrigin();
-    await using opened = await openWay(SPOKEN[2] as Spoken, way)(origin.port);
+    await using opened = await openWay(SPOKEN.at(-1) as Spoken, way)(origin.port);
     const accepted = origin.accepted();
     const client = connect({ socket: await opened.dial(), rejectUnauthorized: false });
     client.on("error", () => {});

@@ -7,7 +7,7 @@ import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
 import { encodeServerHello, readKeyShares, decodeClientHello } from "#transport/tls13/hello-messages.ts";
 import { answerKeyShare, GROUP } from "#transport/tls13/key-exchange.ts";
 import { finishedData, KeySchedule } from "#transport/tls13/key-schedule.ts";
-import { plainRecord, RECORD, RecordSealer } from "#transport/tls13/records.ts";
+import { plainRecord, RECORD, RecordOpener, RecordSealer } from "#transport/tls13/records.ts";
 import { signTranscript } from "#transport/tls13/signatures.ts";
 import { Transcript } from "#transport/tls13/transcript.ts";
 import { u16, vector16 } from "#transport/tls13/wire.ts";
@@ -23,6 +23,8 @@ export interface Flight {
   readonly handshake: RecordSealer;
   /** Seals payload. */
   readonly application: RecordSealer;
+  /** Opens the client's payload, behind its Finished. */
+  readonly ofClient: RecordOpener;
 }
 
 /** The answer to a ClientHello, a whole message. */
@@ -57,10 +59,12 @@ export function answerHello(message: Buffer, { cert, key }: TestCertificate): Fl
     verify: add(verifyOf(createPrivateKey(key), transcript.digest())),
     finished: add(encodeMessage(MESSAGE.finished, finishedData(SUITE, secrets.server, transcript.digest()))),
   };
+  const application = schedule.applicationSecrets(transcript.digest());
   return {
     parts,
     handshake: new RecordSealer(SUITE, secrets.server),
-    application: new RecordSealer(SUITE, schedule.applicationSecrets(transcript.digest()).server),
+    application: new RecordSealer(SUITE, application.server),
+    ofClient: new RecordOpener(SUITE, application.client),
   };
 }
 

@@ -154,11 +154,29 @@ export class Evp {
 
   /** Gives the nonce, and what is authenticated only. */
   begin(context: bigint, nonce: Uint8Array, aad: Uint8Array | undefined): void {
+    this.#setNonce(context, nonce);
+    if (aad === undefined || aad.length === 0) return;
+    const isTaken = this.#update(context, NULL, this.#lend(1, aad), aad.length);
+    this.#lent[1] = NOTHING;
+    if (!isTaken) throw this.#broken();
+  }
+
+  /** The same, with what is authenticated only at an address. */
+  beginAt(context: bigint, nonce: Uint8Array, aad: bigint, size: number): void {
+    this.#setNonce(context, nonce);
+    if (!this.#update(context, NULL, aad, size)) throw this.#broken();
+  }
+
+  #setNonce(context: bigint, nonce: Uint8Array): void {
     if (nonce.length !== NONCE_BYTES) throw new RangeError(`a nonce of ${nonce.length} bytes`);
     for (let index = 0; index < NONCE_BYTES; index++) this.#scratch[index] = byteAt(nonce, index);
     this.#takeNonce(context);
-    if (aad === undefined || aad.length === 0) return;
-    const isTaken = this.#update(context, NULL, this.#lend(1, aad), aad.length);
+  }
+
+  /** Another key for the same cipher and direction. `key` has the cipher's length. */
+  changeKey(context: bigint, key: Uint8Array): void {
+    const { EVP_CipherInit_ex } = this.#functions;
+    const isTaken = EVP_CipherInit_ex(context, NULL, NULL, this.#lend(1, key), NULL, UNCHANGED) === 1;
     this.#lent[1] = NOTHING;
     if (!isTaken) throw this.#broken();
   }
@@ -182,6 +200,12 @@ export class Evp {
     const tag = to + BigInt(size);
     if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_SIZE, tag) !== 1)
       throw this.#broken();
+  }
+
+  /** As `sealAt`, of a message in two parts, neither of them empty. */
+  sealPartsAt(context: bigint, to: bigint, from: bigint, size: number, tail: bigint, tailSize: number): void {
+    if (!this.#update(context, to, from, size)) throw this.#broken();
+    this.sealAt(context, to + BigInt(size), tail, tailSize);
   }
 
   /** Likewise, with the tag behind the `size` sealed bytes. False: it is wrong, and what was written is not authentic. */
@@ -243,7 +267,8 @@ export class EvpAead implements Disposable {
 
   /** The context of that direction is the caller's; the cipher is closed. */
   giveAway(direction: "sealing" | "opening"): bigint {
-    const context = this.contexts[direction];
+    const isUnused = this.contexts[direction] === NULL;
+    const context = isUnused ? this.#open(direction === "sealing" ? SEAL : OPEN) : this.contexts[direction];
     this.contexts[direction] = NULL;
     this[Symbol.dispose]();
     return context;

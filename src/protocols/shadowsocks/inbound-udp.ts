@@ -5,7 +5,7 @@ import type { DatagramListener } from "#core/sockets.ts";
 import { type ClientFlow, clientFlow } from "#net/udp/udp-clients.ts";
 import type { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { oldestKey, valueAt } from "#lib/at.ts";
-import type { ShadowsocksMemory } from "./memory.ts";
+import type { CipherMemory } from "./memory.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
 import type { ServerUsers } from "./server-keys.ts";
 
@@ -24,7 +24,7 @@ export function serveDatagrams(
   socket: DatagramListener,
   shell: UserInbound<ServerUsers>,
   env: Pick<InboundEnv, "name" | "log" | "nowMs">,
-  memory: ShadowsocksMemory,
+  memory: CipherMemory,
 ): void {
   const entries = new Map<string, Entry>();
   const find = (key: string) => entries.get(key)?.session;

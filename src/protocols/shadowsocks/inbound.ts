@@ -9,7 +9,7 @@ import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { BARE_SERVER } from "#transport/server.ts";
 import { serveDatagrams } from "./inbound-udp.ts";
-import { ShadowsocksMemory } from "./memory.ts";
+import { CipherMemory } from "./memory.ts";
 import { methodOf } from "./methods.ts";
 import type { InboundOptions } from "./options.ts";
 import { openStream } from "./sealed-stream.ts";
@@ -38,7 +38,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     },
   });
   const chance = chanceBy(env.nowMs);
-  const memory = env.memory?.of(ShadowsocksMemory) ?? new ShadowsocksMemory();
+  const memory = env.memory?.of(CipherMemory) ?? new CipherMemory();
   const salts = method.edition === "2022" ? memory.salts2022 : memory.salts;
   const inbound = await shell.listen(BARE_SERVER, {
     mayBeBare: true,

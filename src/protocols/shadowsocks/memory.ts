@@ -7,7 +7,7 @@ const SALTS = 131_072;
 const WINDOW_MS = 60_000;
 
 /** What the listeners of a host have seen. `now`: monotonic milliseconds. */
-export class ShadowsocksMemory {
+export class CipherMemory {
   readonly salts2022: ReplayFilter;
   /** Of the AEAD ciphers, which know no time: as many as there is room for. */
   readonly salts: ReplayFilter;

@@ -6,7 +6,7 @@ import { toDestination } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { clientPackets } from "./client-packets.ts";
 import { packetIdentities } from "./identity.ts";
-import { ShadowsocksMemory } from "./memory.ts";
+import { CipherMemory } from "./memory.ts";
 import { findMethod, masterKey, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";
 import { sealPacket004 } from "./packet004.ts";
 import { bodyAead, encodeBody, sealPacket022 } from "./packet022.ts";
@@ -14,7 +14,7 @@ import { openRequest, type PeerSession } from "./server-packets.ts";
 import { serverKeys } from "./server-keys.ts";
 
 /** Older than every packet of these tests. */
-const MEMORY = new ShadowsocksMemory();
+const MEMORY = new CipherMemory();
 const hex = (text: string) => Buffer.from(text, "hex");
 const method = (name: string) => findMethod(name) as Method;
 const DNS = toDestination("8.8.8.8", 53);

@@ -7,7 +7,7 @@ import type { Aead } from "#protocols/crypto/aead.ts";
 import type { PacketWindow } from "#protocols/crypto/packet-window.ts";
 import type { PacketWindows } from "#protocols/crypto/packet-windows.ts";
 import { addressed, packetPadding } from "./client-packets.ts";
-import type { ShadowsocksMemory } from "./memory.ts";
+import type { CipherMemory } from "./memory.ts";
 import type { Method } from "./methods.ts";
 import { openPacket004, sealPacket004 } from "./packet004.ts";
 import {
@@ -42,7 +42,7 @@ export function openRequest(
   source: Endpoint,
   find: (key: string) => PeerSession | undefined,
   nowMs: () => number,
-  memory: ShadowsocksMemory,
+  memory: CipherMemory,
 ): OpenedRequest | null {
   if (keys.method.edition === "2022") return open022(keys, packet, find, nowMs, memory);
   for (const entry of keys.candidates) {
@@ -69,7 +69,7 @@ function open022(
   packet: Buffer,
   find: (key: string) => PeerSession | undefined,
   nowMs: () => number,
-  memory: ShadowsocksMemory,
+  memory: CipherMemory,
 ): OpenedRequest | null {
   const { method, identity } = keys;
   const [only] = keys.candidates;

@@ -2,6 +2,7 @@
  * The dialling side of a TLS 1.3 connection as a state machine without I/O: bytes of the server in by `feed`, its payload
  * out by `read`, bytes for the server by `takeOutput`, `write` and `end`.
  */
+import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
@@ -125,6 +126,35 @@ export class ClientConnection implements Disposable {
 
   get unreadBytes(): number {
     return this.#arrived.length;
+  }
+
+  /** Payload goes both ways, nothing is half read, and its ciphers are such as a worker can go on with. */
+  get canBeGiven(): boolean {
+    const isOpen = this.isSecure && !this.#hasEnded && !this.#isClosed && this.#output.length === 0;
+    return isOpen && this.#messages.waiting === 0 && this.#sealer?.canBeGiven === true;
+  }
+
+  /**
+   * Numbers and bytes of the wire `records` for a worker. Only while `canBeGiven`; nothing can be read or written here
+   * behind it.
+   */
+  giveAway(): DetachedState {
+    const { suite } = this.#handshake;
+    const { mostContent = 0 } = this.#sealer ?? {};
+    const [opening, sealing] = [this.#opener?.giveAway(), this.#sealer?.giveAway()];
+    if (suite === null || !opening || !sealing) throw new Error("this connection cannot be given away");
+    this.#isClosed = this.#hasEnded = true;
+    return {
+      numbers: [
+        Number(opening.context),
+        Number(sealing.context),
+        opening.sequence,
+        sealing.sequence,
+        suite.id,
+        mostContent,
+      ],
+      unread: Uint8Array.from(Buffer.concat([opening.secret, sealing.secret, this.takeUnread()])),
+    };
   }
 
   [Symbol.dispose](): void {

@@ -5,7 +5,7 @@ import type { KeptAead } from "#platform/aead.ts";
 import { TlsFault } from "./alerts.ts";
 import { openCipher, TAG_BYTES } from "./cipher.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
-import { nextSecret, trafficKeys } from "./key-schedule.ts";
+import { DirectionKeys } from "./direction-keys.ts";
 
 export const RECORD = { changeCipherSpec: 20, alert: 21, handshake: 22, applicationData: 23 } as const;
 export const HEADER_BYTES = 5;
@@ -13,9 +13,19 @@ export const HEADER_BYTES = 5;
 export const MAX_CONTENT_BYTES = 2 ** 14;
 const MAX_PLAIN_BYTES = MAX_CONTENT_BYTES;
 /** Content, its type, padding and tag. */
-const MAX_SEALED_BYTES = MAX_CONTENT_BYTES + 256;
+export const MAX_SEALED_BYTES = MAX_CONTENT_BYTES + 256;
 /** The content's type and the tag. */
-const SEALED_EXTRA_BYTES = 1 + TAG_BYTES;
+export const SEALED_EXTRA_BYTES = 1 + TAG_BYTES;
+
+/** One direction with a new owner. */
+export interface GivenDirection {
+  /** Of libcrypto: an address, and the new owner's to free. */
+  readonly context: bigint;
+  /** The present traffic secret. */
+  readonly secret: Uint8Array;
+  /** Records so far with its key. */
+  readonly sequence: number;
+}
 
 export interface RawRecord {
   readonly type: number;
@@ -53,44 +63,28 @@ function writeHeader(out: Buffer, at: number, type: number, size: number, versio
   out.writeUInt16BE(size, at + 3);
 }
 
-/** Key, nonce and sequence number of one direction. */
+/** Keys and cipher of one direction. */
 class Protection implements Disposable {
-  readonly suite: CipherSuite;
   readonly #portable: boolean;
-  #secret: Buffer;
-  #iv: Buffer;
+  readonly keys: DirectionKeys;
   cipher: KeptAead;
-  /** Records so far with this key. */
-  sequence = 0;
-  readonly #nonce = Buffer.alloc(12);
 
   constructor(suite: CipherSuite, secret: Buffer, portable: boolean) {
-    this.suite = suite;
     this.#portable = portable;
-    this.#secret = secret;
-    const { key, iv } = trafficKeys(suite, secret);
-    this.#iv = iv;
-    this.cipher = openCipher(suite, key, portable);
-  }
-
-  /** Of the next record: the IV, xor its number in the last eight bytes (RFC 8446 §5.3). */
-  nonce(): Buffer {
-    const nonce = this.#nonce;
-    nonce.set(this.#iv);
-    const [high, low] = [Math.floor(this.sequence / 2 ** 32), this.sequence % 2 ** 32];
-    nonce.writeUInt32BE((nonce.readUInt32BE(4) ^ high) >>> 0, 4);
-    nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ low) >>> 0, 8);
-    this.sequence++;
-    return nonce;
+    this.keys = new DirectionKeys(suite, secret);
+    this.cipher = openCipher(suite, this.keys.key, portable);
   }
 
   update(): void {
-    this.#secret = nextSecret(this.suite, this.#secret);
-    const { key, iv } = trafficKeys(this.suite, this.#secret);
+    this.keys.update();
     this.cipher[Symbol.dispose]();
-    this.#iv = iv;
-    this.cipher = openCipher(this.suite, key, this.#portable);
-    this.sequence = 0;
+    this.cipher = openCipher(this.keys.suite, this.keys.key, this.#portable);
+  }
+
+  /** What a worker goes on with; null: the cipher is `node:crypto`'s, which has nothing to give. */
+  giveAway(direction: "sealing" | "opening"): GivenDirection | null {
+    const context = this.cipher.giveAway?.(direction);
+    return context === undefined ? null : { context, secret: this.keys.secret, sequence: this.keys.sequence };
   }
 
   [Symbol.dispose](): void {
@@ -118,7 +112,7 @@ export class RecordSealer implements Disposable {
 
   /** The key should be changed now. */
   get isWorn(): boolean {
-    return this.#protection.sequence >= this.#protection.suite.mostRecords;
+    return this.#protection.keys.isWorn;
   }
 
   /**
@@ -145,8 +139,23 @@ export class RecordSealer implements Disposable {
     plain.fill(0, content.length + 1, size);
     writeHeader(out, at, RECORD.applicationData, size + TAG_BYTES);
     const header = out.subarray(at, at + HEADER_BYTES);
-    const { cipher } = this.#protection;
-    return cipher.sealInto(out, at + HEADER_BYTES, this.#protection.nonce(), plain.subarray(0, size), header);
+    const { cipher, keys } = this.#protection;
+    return cipher.sealInto(out, at + HEADER_BYTES, keys.nextNonce(), plain.subarray(0, size), header);
+  }
+
+  /** The direction has a new owner. */
+  giveAway(): GivenDirection | null {
+    return this.#protection.giveAway("sealing");
+  }
+
+  /** Its cipher is one that a worker can go on with. */
+  get canBeGiven(): boolean {
+    return this.#protection.cipher.giveAway !== undefined;
+  }
+
+  /** The most content of one record. */
+  get mostContent(): number {
+    return this.#mostContent;
   }
 
   /** Behind a KeyUpdate that was sealed. */
@@ -178,14 +187,19 @@ export class RecordOpener implements Disposable {
     const size = body.length - TAG_BYTES;
     if (size < 1) throw new TlsFault("bad_record_mac", "a protected record without content");
     const plain = Buffer.allocUnsafe(size);
-    const { cipher } = this.#protection;
-    if (cipher.openInto(plain, 0, this.#protection.nonce(), body, header) < 0)
+    const { cipher, keys } = this.#protection;
+    if (cipher.openInto(plain, 0, keys.nextNonce(), body, header) < 0)
       throw new TlsFault("bad_record_mac", "a record that is not authentic");
     let end = size - 1;
     while (end >= 0 && plain[end] === 0) end--; // padding
     if (end < 0) throw new TlsFault("unexpected_message", "a record of padding alone");
     if (end > MAX_CONTENT_BYTES) throw new TlsFault("record_overflow", `${end} bytes in one record`);
     return { type: byteAt(plain, end), content: plain.subarray(0, end) };
+  }
+
+  /** The direction has a new owner. */
+  giveAway(): GivenDirection | null {
+    return this.#protection.giveAway("opening");
   }
 
   /** Behind the peer's KeyUpdate. */

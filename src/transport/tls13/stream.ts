@@ -2,8 +2,18 @@
 import { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { asError, AuthError } from "#core/errors.ts";
+import {
+  DETACHABLE,
+  detachable,
+  type Detachable,
+  type DetachedState,
+  isPlainSocket,
+} from "#core/handover.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import type { ClientConnection } from "./client-connection.ts";
+
+/** What a worker takes along; more is not read ahead as a rule. */
+const MOST_UNREAD_BYTES = 256 * 1024;
 
 type Done = (error?: Error | null) => void;
 
@@ -24,6 +34,8 @@ export class Tls13Stream extends Duplex implements Bypass {
   #sink: RawSink | null = null;
   #rawWrite = false;
   #afterDrain: Done | null = null;
+  /** A worker has the socket and the keys. */
+  #isDetached = false;
 
   /** Owns both from here; `begin` says the ClientHello. */
   constructor(below: Duplex, connection: ClientConnection) {
@@ -41,6 +53,24 @@ export class Tls13Stream extends Duplex implements Bypass {
     below.on("drain", () => this.#drained());
   }
 
+  /** While TLS lasts; over a kernel socket alone. */
+  [DETACHABLE](): Detachable | null {
+    const isBusy = this.#afterDrain !== null || this.readableLength + this.writableLength > 0;
+    const isOver = this.destroyed || this.#isDetached || this.#ended || this.writableEnded;
+    const hasLeft = this.#sink !== null || this.#rawWrite || this.#held;
+    if (isBusy || isOver || hasLeft || !this.#connection.canBeGiven || !isPlainSocket(this.#below))
+      return null;
+    const unreadBytes = this.#connection.unreadBytes + this.#below.readableLength;
+    const below = unreadBytes > MOST_UNREAD_BYTES ? null : detachable(this.#below);
+    return below === null ? null : { kind: "records", socket: below.socket, detach: () => this.#detach() };
+  }
+
+  #detach(): DetachedState {
+    this.#isDetached = true;
+    while (this.#below.read() !== null); // `data` has the connection take it
+    return this.#connection.giveAway();
+  }
+
   begin(): void {
     this.#connection.start();
     this.#flush();
@@ -55,7 +85,7 @@ export class Tls13Stream extends Duplex implements Bypass {
 
   /** Hands on what can be read, and lets more come only when that is gone. */
   #turn(): void {
-    if (this.destroyed) return;
+    if (this.destroyed || this.#isDetached) return;
     if (this.#sink === null) this.#readRecords();
     if (this.#sink !== null) this.#readRaw(this.#sink);
     if (this.destroyed) return;
@@ -119,7 +149,7 @@ export class Tls13Stream extends Duplex implements Bypass {
   }
 
   #belowClosed(): void {
-    if (this.destroyed || (this.#sink !== null && this.#rawWrite)) return;
+    if (this.destroyed || this.#isDetached || (this.#sink !== null && this.#rawWrite)) return;
     if (this.#ended && this.writableFinished) this.destroy();
     else this.destroy(cutOff());
   }
@@ -140,6 +170,7 @@ export class Tls13Stream extends Duplex implements Bypass {
   }
 
   override _write(chunk: Buffer, _encoding: string, done: Done): void {
+    if (this.#isDetached) return done(cutOff());
     try {
       this.#writeBelow(this.#rawWrite ? chunk : this.#connection.write(chunk), done);
     } catch (error) {
@@ -159,7 +190,8 @@ export class Tls13Stream extends Duplex implements Bypass {
   }
 
   override _final(done: Done): void {
-    if (this.#rawWrite) this.#below.end(done);
+    if (this.#isDetached) done(cutOff());
+    else if (this.#rawWrite) this.#below.end(done);
     else this.#below.end(this.#connection.end(), done);
   }
 

@@ -6,7 +6,7 @@ import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import type { ChunkSealer } from "#protocols/shadowsocks/chunks.ts";
 import { clientPackets } from "#protocols/shadowsocks/client-packets.ts";
-import { ShadowsocksMemory } from "#protocols/shadowsocks/memory.ts";
+import { CipherMemory } from "#protocols/shadowsocks/memory.ts";
 import { findMethod, masterKey, type Method } from "#protocols/shadowsocks/methods.ts";
 import { MuxCodec } from "#protocols/shadowsocks/mux-codec.ts";
 import { obfsHttpClient } from "#protocols/shadowsocks/obfs-http.ts";
@@ -37,7 +37,7 @@ const ADDRESS = encodeSocksAddress(NAMED);
 const payload = Buffer.from("some payload");
 const item = { payload, destination: V4 };
 const method = (name: string): Method => findMethod(name) as Method;
-const MEMORY = new ShadowsocksMemory();
+const MEMORY = new CipherMemory();
 const SOURCE = { ip: LOOPBACK_V4, port: 9 };
 
 function salts(): ReplayFilter {

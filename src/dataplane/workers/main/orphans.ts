@@ -6,6 +6,7 @@ import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import {
   FRAMED,
   PLAIN,
+  RECORDS,
   WIRE_NUMBERS,
   SEALED,
   TLS,
@@ -20,14 +21,16 @@ export type Free = (kind: WireCode, numbers: Float64Array) => void;
 /** Of the main thread's libraries, which worked on these objects before a worker had them. */
 export function makeFree(library: TlsLibrary): Free {
   const freeTls = (word: (at: number) => bigint): void => library.native?.ssl.free(word(0));
+  const freeCiphers = (word: (at: number) => bigint): void => {
+    freeGiven(word(0));
+    freeGiven(word(1));
+  };
   const frees: Readonly<Record<WireCode, (word: (at: number) => bigint) => void>> = {
     [PLAIN]: () => {},
     [TLS]: freeTls,
     [FRAMED]: freeTls,
-    [SEALED]: (word) => {
-      freeGiven(word(0));
-      freeGiven(word(1));
-    },
+    [SEALED]: freeCiphers,
+    [RECORDS]: freeCiphers,
   };
   return (kind, numbers) => frees[kind]((at) => BigInt(float64At(numbers, at)));
 }

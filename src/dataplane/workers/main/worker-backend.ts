@@ -26,6 +26,7 @@ import { WorkerClient } from "./worker-connection.ts";
 import {
   FRAMED,
   PLAIN,
+  RECORDS,
   SEALED,
   TLS,
   type WireCode,
@@ -61,6 +62,7 @@ const FRESH_MS = 100;
 const KINDS: Readonly<Record<WireKind, WireCode>> = {
   plain: PLAIN,
   tls: TLS,
+  records: RECORDS,
   sealed: SEALED,
   framed: FRAMED,
 };

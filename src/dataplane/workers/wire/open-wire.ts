@@ -2,11 +2,13 @@ import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
+import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { FramedWire } from "./framed.ts";
 import { PlainWire } from "./plain.ts";
-import { PLAIN, WIRE_NUMBERS, SEALED, LEFT_OPEN, TLS } from "#dataplane/workers/shared/wire-spec.ts";
+import { PLAIN, RECORDS, WIRE_NUMBERS, SEALED, LEFT_OPEN, TLS } from "#dataplane/workers/shared/wire-spec.ts";
 import { type Wire } from "./wire.ts";
-import { ShadowsocksMemory } from "./shadowsocks-memory.ts";
+import { CipherMemory } from "./cipher-memory.ts";
+import { RecordWire } from "./record-wire.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
@@ -19,7 +21,7 @@ export class Wires {
   readonly #buffer: Uint8Array;
   /** Opened with the first port that needs it; null where it cannot be had. */
   #ssl: Ssl | null | undefined;
-  #sealed: ShadowsocksMemory | null | undefined;
+  #ciphers: CipherMemory | null | undefined;
 
   /** `buffer` is the thread's. */
   constructor(table: RelayMemory, messages: MessagePort, buffer: Uint8Array) {
@@ -39,17 +41,31 @@ export class Wires {
     const unread = this.#unreadOf(index);
     if (kind === PLAIN) return new PlainWire(fd);
     if (kind === SEALED) return this.#openSealed(index, fd, unread);
+    if (kind === RECORDS) return this.#openRecords(index, fd, unread);
     const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
     return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openFramed(index, fd, { ssl, unread });
   }
 
+  /** Of this thread; null: it has no libcrypto. */
+  #cipherMemory(): CipherMemory | null {
+    if (this.#ciphers === undefined) this.#ciphers = CipherMemory.open(this.#buffer);
+    return this.#ciphers;
+  }
+
+  #openRecords(index: number, fd: number, state: Uint8Array | null): Wire | null {
+    const memory = this.#cipherMemory();
+    const suite = cipherSuite(this.#number(index, 4));
+    if (memory === null || suite === null || state === null) return null;
+    return new RecordWire(memory, fd, { word: (at) => this.#number(index, at), suite, state });
+  }
+
   #openSealed(index: number, fd: number, unread: Uint8Array | null): Wire | null {
-    if (this.#sealed === undefined) this.#sealed = ShadowsocksMemory.open(this.#buffer);
-    if (this.#sealed === null) return null;
+    const memory = this.#cipherMemory();
+    if (memory === null) return null;
     const spare = (): void => void (this.#table.kinds[index] = LEFT_OPEN);
-    return new ShadowsocksWire(this.#sealed, fd, { word: (at) => this.#number(index, at), unread, spare });
+    return new ShadowsocksWire(memory, fd, { word: (at) => this.#number(index, at), unread, spare });
   }
 
   #openFramed(index: number, fd: number, { ssl, unread }: { ssl: Ssl; unread: Uint8Array | null }): Wire {

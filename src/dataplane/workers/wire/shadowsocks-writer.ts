@@ -1,18 +1,18 @@
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import type { WireIo } from "./wire.ts";
-import { LENGTH_BYTES, type ShadowsocksMemory, TAG_BYTES } from "./shadowsocks-memory.ts";
+import { LENGTH_BYTES, type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import type { ShadowsocksDirection } from "./shadowsocks-reader.ts";
 
 /** The direction to the peer. What the socket has not taken of the sealed bytes is kept: they cannot be sealed again. */
 export class ShadowsocksWriter {
-  readonly #memory: ShadowsocksMemory;
+  readonly #memory: CipherMemory;
   readonly #fd: number;
   readonly #context: bigint;
   readonly #chunkBytes: number;
   #count: number;
   #pending: Uint8Array | null = null;
 
-  constructor(memory: ShadowsocksMemory, fd: number, { context, count, chunkBytes }: ShadowsocksDirection) {
+  constructor(memory: CipherMemory, fd: number, { context, count, chunkBytes }: ShadowsocksDirection) {
     this.#memory = memory;
     this.#fd = fd;
     this.#context = context;

@@ -6,9 +6,10 @@ import { Evp } from "#platform/linux/evp.ts";
 import { EAGAIN, EINTR, HANGUP, READABLE, type RelayCalls, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { TaskIo } from "#dataplane/workers/worker/task.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { ShadowsocksMemory } from "./shadowsocks-memory.ts";
+import { MemorySocket } from "../../../../test/support/memory-socket.ts";
+import { CipherMemory } from "./cipher-memory.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
-import { BROKEN } from "./shadowsocks-reader.ts";
+import { BROKEN } from "./sealed-reader.ts";
 
 const evp = Evp.open();
 const skip = evp === null ? "SKIP sealed port: needs Linux and libcrypto by FFI" : false;
@@ -16,44 +17,9 @@ const PLAIN_BYTES = 256 * 1024;
 const KEY = Buffer.alloc(16, 7);
 const [SEAL, OPEN] = [1, 0];
 
-/** A socket of memory: `arrived` is what it has, `sent` what was written to it. */
-class FakeSocket {
-  arrived: Buffer = Buffer.alloc(0);
-  sent: Buffer = Buffer.alloc(0);
-  ended = false;
-  /** How much it takes before it says EAGAIN. */
-  room = Infinity;
-  readonly memory: ShadowsocksMemory;
-
-  constructor(memory: ShadowsocksMemory) {
-    this.memory = memory;
-  }
-
-  receiveAt(_fd: number, address: bigint, size: number): number {
-    const bytes = Math.min(size, this.arrived.length);
-    if (bytes === 0) return this.ended ? 0 : EAGAIN;
-    this.memory.wire.set(this.arrived.subarray(0, bytes), Number(address - this.memory.wireAt));
-    this.arrived = this.arrived.subarray(bytes);
-    return bytes;
-  }
-
-  sendAt(_fd: number, address: bigint, size: number): number {
-    const bytes = Math.min(size, this.room);
-    if (bytes === 0) return EAGAIN;
-    const at = Number(address - this.memory.wireAt);
-    this.sent = Buffer.concat([this.sent, this.memory.wire.subarray(at, at + bytes)]);
-    this.room -= bytes;
-    return bytes;
-  }
-
-  available(): number {
-    return this.arrived.length;
-  }
-}
-
 interface Bench {
   readonly port: ShadowsocksWire;
-  readonly socket: FakeSocket;
+  readonly socket: MemorySocket;
   readonly io: TaskIo;
   readonly spared: () => boolean;
 }
@@ -63,8 +29,8 @@ function openBench({
   payloadBytes = -1,
   unread = null as Uint8Array | null,
 } = {}): Bench {
-  const memory = ShadowsocksMemory.open(new Uint8Array(PLAIN_BYTES)) as ShadowsocksMemory;
-  const socket = new FakeSocket(memory);
+  const memory = CipherMemory.open(new Uint8Array(PLAIN_BYTES)) as CipherMemory;
+  const socket = new MemorySocket(memory);
   const contexts = [OPEN, SEAL].map((way) => Number(memory.evp.openContext("aes-128-gcm", KEY, way)));
   const words = [...contexts, 3, 5, chunkBytes, payloadBytes, 1];
   let spared = false;

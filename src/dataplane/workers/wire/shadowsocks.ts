@@ -1,8 +1,9 @@
 import type { WireIo } from "./wire.ts";
 import type { Wire } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
-import type { ShadowsocksMemory } from "./shadowsocks-memory.ts";
-import { BROKEN, ShadowsocksReader } from "./shadowsocks-reader.ts";
+import type { CipherMemory } from "./cipher-memory.ts";
+import { BROKEN } from "./sealed-reader.ts";
+import { ShadowsocksReader } from "./shadowsocks-reader.ts";
 import { ShadowsocksWriter } from "./shadowsocks-writer.ts";
 
 export interface WireStart {
@@ -20,7 +21,7 @@ export interface WireStart {
 /** A socket with the sealed chunks of Shadowsocks, behind the headers that open the stream. */
 export class ShadowsocksWire extends Readiness implements Wire {
   readonly bareSocket = -1;
-  readonly #memory: ShadowsocksMemory;
+  readonly #memory: CipherMemory;
   readonly fd: number;
   readonly #contexts: { sealing: bigint; opening: bigint };
   readonly #reader: ShadowsocksReader;
@@ -28,7 +29,7 @@ export class ShadowsocksWire extends Readiness implements Wire {
   readonly #spare: (() => void) | null;
 
   /** The contexts are its own from here on. */
-  constructor(memory: ShadowsocksMemory, fd: number, { word, unread, spare }: WireStart) {
+  constructor(memory: CipherMemory, fd: number, { word, unread, spare }: WireStart) {
     super();
     const opening = BigInt(word(0));
     const sealing = BigInt(word(1));
@@ -46,12 +47,12 @@ export class ShadowsocksWire extends Readiness implements Wire {
     return this.#writer.pending;
   }
 
-  read({ calls }: WireIo, size: number): number {
-    return this.#found(this.#reader.read(calls, size));
+  read(io: WireIo, size: number): number {
+    return this.#found(this.#reader.read(io, size));
   }
 
-  available({ calls }: WireIo): number {
-    return this.#found(this.#reader.available(calls));
+  available(io: WireIo): number {
+    return this.#found(this.#reader.available(io));
   }
 
   /** A short read says that there is no more, unless it is the last. */

@@ -9,8 +9,11 @@ export { TAG_BYTES } from "#platform/linux/evp.ts";
 /** More than what is left of one chunk, the longest next one, and what the buffer becomes when it is sealed. */
 const WIRE_BYTES = BUFFER_BYTES + 3 * 66 * 1024;
 
-/** What the sealed ports of one thread share: the ciphers, and memory for what is on its way from or to a socket. */
-export class ShadowsocksMemory {
+/** Of TLS: a record of a few bytes, and behind it the sealed one. */
+const SCRATCH_BYTES = 64;
+
+/** What the wires of one thread that seal by libcrypto share: the ciphers, and memory for what is on its way from or to a socket. */
+export class CipherMemory {
   readonly evp: Evp;
   /** The thread's buffer, of plain bytes. */
   readonly plain: Uint8Array;
@@ -21,6 +24,9 @@ export class ShadowsocksMemory {
   /** Of one chunk. */
   readonly length = new Uint8Array(new ArrayBuffer(LENGTH_BYTES));
   readonly lengthAt: bigint;
+  /** Of one short record. */
+  readonly scratch = new Uint8Array(new ArrayBuffer(SCRATCH_BYTES));
+  readonly scratchAt: bigint;
 
   private constructor(evp: Evp, plain: Uint8Array) {
     this.evp = evp;
@@ -28,11 +34,12 @@ export class ShadowsocksMemory {
     this.plainAt = evp.pin(plain);
     this.wireAt = evp.pin(this.wire);
     this.lengthAt = evp.pin(this.length);
+    this.scratchAt = evp.pin(this.scratch);
   }
 
   /** Of the thread that calls. Null: its libcrypto cannot be had. */
-  static open(plain: Uint8Array): ShadowsocksMemory | null {
+  static open(plain: Uint8Array): CipherMemory | null {
     const evp = Evp.open();
-    return evp === null ? null : new ShadowsocksMemory(evp, plain);
+    return evp === null ? null : new CipherMemory(evp, plain);
   }
 }

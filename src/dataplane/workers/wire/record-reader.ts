@@ -1,0 +1,144 @@
+import { byteAt } from "#lib/at.ts";
+import { ALERT, decodeAlert, type AlertName, TlsFault } from "#transport/tls13/alerts.ts";
+import { MESSAGE, MessageReader } from "#transport/tls13/handshake-messages.ts";
+import { checkTicket, decodeKeyUpdate } from "#transport/tls13/post-handshake.ts";
+import { HEADER_BYTES, MAX_CONTENT_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
+import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
+import type { RecordCipher } from "./record-cipher.ts";
+import { BROKEN, SealedReader } from "./sealed-reader.ts";
+import type { WireIo } from "./wire.ts";
+
+/** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
+const MAX_USELESS = 32;
+/** The longest record and a part of the next one. */
+const LEAST_WANTED_BYTES = 2 * (HEADER_BYTES + MAX_SEALED_BYTES);
+
+/** What the peer's records call for besides passing payload on. */
+export interface RecordAnswers {
+  /** The peer has changed its key and asks for the same. */
+  onKeyWanted(): void;
+  /** The peer has broken the rules. */
+  onFault(io: WireIo, alert: AlertName): void;
+}
+
+/** The direction from a TLS 1.3 server behind its handshake (RFC 8446 §5, §4.6, §6). */
+export class RecordReader extends SealedReader {
+  readonly #cipher: RecordCipher;
+  readonly #answers: RecordAnswers;
+  readonly #messages = new MessageReader();
+  #useless = 0;
+  protected readonly isCut = false;
+
+  /** `rest` was read from the socket already, and not opened. */
+  constructor(
+    memory: CipherMemory,
+    fd: number,
+    cipher: RecordCipher,
+    { answers, rest }: { readonly answers: RecordAnswers; readonly rest: Uint8Array | null },
+  ) {
+    super(memory, fd, rest);
+    this.#cipher = cipher;
+    this.#answers = answers;
+  }
+
+  protected wanted(size: number, end: number): number {
+    return Math.max(size, LEAST_WANTED_BYTES) - end;
+  }
+
+  protected open(io: WireIo, end: number, room: number): number {
+    let bytes = 0;
+    try {
+      for (let size = this.#arrived(end); size >= 0; size = this.#arrived(end)) {
+        // With its type behind the content it is to fit as well.
+        this.isFull = bytes > 0 && bytes + size - TAG_BYTES > room;
+        if (this.isFull) break;
+        bytes += this.#openRecord(bytes, size);
+      }
+    } catch (error) {
+      if (!(error instanceof TlsFault)) throw error;
+      this.last = BROKEN;
+      this.#answers.onFault(io, error.alert);
+    }
+    return bytes;
+  }
+
+  /** The length of the next record without its header; -1: it is not whole, or nothing more is to be read. */
+  #arrived(end: number): number {
+    const { wire } = this.memory;
+    const { at } = this;
+    if (this.last !== null || end - at < HEADER_BYTES) return -1;
+    if (byteAt(wire, at) !== RECORD.applicationData || byteAt(wire, at + 1) !== 3)
+      throw new TlsFault("unexpected_message", "a record without protection");
+    const size = (byteAt(wire, at + 3) << 8) | byteAt(wire, at + 4);
+    if (size > MAX_SEALED_BYTES) throw new TlsFault("record_overflow", `a record of ${size} bytes`);
+    if (size <= TAG_BYTES) throw new TlsFault("bad_record_mac", "a protected record without content");
+    return end - at >= HEADER_BYTES + size ? size : -1;
+  }
+
+  /** So far behind the start of the thread's buffer. Answers with the length of its payload. */
+  #openRecord(to: number, size: number): number {
+    const { evp, plain, plainAt, wireAt } = this.memory;
+    const from = wireAt + BigInt(this.at);
+    this.#cipher.begin(from);
+    const plainBytes = size - TAG_BYTES;
+    if (!evp.openAt(this.#cipher.context, plainAt + BigInt(to), from + BigInt(HEADER_BYTES), plainBytes))
+      throw new TlsFault("bad_record_mac", "a record that is not authentic");
+    this.at += HEADER_BYTES + size;
+    let end = to + plainBytes - 1;
+    while (end >= to && plain[end] === 0) end--; // padding
+    if (end < to) throw new TlsFault("unexpected_message", "a record of padding alone");
+    if (end - to > MAX_CONTENT_BYTES)
+      throw new TlsFault("record_overflow", `${end - to} bytes in one record`);
+    const type = byteAt(plain, end);
+    if (type === RECORD.handshake) this.#takeHandshake(Buffer.from(plain.subarray(to, end)));
+    else {
+      this.#refuseWaiting();
+      if (type === RECORD.alert) this.#takeAlert(Buffer.from(plain.subarray(to, end)));
+      else if (type !== RECORD.applicationData)
+        throw new TlsFault("unexpected_message", `content of type ${type}`);
+      else return this.#countPayload(end - to);
+    }
+    return 0;
+  }
+
+  #countPayload(bytes: number): number {
+    if (bytes === 0) this.#countUseless();
+    else this.#useless = 0;
+    return bytes;
+  }
+
+  #countUseless(): void {
+    if (++this.#useless > MAX_USELESS)
+      throw new TlsFault("unexpected_message", "too many records without payload");
+  }
+
+  /** No message may lie on both sides of other content or of a change of keys (RFC 8446 §5.1). */
+  #refuseWaiting(): void {
+    if (this.#messages.waiting > 0) throw new TlsFault("unexpected_message", "a message that is cut off");
+  }
+
+  /** Behind `close_notify` nothing is read; any other alert ends the connection. */
+  #takeAlert(content: Buffer): void {
+    const description = decodeAlert(content);
+    if (description === ALERT.user_canceled) this.#countUseless();
+    else this.last = description === ALERT.close_notify ? 0 : BROKEN;
+  }
+
+  #takeHandshake(bytes: Buffer): void {
+    if (bytes.length === 0) throw new TlsFault("unexpected_message", "an empty handshake record");
+    this.#messages.push(bytes);
+    for (let message = this.#messages.next(); message !== null; message = this.#messages.next()) {
+      this.#countUseless();
+      if (message.type === MESSAGE.keyUpdate) this.#takeKeyUpdate(message.body);
+      else if (message.type === MESSAGE.newSessionTicket) checkTicket(message.body);
+      else throw new TlsFault("unexpected_message", `handshake message ${message.type} behind the handshake`);
+    }
+  }
+
+  #takeKeyUpdate(body: Buffer): void {
+    const isWanted = decodeKeyUpdate(body);
+    this.#refuseWaiting();
+    this.#cipher.update();
+    if (isWanted) this.#answers.onKeyWanted();
+  }
+}

@@ -1,0 +1,110 @@
+import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { type AlertName, encodeAlert } from "#transport/tls13/alerts.ts";
+import type { CipherSuite } from "#transport/tls13/cipher-suites.ts";
+import { DirectionKeys } from "#transport/tls13/direction-keys.ts";
+import { RECORD } from "#transport/tls13/records.ts";
+import type { CipherMemory } from "./cipher-memory.ts";
+import { Readiness } from "./readiness.ts";
+import { RecordCipher } from "./record-cipher.ts";
+import { RecordReader } from "./record-reader.ts";
+import { RecordWriter } from "./record-writer.ts";
+import type { Wire, WireIo } from "./wire.ts";
+
+export interface RecordStart {
+  /**
+   * 0 and 1: the contexts of opening and sealing. 2 and 3: the records of each so far with the present key. 4: the
+   * number of the suite. 5: the most content of one record to the peer.
+   */
+  word(at: number): number;
+  readonly suite: CipherSuite;
+  /** The traffic secrets of opening and sealing, and behind them what was read from the socket already, and not opened. */
+  readonly state: Uint8Array;
+}
+
+/** A socket with records of TLS 1.3 (RFC 8446 §5) to and from a server, behind the handshake. */
+export class RecordWire extends Readiness implements Wire {
+  readonly bareSocket = -1;
+  readonly fd: number;
+  readonly #memory: CipherMemory;
+  readonly #contexts: { sealing: bigint; opening: bigint };
+  readonly #reader: RecordReader;
+  readonly #writer: RecordWriter;
+  /** We said close_notify. */
+  #hasSaidEnd = false;
+
+  /** The contexts are its own from here on. */
+  constructor(memory: CipherMemory, fd: number, { word, suite, state }: RecordStart) {
+    super();
+    const { hashBytes } = suite;
+    const [opening, sealing] = [BigInt(word(0)), BigInt(word(1))];
+    const inward = new DirectionKeys(suite, state.slice(0, hashBytes), word(2));
+    const outward = new DirectionKeys(suite, state.slice(hashBytes, 2 * hashBytes), word(3));
+    const rest = state.length > 2 * hashBytes ? state.slice(2 * hashBytes) : null;
+    this.fd = fd;
+    this.#memory = memory;
+    this.#contexts = { opening, sealing };
+    this.#writer = new RecordWriter(memory, fd, new RecordCipher(memory, sealing, outward), word(5));
+    const answers = {
+      onKeyWanted: () => void (this.#writer.mustUpdateKey = true),
+      onFault: (io: WireIo, alert: AlertName) => void this.#sayAlert(io, alert),
+    };
+    this.#reader = new RecordReader(memory, fd, new RecordCipher(memory, opening, inward), { answers, rest });
+  }
+
+  get pending(): boolean {
+    return this.#writer.pending;
+  }
+
+  read(io: WireIo, size: number): number {
+    return this.#found(this.#reader.read(io, size));
+  }
+
+  available(io: WireIo): number {
+    return this.#found(this.#reader.available(io));
+  }
+
+  /** A short read says that there is no more, unless it is the last. */
+  #found(bytes: number): number {
+    if (this.#reader.isDry && !this.hungUp) this.readable = false;
+    return bytes;
+  }
+
+  write(io: WireIo, size: number): number {
+    const taken = this.#writer.write(io, size);
+    this.writable = !this.#writer.pending;
+    return taken;
+  }
+
+  flush(io: WireIo): number {
+    const sent = this.#writer.flush(io);
+    if (this.#writer.pending) this.writable = false;
+    return sent;
+  }
+
+  /** First in TLS, then in TCP. */
+  endWriting(io: WireIo): number {
+    const said = this.#sayAlert(io, "close_notify");
+    if (said < 0) return said;
+    if (!this.#writer.pending) return io.calls.endWriting(this.fd);
+    this.writable = false;
+    return EAGAIN;
+  }
+
+  /** Whatever it says, no record follows it. */
+  #sayAlert(io: WireIo, alert: AlertName): number {
+    if (this.#hasSaidEnd) return 0;
+    this.#hasSaidEnd = true;
+    return this.#writer.writeShort(io, RECORD.alert, encodeAlert(alert));
+  }
+
+  override onEvents(events: number): void {
+    super.onEvents(events);
+    if (this.readable) this.#reader.wake();
+  }
+
+  /** The library wipes the keys. */
+  drop(io: WireIo): void {
+    this.#writer.drop(io);
+    this.#memory.evp.free(this.#contexts);
+  }
+}

@@ -1,0 +1,128 @@
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import type { CipherMemory } from "./cipher-memory.ts";
+import type { WireIo } from "./wire.ts";
+
+/** The errno EPROTO: the peer broke the rules. */
+export const BROKEN = -71;
+
+/** What is left of a message is kept in pieces of at least this. */
+const REST_BYTES = 4096;
+
+/**
+ * The direction from the peer, in sealed messages: those that are whole are opened, what follows them is kept. One that is
+ * not authentic ends it, and so does an end within one; what came before is given first.
+ */
+export abstract class SealedReader {
+  protected readonly memory: CipherMemory;
+  readonly #fd: number;
+  /** Wire bytes from here on are not opened yet. */
+  protected at = 0;
+  /** There may be complete messages in the buffered bytes. */
+  protected isFull = false;
+  /** The result of all further reads; null: reading continues. */
+  protected last: number | null = null;
+  #rest: Uint8Array | null;
+  #remainderBytes: number;
+  /** Opened, and more than was asked for: one message at most. */
+  #buffered: Uint8Array | null = null;
+  #isDry = false;
+  #ended = false;
+
+  /** `rest` was read from the socket already, and fits into the memory for the wire. */
+  constructor(memory: CipherMemory, fd: number, rest: Uint8Array | null) {
+    this.memory = memory;
+    this.#fd = fd;
+    this.#rest = rest;
+    this.#remainderBytes = rest?.length ?? 0;
+  }
+
+  /**
+   * Opens what is whole before `end` to the start of the thread's buffer; answers with how many plain bytes that made.
+   * More than `room` only where the first message is longer.
+   */
+  protected abstract open(io: WireIo, end: number, room: number): number;
+  /** What to read from the socket behind `end`, so that `size` plain bytes or a whole message may come of it. */
+  protected abstract wanted(size: number, end: number): number;
+  /** Within a message, though every byte that came was opened. */
+  protected abstract get isCut(): boolean;
+
+  /** Nothing more can be had before the socket has something. */
+  get isDry(): boolean {
+    return this.#isDry && !this.isFull && !this.#ended && this.#buffered === null && this.last === null;
+  }
+
+  /** The socket may have something. */
+  wake(): void {
+    this.#isDry = false;
+  }
+
+  /** Up to `size` plain bytes to the start of the thread's buffer. 0: the end. */
+  read(io: WireIo, size: number): number {
+    return this.#buffered === null ? this.#fetch(io, size) : this.#deliver(this.#buffered, size);
+  }
+
+  /** Plain bytes that are there for sure, and those on the socket, more or less. */
+  available(io: WireIo): number {
+    const bytes = this.#buffered === null ? this.#fetch(io, 0) : 0;
+    return this.#buffered === null
+      ? bytes
+      : this.#buffered.length + Math.max(0, io.calls.available(this.#fd));
+  }
+
+  #deliver(buffered: Uint8Array, size: number): number {
+    const bytes = Math.min(size, buffered.length);
+    this.memory.plain.set(buffered.subarray(0, bytes));
+    this.#buffered = bytes < buffered.length ? buffered.subarray(bytes) : null;
+    return bytes;
+  }
+
+  /** The plain bytes of a message that are beyond `size` are held. */
+  #fetch(io: WireIo, size: number): number {
+    if (this.last !== null) return this.last;
+    let end = this.#takeRemainder();
+    let bytes = this.#openAll(io, end, size);
+    let got = EINTR;
+    if (bytes === 0 && this.#buffered === null && this.last === null && !this.#ended) {
+      got = this.#receive(io, end, size);
+      if (got > 0) bytes = this.#openAll(io, (end += got), size);
+      else if (got !== 0 && got !== EAGAIN && got !== EINTR) this.last = got;
+    }
+    this.#keepRemainder(end);
+    if (bytes > 0 || this.#buffered !== null) return bytes;
+    if (this.#ended) this.last ??= this.#remainderBytes > 0 || this.isCut ? BROKEN : 0;
+    return this.last ?? (got === EAGAIN ? EAGAIN : EINTR);
+  }
+
+  #receive({ calls }: WireIo, end: number, size: number): number {
+    const { wire, wireAt } = this.memory;
+    const room = Math.min(this.wanted(size, end), wire.length - end);
+    const got = calls.receiveAt(this.#fd, wireAt + BigInt(end), room);
+    this.#isDry = got !== EINTR && got < room;
+    if (got === 0) this.#ended = true;
+    return got;
+  }
+
+  #openAll(io: WireIo, end: number, room: number): number {
+    this.isFull = false;
+    const bytes = this.open(io, end, room);
+    if (bytes > room) this.#buffered = this.memory.plain.slice(room, bytes);
+    return Math.min(bytes, room);
+  }
+
+  #takeRemainder(): number {
+    this.at = 0;
+    if (this.#rest !== null) this.memory.wire.set(this.#rest.subarray(0, this.#remainderBytes));
+    return this.#remainderBytes;
+  }
+
+  #keepRemainder(end: number): void {
+    const bytes = end - this.at;
+    this.#remainderBytes = bytes;
+    if (bytes === 0) this.#rest = null;
+    else {
+      if (this.#rest === null || this.#rest.length < bytes)
+        this.#rest = new Uint8Array(Math.max(bytes, REST_BYTES));
+      this.#rest.set(this.memory.wire.subarray(this.at, end));
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/** Memory in place of the kernel, for wires that seal by libcrypto. */
+import type { CipherMemory } from "#dataplane/workers/wire/cipher-memory.ts";
+import { EAGAIN } from "#platform/linux/relay-calls.ts";
+
+/** A socket of memory: `arrived` is what it has, `sent` what was written to it. */
+export class MemorySocket {
+  arrived: Buffer = Buffer.alloc(0);
+  sent: Buffer = Buffer.alloc(0);
+  ended = false;
+  /** The other way. */
+  hasEnded = false;
+  /** How much it takes before it says EAGAIN. */
+  room = Infinity;
+  readonly memory: CipherMemory;
+
+  constructor(memory: CipherMemory) {
+    this.memory = memory;
+  }
+
+  receiveAt(_fd: number, address: bigint, size: number): number {
+    const bytes = Math.min(size, this.arrived.length);
+    if (bytes === 0) return this.ended ? 0 : EAGAIN;
+    this.memory.wire.set(this.arrived.subarray(0, bytes), Number(address - this.memory.wireAt));
+    this.arrived = this.arrived.subarray(bytes);
+    return bytes;
+  }
+
+  sendAt(_fd: number, address: bigint, size: number): number {
+    const bytes = Math.min(size, this.room);
+    if (bytes === 0) return EAGAIN;
+    const { scratch, scratchAt, wire, wireAt } = this.memory;
+    const isShort = address >= scratchAt && address < scratchAt + BigInt(scratch.length);
+    const at = Number(address - (isShort ? scratchAt : wireAt));
+    this.sent = Buffer.concat([this.sent, (isShort ? scratch : wire).subarray(at, at + bytes)]);
+    this.room -= bytes;
+    return bytes;
+  }
+
+  endWriting(): number {
+    this.hasEnded = true;
+    return 0;
+  }
+
+  available(): number {
+    return this.arrived.length;
+  }
+}
