@@ -166,6 +166,7 @@ test("a changed bit ends it by an alert; what came before is given, and nothing 
     sealed[at] = (sealed[at] ?? 0) ^ (1 << (at & 7));
     bench.socket.arrived = sealed;
     bench.socket.ended = true; // a length that grew waits for what does not come
+    bench.wire.onEvents(READABLE | HANGUP);
     const { text, last } = drain(bench, 100);
     assert.equal(last, BROKEN);
     assert.equal(String(text), at < first ? "" : "first");
