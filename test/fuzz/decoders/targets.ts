@@ -40,6 +40,7 @@ import { hasPadding } from "#transport/xhttp/padding.ts";
 import { codec, handshake, once, session, steps, type Target, whole } from "./kinds.ts";
 import { linkTargets } from "./links.ts";
 import { lookupTargets } from "./lookups.ts";
+import { quicAndAboveTargets } from "./quic.ts";
 import { sealedTargets } from "./sealed.ts";
 import { tls13Targets } from "./tls13.ts";
 
@@ -352,4 +353,5 @@ export const TARGETS: readonly Target[] = [
   ...linkTargets,
   ...lookupTargets,
   ...tls13Targets,
+  ...quicAndAboveTargets,
 ];
