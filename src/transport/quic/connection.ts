@@ -38,7 +38,7 @@ const MOST_SEND_BUFFER = 8 * 1024 * 1024;
 const LEAST_DATAGRAM_FRAME = 1200;
 const DATAGRAM_OVERHEAD = 1 + 8 + 4 + 16 + 3;
 /** So many probe timeouts in a row without an answer: perhaps only small datagrams arrive. */
-const BLACK_HOLE_PROBES = 3;
+const SILENT_PROBES = 3;
 
 export class Connection implements PacketHandler {
   readonly #options: ConnectionOptions;
@@ -375,7 +375,7 @@ export class Connection implements PacketHandler {
     if (nowMs >= this.#keepAliveAtMs) this.#sender.wantsPing = true;
     if (this.#recovery.deadline(this.#spaces, this.#mustProbe) > nowMs) return;
     this.#recovery.onTimeout(this.#spaces, this.#mustProbe, nowMs);
-    if (this.#recovery.probeCount === BLACK_HOLE_PROBES) this.#sender.mtu.onBlackHole();
+    if (this.#recovery.probeCount === SILENT_PROBES) this.#sender.mtu.onSilence();
   }
 
   /** Says the end to the peer, at once. `error` null: a good one. */

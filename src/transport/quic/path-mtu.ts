@@ -3,21 +3,22 @@ import type { SentItem } from "./recovery/sent-packets.ts";
 import { MIN_INITIAL_BYTES } from "./wire/header.ts";
 
 const CANDIDATES = [1280, 1350, 1400, 1452, 1500, 2000] as const;
-const TRIES = 2;
+/** A size whose probes were lost so often does not fit (RFC 8899 §5.1.2, MAX_PROBES). */
+const TRIES = 3;
 
 export class PathMtu {
   bytes = MIN_INITIAL_BYTES;
   #most: number;
-  readonly #onGrown: (bytes: number) => void;
+  readonly #onChanged: (bytes: number) => void;
   #isStarted = false;
   #isWaiting = false;
   #tries = 0;
   /** Larger ones did not arrive. */
   #bound = Infinity;
 
-  constructor(most: number, onGrown: (bytes: number) => void) {
+  constructor(most: number, onChanged: (bytes: number) => void) {
     this.#most = most;
-    this.#onGrown = onGrown;
+    this.#onChanged = onChanged;
   }
 
   /** The handshake is done, and the peer takes so much. */
@@ -52,7 +53,7 @@ export class PathMtu {
           this.#tries = 0;
           if (size > this.bytes && size < this.#bound) {
             this.bytes = size;
-            this.#onGrown(size);
+            this.#onChanged(size);
           }
           this.#look();
         },
@@ -68,11 +69,15 @@ export class PathMtu {
     };
   }
 
-  /** Nothing arrives any more, and it may be that only small datagrams would. */
-  onBlackHole(): void {
+  /**
+   * Nothing arrives any more, and it may be that only small datagrams would: packets are small from now on, and larger sizes
+   * are tried again. Where all was lost, or nothing but chance took them, they come back; in a black hole they do not.
+   */
+  onSilence(): void {
     if (this.bytes === MIN_INITIAL_BYTES) return;
-    this.#bound = this.bytes;
     this.bytes = MIN_INITIAL_BYTES;
-    this.#onGrown(this.bytes);
+    this.#tries = 0;
+    this.#onChanged(this.bytes);
+    this.#look();
   }
 }
