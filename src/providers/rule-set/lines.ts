@@ -17,7 +17,7 @@ function linesOf(text: string): string[] {
  */
 const MOST_GENERAL_CHARACTERS = 512 * 1024;
 
-/** Throws `ConfigError` where there is no list `payload` (or `rules`) of texts. */
+/** Throws `ConfigError` where there is no list `payload` (or `rules`). */
 export function yamlItems(text: string): string[] {
   const plain = plainItems(text);
   if (plain !== null) return plain;
@@ -26,10 +26,14 @@ export function yamlItems(text: string): string[] {
   const root = parseGeneral(text);
   const items = isMap(root) ? (root["payload"] ?? root["rules"]) : undefined;
   if (!Array.isArray(items)) throw new ConfigError("expected a list below the key payload");
-  return items.map((item: unknown, at) => {
-    if (typeof item === "string") return item.trim();
-    throw new ConfigError(`payload[${at}]: expected a text`);
-  });
+  return items.map((item: unknown) => (typeof item === "string" ? item.trim() : shownItem(item)));
+}
+
+const MOST_SHOWN_CHARACTERS = 80;
+
+/** A map or list among texts is none of any behaviour's entries: as JSON it is left out with the bad ones, and recognised. */
+function shownItem(item: unknown): string {
+  return JSON.stringify(item).slice(0, MOST_SHOWN_CHARACTERS);
 }
 
 function parseGeneral(text: string): unknown {

@@ -28,7 +28,8 @@ test("YAML: plain lists are read line by line, everything else by the general pa
   assert.deepEqual(yamlItems("rules:\n- a.com\n"), ["a.com"]);
   assert.deepEqual(yamlItems("other: 1\npayload:\n- a.com\n"), ["a.com"]);
   assert.deepEqual(yamlItems("payload:\n- \"a\\u002ecom\"\n- 'it''s'\n"), ["a.com", "it's"]);
-  for (const wrong of ["payload:\n- a: b\n", "payload: x\n", "a.com\nb.com\n", "[]", "payload:\n- *a\n", ""])
+  assert.deepEqual(yamlItems("payload:\n- a: b\n- [c]\n"), ['{"a":"b"}', '["c"]'], "left out later on");
+  for (const wrong of ["payload: x\n", "a.com\nb.com\n", "[]", "payload:\n- *a\n", ""])
     assert.throws(() => yamlItems(wrong), ConfigError, wrong);
 });
 
