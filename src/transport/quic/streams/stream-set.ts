@@ -7,6 +7,7 @@ import type { TransportNumbers } from "#transport/quic/wire/transport-parameters
 import { QuicStream, type StreamHost } from "./quic-stream.ts";
 import { ReceivePart } from "./receive-part.ts";
 import { SendPart } from "./send-part.ts";
+import { maxStreamDataFrame, resetStreamFrame, stopSendingFrame } from "./stream-frames.ts";
 
 const UNI = 2;
 const VARINT = 8;
@@ -223,16 +224,7 @@ export class StreamSet implements StreamHost {
     }
     const { receive, id } = stream;
     if (!isLimitDue || receive === null) return;
-    const write = controls.make(
-      1 + 2 * VARINT,
-      (out) => {
-        out.byte(FRAME.maxStreamData);
-        out.varint(id);
-        out.varint(receive.limit);
-      },
-      () => receive.finalSize !== null,
-    );
-    controls.push(write);
+    controls.push(maxStreamDataFrame(controls, id, receive));
     wake();
   }
 
@@ -241,38 +233,13 @@ export class StreamSet implements StreamHost {
     if (send === null) return;
     const { controls, wake } = this.#options;
     send.reset(code);
-    controls.push(
-      controls.make(
-        1 + 3 * VARINT,
-        (out) => {
-          out.byte(FRAME.resetStream);
-          out.varint(id);
-          out.varint(code);
-          out.varint(send.sentBytes);
-        },
-        () => send.isResetAcked,
-        () => {
-          send.isResetAcked = true;
-          this.#retire(stream);
-        },
-      ),
-    );
+    controls.push(resetStreamFrame(controls, { id, code, send }, () => this.#retire(stream)));
     wake();
   }
 
   onStopped({ id, receive }: QuicStream, code: number): void {
     const { controls, wake } = this.#options;
-    controls.push(
-      controls.make(
-        1 + 2 * VARINT,
-        (out) => {
-          out.byte(FRAME.stopSending);
-          out.varint(id);
-          out.varint(code);
-        },
-        () => receive?.isComplete === true,
-      ),
-    );
+    controls.push(stopSendingFrame(controls, { id, code, receive }));
     wake();
   }
 
