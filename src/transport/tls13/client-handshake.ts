@@ -52,7 +52,8 @@ export interface ClientHandshakeOptions {
 export interface HandshakeOutput {
   send(messages: Buffer): void;
   openWith(suite: CipherSuite, secret: Buffer): void;
-  sealWith(suite: CipherSuite, secret: Buffer): void;
+  /** `mostContent`: of one record, where the peer has set a limit. */
+  sealWith(suite: CipherSuite, secret: Buffer, mostContent?: number | null): void;
 }
 
 type Step =
@@ -192,7 +193,7 @@ export class ClientHandshake {
     const application = schedule.applicationSecrets(this.#transcript.digest());
     this.#output.openWith(suite, application.server);
     this.#sendFlight(suite, secrets.client);
-    this.#output.sealWith(suite, application.client);
+    this.#output.sealWith(suite, application.client, this.#agreement?.mostContent);
     this.#step = "done";
   }
 

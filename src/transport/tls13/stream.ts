@@ -1,4 +1,4 @@
-/** A TLS 1.3 client as a stream over another stream, by the engine of this folder. */
+/** One side of TLS 1.3 as a stream over another stream, by the engine of this folder. */
 import { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { asError, AuthError } from "#core/errors.ts";
@@ -10,7 +10,7 @@ import {
   isPlainSocket,
 } from "#core/handover.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
-import type { ClientConnection } from "./client-connection.ts";
+import type { Tls13Connection } from "./connection.ts";
 
 /** What a worker takes along; more is not read ahead as a rule. */
 const MOST_UNREAD_BYTES = 256 * 1024;
@@ -18,14 +18,14 @@ const MOST_UNREAD_BYTES = 256 * 1024;
 type Done = (error?: Error | null) => void;
 
 /**
- * Emits `secure` once the server is known. Half-close is kept. Records are opened one by one, and only as the reader
+ * Emits `secure` once the peer is known. Half-close is kept. Records are opened one by one, and only as the reader
  * takes their payload, so TLS can be left behind from within a `data` event, each direction by itself.
  */
 export class Tls13Stream extends Duplex implements Bypass {
   /** The peer's address, for error texts and logs. */
   readonly remoteAddress: string | undefined;
   readonly #below: Duplex;
-  readonly #connection: ClientConnection;
+  readonly #connection: Tls13Connection;
   #wanted = false;
   #soon = false;
   #held = false;
@@ -37,8 +37,8 @@ export class Tls13Stream extends Duplex implements Bypass {
   /** A worker has the socket and the keys. */
   #isDetached = false;
 
-  /** Owns both from here; `begin` says the ClientHello. */
-  constructor(below: Duplex, connection: ClientConnection) {
+  /** Owns both from here; `begin` says what this side says first. */
+  constructor(below: Duplex, connection: Tls13Connection) {
     super({ allowHalfOpen: true });
     this.#below = below;
     this.#connection = connection;
@@ -128,7 +128,7 @@ export class Tls13Stream extends Duplex implements Bypass {
   /** Many peers end the connection below without close_notify; as libssl is told here, that is an end where nothing is cut. */
   #endWithoutWord(): void {
     if (!this.#connection.isSecure)
-      return void this.destroy(new Error("the server closed the connection during the handshake"));
+      return void this.destroy(new Error("the peer closed the connection during the handshake"));
     if (this.#connection.unreadBytes > 0) return void this.destroy(cutOff());
     this.#ended = true;
     this.push(null);
@@ -230,7 +230,7 @@ export class Tls13Stream extends Duplex implements Bypass {
   }
 }
 
-/** What a judge said of the server, where that ended the handshake. */
+/** What a judge said of the peer, where that ended the handshake. */
 function reasonOf(error: unknown): Error {
   const reason = asError(error);
   return reason.cause instanceof AuthError ? reason.cause : reason;

@@ -1,0 +1,306 @@
+/**
+ * One side of a TLS 1.3 connection as a state machine without I/O: bytes of the peer in by `feed`, its payload out by
+ * `read`, bytes for the peer by `takeOutput`, `write` and `end`. Who proves what to whom is the handshake's business.
+ */
+import type { DetachedState } from "#core/handover.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
+import type { CipherSuite } from "./cipher-suites.ts";
+import type { HandshakeOutput } from "./client-handshake.ts";
+import { encodeMessage, type HandshakeMessage, MESSAGE, MessageReader } from "./handshake-messages.ts";
+import { checkTicket, decodeKeyUpdate } from "./post-handshake.ts";
+import { plainRecord, type RawRecord, RECORD, RecordOpener, RecordSealer, takeRecord } from "./records.ts";
+
+/** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
+const MAX_USELESS = 32;
+const CHANGE_CIPHER_SPEC = Buffer.of(1);
+const FIRST_VERSION = 0x0301;
+const NOTHING = Buffer.alloc(0);
+
+/** Whole messages in, messages and secrets out; `TlsFault` ends it. */
+export interface Handshake {
+  /** The peer is known, payload may go both ways. */
+  readonly isDone: boolean;
+  /** Of the connection; null: not known yet, or its records stay with the event loop. */
+  readonly suite: CipherSuite | null;
+  /** To be called first. */
+  start(): void;
+  /** The next message of the peer. */
+  take(message: HandshakeMessage): void;
+}
+
+/** What a handshake does with the connection. Each secret is for everything behind the call. */
+export interface ConnectionOutput extends HandshakeOutput {
+  /** Whole records as they are. */
+  sendRecords(records: Buffer): void;
+  /** A record without payload, filled up to this length with its header. Only behind `sealWith`. */
+  sendPadding(recordBytes: number): void;
+}
+
+export class Tls13Connection<Kind extends Handshake = Handshake> implements Disposable {
+  protected readonly handshake: Kind;
+  readonly #portable: boolean;
+  readonly #arrived = new ByteQueue();
+  readonly #messages = new MessageReader();
+  #output: Buffer[] = [];
+  #opener: RecordOpener | null = null;
+  #sealer: RecordSealer | null = null;
+  #saidHello = false;
+  #saidChange = false;
+  #useless = 0;
+  /** The peer said close_notify. */
+  #hasEnded = false;
+  /** We said it, or a fault ended the connection. */
+  #isClosed = false;
+
+  /** `portable`: by `node:crypto` alone, without FFI. */
+  constructor(make: (output: ConnectionOutput) => Kind, portable = false) {
+    this.#portable = portable;
+    this.handshake = make({
+      send: (messages) => this.#send(messages),
+      openWith: (suite, secret) => this.#openWith(suite, secret),
+      sealWith: (suite, secret, mostContent) => this.#sealWith(suite, secret, mostContent),
+      sendRecords: (records) => void this.#output.push(records),
+      sendPadding: (recordBytes) => this.#sendPadding(recordBytes),
+    });
+  }
+
+  /** To be called first: what this side says first is in `takeOutput` then. */
+  start(): void {
+    this.handshake.start();
+  }
+
+  /** The peer is known, payload may go both ways. */
+  get isSecure(): boolean {
+    return this.handshake.isDone;
+  }
+
+  /** The peer sends no more payload. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** What came from the peer; owned by the connection from here. */
+  feed(bytes: Buffer): void {
+    if (!this.#hasEnded && !this.#isBroken()) this.#arrived.push(bytes);
+  }
+
+  #isBroken(): boolean {
+    return this.#isClosed && !this.isSecure;
+  }
+
+  /**
+   * Payload of the next record that has some; null: more bytes are needed, or the peer has ended. Throws `TlsFault` or
+   * `PeerAlert`; the connection is over then, and the alert for the peer is in `takeOutput`.
+   */
+  read(): Buffer | null {
+    try {
+      while (!this.#hasEnded) {
+        const record = takeRecord(this.#arrived);
+        if (record === null) return null;
+        const payload = this.#takeRecord(record);
+        if (payload !== null) return payload;
+      }
+      return null;
+    } catch (error) {
+      this.#fail(error instanceof TlsFault ? error.alert : "internal_error", error instanceof PeerAlert);
+      throw error;
+    }
+  }
+
+  /** Bytes for the peer that arose meanwhile; null: none. */
+  takeOutput(): Buffer | null {
+    if (this.#output.length === 0) return null;
+    const [first = NOTHING, ...others] = this.#output;
+    this.#output = [];
+    return others.length === 0 ? first : Buffer.concat([first, ...others]);
+  }
+
+  /** Records for the payload. Only once it is secure, and before `end`. */
+  write(payload: Uint8Array): Buffer {
+    const sealer = this.#sealer;
+    if (sealer === null || !this.isSecure || this.#isClosed) throw new Error("no payload can be sent now");
+    if (!sealer.isWorn) return sealer.seal(RECORD.applicationData, payload);
+    const update = this.#updateWriting(sealer);
+    return Buffer.concat([update, sealer.seal(RECORD.applicationData, payload)]);
+  }
+
+  /** The peer is told that no more payload comes. */
+  end(): Buffer {
+    if (this.#isClosed) return NOTHING;
+    this.#isClosed = true;
+    return this.#alert("close_notify");
+  }
+
+  /** Bytes behind the last record that was read, removed: for those who leave TLS behind. */
+  takeUnread(): Buffer {
+    return this.#arrived.takeAll();
+  }
+
+  get unreadBytes(): number {
+    return this.#arrived.length;
+  }
+
+  /** Payload goes both ways, nothing is half read, and its ciphers are such as a worker can go on with. */
+  get canBeGiven(): boolean {
+    const isOpen =
+      this.isSecure &&
+      this.handshake.suite !== null &&
+      !this.#hasEnded &&
+      !this.#isClosed &&
+      this.#output.length === 0;
+    return isOpen && this.#messages.waiting === 0 && this.#sealer?.canBeGiven === true;
+  }
+
+  /**
+   * Numbers and bytes of the wire `records` for a worker. Only while `canBeGiven`; nothing can be read or written here
+   * behind it.
+   */
+  giveAway(): DetachedState {
+    const { suite } = this.handshake;
+    const { mostContent = 0 } = this.#sealer ?? {};
+    const [opening, sealing] = [this.#opener?.giveAway(), this.#sealer?.giveAway()];
+    if (suite === null || !opening || !sealing) throw new Error("this connection cannot be given away");
+    this.#isClosed = this.#hasEnded = true;
+    return {
+      numbers: [
+        Number(opening.context),
+        Number(sealing.context),
+        opening.sequence,
+        sealing.sequence,
+        suite.id,
+        mostContent,
+      ],
+      unread: Uint8Array.from(Buffer.concat([opening.secret, sealing.secret, this.takeUnread()])),
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#opener?.[Symbol.dispose]();
+    this.#sealer?.[Symbol.dispose]();
+    this.#opener = this.#sealer = null;
+  }
+
+  #fail(alert: AlertName, isPeers: boolean): void {
+    this.#arrived.takeAll();
+    if (!isPeers && !this.#isClosed) this.#output.push(this.#alert(alert));
+    this.#isClosed = this.#hasEnded = true;
+  }
+
+  #alert(name: AlertName): Buffer {
+    const body = encodeAlert(name);
+    return this.#sealer === null ? plainRecord(RECORD.alert, body) : this.#sealer.seal(RECORD.alert, body);
+  }
+
+  /** Of the dialling side. */
+  #send(messages: Buffer): void {
+    if (this.#saidHello && !this.#saidChange) {
+      this.#saidChange = true;
+      this.#output.push(plainRecord(RECORD.changeCipherSpec, CHANGE_CIPHER_SPEC)); // RFC 8446 §D.4
+    }
+    if (this.#sealer !== null) this.#output.push(this.#sealer.seal(RECORD.handshake, messages));
+    else
+      this.#output.push(plainRecord(RECORD.handshake, messages, this.#saidHello ? undefined : FIRST_VERSION));
+    this.#saidHello = true;
+  }
+
+  #sendPadding(recordBytes: number): void {
+    if (this.#sealer !== null)
+      this.#output.push(this.#sealer.seal(RECORD.applicationData, NOTHING, recordBytes));
+  }
+
+  #openWith(suite: CipherSuite, secret: Buffer): void {
+    this.#refuseWaiting();
+    this.#opener?.[Symbol.dispose]();
+    this.#opener = new RecordOpener(suite, secret, { portable: this.#portable });
+  }
+
+  /** No message may lie on both sides of a change of keys (RFC 8446 §5.1). */
+  #refuseWaiting(): void {
+    if (this.#messages.waiting > 0)
+      throw new TlsFault("unexpected_message", "handshake bytes behind the end of a key");
+  }
+
+  #sealWith(suite: CipherSuite, secret: Buffer, limit: number | null = null): void {
+    this.#sealer?.[Symbol.dispose]();
+    this.#sealer = new RecordSealer(suite, secret, {
+      portable: this.#portable,
+      ...(limit === null ? {} : { mostContent: limit }),
+    });
+  }
+
+  #takeRecord(record: RawRecord): Buffer | null {
+    if (record.type !== RECORD.handshake && this.#opener === null) this.#refuseWaiting();
+    if (record.type === RECORD.changeCipherSpec) return this.#takeChange(record.body);
+    const opener = this.#opener;
+    if (opener === null) return this.#takePlain(record);
+    if (record.type !== RECORD.applicationData)
+      throw new TlsFault("unexpected_message", `an open record of type ${record.type}`);
+    const { type, content } = opener.open(record);
+    if (type === RECORD.handshake) return this.#takeHandshake(content);
+    this.#refuseWaiting();
+    if (type === RECORD.alert) return this.#takeAlert(content);
+    if (type !== RECORD.applicationData || !this.isSecure)
+      throw new TlsFault("unexpected_message", `content of type ${type}`);
+    if (content.length === 0) return this.#countUseless();
+    this.#useless = 0;
+    return content;
+  }
+
+  #takePlain({ type, body }: RawRecord): null {
+    if (type === RECORD.alert) throw new PeerAlert(decodeAlert(body));
+    if (type !== RECORD.handshake) throw new TlsFault("unexpected_message", "payload before the handshake");
+    return this.#takeHandshake(body);
+  }
+
+  /** Without meaning, for boxes on the way (RFC 8446 §D.4). */
+  #takeChange(body: Buffer): null {
+    if (this.isSecure || !body.equals(CHANGE_CIPHER_SPEC))
+      throw new TlsFault("unexpected_message", "a ChangeCipherSpec that may not stand here");
+    return this.#countUseless();
+  }
+
+  #countUseless(): null {
+    if (++this.#useless > MAX_USELESS)
+      throw new TlsFault("unexpected_message", "too many records without payload");
+    return null;
+  }
+
+  #takeAlert(content: Buffer): null {
+    const description = decodeAlert(content);
+    if (description === ALERT.user_canceled) return this.#countUseless();
+    if (description !== ALERT.close_notify || !this.isSecure) throw new PeerAlert(description);
+    this.#hasEnded = true;
+    this.#arrived.takeAll();
+    return null;
+  }
+
+  #takeHandshake(bytes: Buffer): null {
+    if (bytes.length === 0) throw new TlsFault("unexpected_message", "an empty handshake record");
+    this.#messages.push(bytes);
+    for (let message = this.#messages.next(); message !== null; message = this.#messages.next())
+      if (this.isSecure) this.#takePost(message);
+      else this.handshake.take(message);
+    return null;
+  }
+
+  /** Messages behind the handshake (RFC 8446 §4.6). */
+  #takePost({ type, body }: HandshakeMessage): void {
+    this.#countUseless();
+    if (type === MESSAGE.newSessionTicket) return checkTicket(body);
+    if (type !== MESSAGE.keyUpdate)
+      throw new TlsFault("unexpected_message", `handshake message ${type} behind the handshake`);
+    const wantsOurs = decodeKeyUpdate(body);
+    this.#refuseWaiting();
+    this.#opener?.update();
+    if (wantsOurs && this.#sealer !== null && !this.#isClosed)
+      this.#output.push(this.#updateWriting(this.#sealer));
+  }
+
+  #updateWriting(sealer: RecordSealer): Buffer {
+    const told = sealer.seal(RECORD.handshake, encodeMessage(MESSAGE.keyUpdate, Buffer.of(0)));
+    sealer.update();
+    return told;
+  }
+}
