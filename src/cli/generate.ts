@@ -1,11 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { KeyMaterial } from "#core/protocol.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
+import { realityKeyMaterial } from "#transport/reality/generate.ts";
 import { UsageError } from "./flags.ts";
 
 const UUID: KeyMaterial = { kind: "uuid", forms: [], make: () => `${randomUUID()}\n` };
 
-const KINDS: readonly KeyMaterial[] = [UUID, ...PROTOCOLS.flatMap(({ keyMaterial }) => keyMaterial ?? [])];
+const KINDS: readonly KeyMaterial[] = [
+  UUID,
+  ...realityKeyMaterial,
+  ...PROTOCOLS.flatMap(({ keyMaterial }) => keyMaterial ?? []),
+];
 
 const WORDS = KINDS.map(({ kind, forms }) => (forms.length === 0 ? kind : `${kind} [${forms.join("|")}]`));
 

@@ -82,10 +82,9 @@ function readListener(
     context.report.warning([...path, ...lack.path], why);
     return null;
   }
-  const fault = unusableKey(common.port, options);
-  if (fault !== null) {
-    const why = `${prefix}: ${common.name}: '${fault.key}' ${fault.why}; the listener is left out`;
-    context.report.warning([...path, fault.key], why);
+  if (common.port.length === 0) {
+    const why = `${prefix}: ${common.name}: 'port' expected a port from 0 to 65535; the listener is left out`;
+    context.report.warning([...path, "port"], why);
     return null;
   }
   return {
@@ -98,16 +97,6 @@ function readListener(
     routingMark: common["routing-mark"],
     options,
   };
-}
-
-/** What other programs start without, or this build cannot do; null: nothing. */
-function unusableKey(
-  ports: readonly number[],
-  options: { readonly "reality-config"?: unknown },
-): { readonly key: string; readonly why: string } | null {
-  if (ports.length === 0) return { key: "port", why: "expected a port from 0 to 65535" };
-  if (options["reality-config"] === undefined) return null;
-  return { key: "reality-config", why: "REALITY is not available yet; use certificate and private-key" };
 }
 
 function admitsUnknown({ report, registries }: Context, type: string, path: Path, prefix: string): boolean {

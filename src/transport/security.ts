@@ -6,8 +6,11 @@ import type { AcceptedConnection } from "#core/accepted.ts";
 import type { TlsAccepted, TlsProvider } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
+import type { Dialer } from "#core/outbound.ts";
+import { readRealityServer } from "#transport/reality/server/options.ts";
+import { RealityServer } from "#transport/reality/server/server.ts";
 import { readTlsClient, type TlsClientContext } from "./tls/client-options.ts";
-import type { TlsClientFields, TlsServerFields } from "./tls/fields.ts";
+import type { RealityServerFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
 import { readTlsServer } from "./tls/server-options.ts";
 
 /** A stream behind the security layer, with what the layer knows of it; all of it null where there is none. */
@@ -24,7 +27,10 @@ export interface SecurityServer extends Disposable {
   readonly kind: "none" | "tls";
   /** By what threads may shake hands in its place; null: there is nothing to shake. */
   readonly contexts: TlsContextSource | null;
-  /** Owns the client from here. Throws `ProtocolError` or `AuthError`; the client is destroyed then. */
+  /**
+   * Owns the client from here. Throws `ProtocolError` or `AuthError`; the client is destroyed then, or (REALITY) lives
+   * on as a plain relay.
+   */
   accept(connection: AcceptedConnection): Promise<Secured>;
 }
 
@@ -60,7 +66,7 @@ export async function chooseSecurityClient(
 }
 
 export interface SecurityServerFields extends TlsServerFields {
-  readonly "reality-config"?: object | undefined;
+  readonly "reality-config"?: RealityServerFields | undefined;
 }
 
 export interface SecurityServerContext {
@@ -72,6 +78,9 @@ export interface SecurityServerContext {
   readonly carriesHttp2: boolean;
   readonly tls: TlsProvider;
   readonly files: SafeFiles;
+  /** To dest of REALITY. */
+  readonly dialer: Dialer;
+  readonly nowMs: () => number;
   readonly log: Log;
 }
 
@@ -79,10 +88,17 @@ export async function chooseSecurityServer(
   fields: SecurityServerFields,
   context: SecurityServerContext,
 ): Promise<SecurityServer> {
-  if (fields["reality-config"] !== undefined)
-    throw new ConfigError(
-      `${context.where}: reality-config: REALITY is not available yet; use certificate and private-key`,
-    );
+  const reality = fields["reality-config"];
+  if (reality !== undefined) {
+    refuseCertificate(fields, context.where);
+    const server = new RealityServer(readRealityServer(reality, context.where), context);
+    return {
+      kind: "tls",
+      contexts: null,
+      accept: (connection) => server.accept(connection, context.bypassable()),
+      [Symbol.dispose]: () => server[Symbol.dispose](),
+    };
+  }
   const options = readTlsServer(fields, context.where, context);
   if (options === null)
     return {
@@ -98,6 +114,13 @@ export async function chooseSecurityServer(
     accept: (connection) => server.acceptConnection(connection, { bypassable: context.bypassable() }),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
+}
+
+/** Beside REALITY nothing of a certificate of one's own would ever be shown or asked for. */
+function refuseCertificate(fields: SecurityServerFields, where: string): void {
+  const keys = ["certificate", "private-key", "client-auth-type", "client-auth-cert", "ech-key"] as const;
+  const key = keys.find((one) => (fields[one] ?? "") !== "");
+  if (key !== undefined) throw new ConfigError(`${where}: ${key} and reality-config exclude each other`);
 }
 
 function plain(stream: Duplex): Secured {

@@ -6,6 +6,7 @@ import type { AcceptedConnection } from "#core/accepted.ts";
 import type { TlsProvider } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
+import type { Dialer } from "#core/outbound.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { XHTTP_TUNING, type TransportServerFields } from "./fields.ts";
 import { http1Server } from "./http1/server.ts";
@@ -23,6 +24,8 @@ export interface TransportServerContext {
   readonly bypassable?: () => boolean;
   readonly tls: TlsProvider;
   readonly files: SafeFiles;
+  readonly dialer: Dialer;
+  readonly nowMs: () => number;
   readonly log: Log;
 }
 
@@ -48,7 +51,7 @@ const PREFACE_TIMEOUT_MS = 10_000;
 /** Throws `ConfigError`. */
 export async function openTransportServer(
   fields: SecurityServerFields & TransportServerFields,
-  { name, bypassable, tls, files, log }: TransportServerContext,
+  { name, bypassable, tls, files, dialer, nowMs, log }: TransportServerContext,
 ): Promise<TransportServer> {
   const carriers = carriersOf(fields);
   for (const key of XHTTP_TUNING)
@@ -61,6 +64,8 @@ export async function openTransportServer(
     carriesHttp2: !carriers.bare,
     tls,
     files,
+    dialer,
+    nowMs,
     log,
   });
   const serveOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {

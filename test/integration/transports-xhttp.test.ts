@@ -13,6 +13,7 @@ import type { Exchange } from "#transport/xhttp/exchange.ts";
 import { basePath, hasPadding, padding } from "#transport/xhttp/padding.ts";
 import { XhttpServer } from "#transport/xhttp/server.ts";
 import { acceptedSocket } from "../support/accepted.ts";
+import { directDialer } from "../support/direct-accept.ts";
 import { textFiles } from "../support/text-files.ts";
 import { tlsProvider } from "../support/tls.ts";
 
@@ -20,7 +21,14 @@ async function open(host = "") {
   const tunnels: Duplex[] = [];
   const transport = await openTransportServer(
     { "client-auth-type": "", "xhttp-config": { path: "/x", mode: "auto", host } },
-    { name: "test", log: SILENT, files: textFiles, tls: tlsProvider },
+    {
+      name: "test",
+      log: SILENT,
+      files: textFiles,
+      tls: tlsProvider,
+      dialer: directDialer,
+      nowMs: Date.now,
+    },
   );
   const server = createServer({ allowHalfOpen: true }, (socket) =>
     transport.serve(acceptedSocket(socket), ({ stream }) => tunnels.push(stream.on("error", () => {}))),

@@ -19,7 +19,7 @@ const PREAMBLE_TIMEOUT_MS = 30_000;
 
 /** Throws `ConfigError`: users with equal passwords, or neither TLS nor `allow-insecure`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
-  const { name, files, log, tls } = env;
+  const { name } = env;
   const noUsers = AnyTlsTable.empty(); // all tables of the listener share its key, so that users who stay keep their identity
   const tableOf = (users: readonly User[]) => noUsers.changed({ gone: [], come: users }, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
@@ -32,7 +32,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   });
   const text = options["padding-scheme"];
   const scheme = text === "" ? DEFAULT_SCHEME : parseScheme(Buffer.from(text));
-  return await shell.listen(await openTransportServer(options, { name, tls, files, log }), {
+  return await shell.listen(await openTransportServer(options, env), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
     async authenticate({ stream, alpn, serverName }, ends) {

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { z } from "zod";
 import { LOOPBACK_V4, parseIp } from "#net/address/ip.ts";
 import type { Ip } from "#core/session.ts";
-import { chooseFallback, fallbackFields, proxyHeader } from "./fallback.ts";
+import { proxyHeader } from "#net/listen/proxy-header.ts";
+import { chooseFallback, fallbackFields } from "./fallback.ts";
 
 const parse = (fallbacks: unknown[]) => z.object(fallbackFields).parse({ fallbacks }).fallbacks;
 const first = Buffer.from("GET /web?x=1 HTTP/1.1\r\n");

@@ -1,23 +1,12 @@
 /** Where a server forwards connections that do not speak its protocol: to a web server that looks harmless. */
 import type { Duplex } from "node:stream";
 import { z } from "zod";
-import { Fault, int, list, scalar, show, text } from "#core/fields.ts";
+import { int, list, text } from "#core/fields.ts";
 import type { Dialer } from "#core/outbound.ts";
-import type { Destination } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
 import { describe, type ConnectionEnds } from "#net/listen/accept.ts";
-import { parseHostPort } from "#net/address/address-fields.ts";
-import { bytesOfIp, familyOf, toDestination } from "#net/address/ip.ts";
-
-/** `80`, `127.0.0.1:80`, `web.example:80`. */
-const destination = () =>
-  scalar({ type: "string" }, (source, raw): Destination | Fault => {
-    const text = /^\d+$/.test(source) ? `127.0.0.1:${source}` : source;
-    const parsed = parseHostPort(text);
-    if (parsed === null || parsed.host === "" || parsed.port === 0)
-      return new Fault(`expected a port or host:port, got ${show(raw)}`);
-    return toDestination(parsed.host, parsed.port);
-  });
+import { proxyHeader } from "#net/listen/proxy-header.ts";
+import { destination } from "#net/address/destination-field.ts";
 
 const entry = z.object({
   name: text().default(""),
@@ -106,34 +95,4 @@ function join(from: Duplex, to: Duplex): void {
   from.on("close", () => {
     if (!from.readableEnded) to.destroy();
   });
-}
-
-/** PROXY protocol, version 1 (text) or 2 (binary). */
-export function proxyHeader(
-  version: number,
-  source: ConnectionEnds["source"],
-  local: ConnectionEnds["local"],
-): Buffer {
-  const v4 = familyOf(source.ip) === 4 && familyOf(local.ip) === 4;
-  if (version === 1) {
-    const family = v4 ? "TCP4" : "TCP6";
-    return Buffer.from(`PROXY ${family} ${source.ip} ${local.ip} ${source.port} ${local.port}\r\n`);
-  }
-  const size = v4 ? 4 : 16;
-  const out = Buffer.alloc(16 + 2 * size + 4);
-  out.write("0d0a0d0a000d0a515549540a", 0, "hex");
-  out[12] = 0x21; // version 2, PROXY
-  out[13] = v4 ? 0x11 : 0x21;
-  out.writeUInt16BE(2 * size + 4, 14);
-  padded(bytesOfIp(source.ip), size).copy(out, 16);
-  padded(bytesOfIp(local.ip), size).copy(out, 16 + size);
-  out.writeUInt16BE(source.port, 16 + 2 * size);
-  out.writeUInt16BE(local.port, 18 + 2 * size);
-  return out;
-}
-
-/** An IPv4 address beside an IPv6 one is written as mapped. */
-function padded(address: Uint8Array, size: number): Buffer {
-  if (address.length === size) return Buffer.from(address);
-  return Buffer.concat([Buffer.from("00000000000000000000ffff", "hex"), address]);
 }

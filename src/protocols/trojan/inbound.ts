@@ -20,7 +20,7 @@ const HANDSHAKE_TIMEOUT_MS = 60_000;
 
 /** Throws `ConfigError`: two users with one password, nothing that hides the traffic and no `allow-insecure`, bad TLS keys. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
-  const { name, files, log, tls } = env;
+  const { name } = env;
   const tableOf = (users: readonly User[]) => trojanUsers(users, `listener ${name}`);
   const users = options.users.map(({ username, password }, index) => ({
     id: username ?? `${index}`,
@@ -28,7 +28,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     flow: null,
   }));
   const shell = new UserInbound(env, { type: "Trojan", users: tableOf(users), written: users, tableOf });
-  return await shell.listen(await openTransportServer(options, { name, tls, files, log }), {
+  return await shell.listen(await openTransportServer(options, env), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
     async authenticate({ stream, serverName, alpn }, ends) {

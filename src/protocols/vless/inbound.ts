@@ -43,7 +43,7 @@ const DECIDED_BYTES = ID_BYTES + 2;
 
 /** Throws `ConfigError`: no users in order, nothing that hides the traffic and no `allow-insecure`, bad TLS keys. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
-  const { name, files, log, tls } = env;
+  const { name } = env;
   const tableOf = (users: readonly User[]) => userTable(users, `listener ${name}`);
   const users = options.users.map(({ username, uuid, flow }, index) => ({
     id: username ?? `${index}`,
@@ -59,7 +59,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     changeTable: (table, change) => table.changed(change, `listener ${name}`),
   });
   const bypassable = () => shell.users.usesVision;
-  return await shell.listen(await openTransportServer(options, { name, bypassable, tls, files, log }), {
+  return await shell.listen(await openTransportServer(options, { ...env, bypassable }), {
     mayBeBare: options["allow-insecure"] || encryption !== null,
     silenceMs: null,
     async authenticate(secured, ends) {

@@ -23,7 +23,7 @@ const SILENCE_MS = 60_000;
 
 /** Throws `ConfigError`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
-  const { name, files, log, tls } = env;
+  const { name } = env;
   const tableOf = (users: readonly User[]) => vmessUsers(users, `listener ${name}`);
   const users = options.users.map(({ username, uuid }, index) => ({
     id: username ?? `${index}`,
@@ -32,7 +32,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   }));
   const shell = new UserInbound(env, { type: "Vmess", users: tableOf(users), written: users, tableOf });
   const guard = new RequestGuard(env.nowMs, env.memory?.of(RequestMemory) ?? new RequestMemory());
-  return await shell.listen(await openTransportServer(options, { name, tls, files, log }), {
+  return await shell.listen(await openTransportServer(options, env), {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
     async authenticate({ stream: wire }, ends) {

@@ -1,8 +1,9 @@
 /** The TLS keys of nodes and listeners, under their names in files. */
 import { z } from "zod";
-import { choice, Fault, Unsupported, flag, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
+import { choice, Fault, Unsupported, flag, int, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
 import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
 import { refuseIf, unsupported } from "#core/node-fields.ts";
+import { destination } from "#net/address/destination-field.ts";
 
 const FINGERPRINT = /^[0-9a-f]{64}$/;
 
@@ -99,26 +100,42 @@ export const tlsServerFields = {
 };
 
 const limit = z.object({
-  "after-bytes": text().optional(),
-  "bytes-per-sec": text().optional(),
-  "burst-bytes-per-sec": text().optional(),
+  "after-bytes": int(0).default(0),
+  "bytes-per-sec": int(0).default(0),
+  "burst-bytes-per-sec": int(0).default(0),
+});
+
+const privateKey = () =>
+  scalar({ type: "string", format: "password" }, (source) =>
+    /^[A-Za-z0-9_-]{43}=?$/.test(source)
+      ? source
+      : new Unsupported(
+          "expected an X25519 private key: 32 bytes in base64url (weir generate reality-keypair)",
+        ),
+  );
+
+const mldsa65Seed = () =>
+  scalar({ type: "string", format: "password" }, (source) =>
+    source === "" || /^[A-Za-z0-9_-]{43}=?$/.test(source)
+      ? source
+      : new Unsupported("expected an ML-DSA-65 seed: 32 bytes in base64url (weir generate mldsa65)"),
+  );
+
+const realityConfig = z.object({
+  dest: destination(),
+  "private-key": privateKey(),
+  "short-id": list(shortId()).default([""]),
+  "server-names": list(text()),
+  "max-time-difference": int(0).default(0),
+  proxy: unsupported("a way to dest by another outbound is not available; dest is dialled directly"),
+  xver: int(0, 2).default(0),
+  "mldsa65-seed": mldsa65Seed().default(""),
+  "limit-fallback-upload": limit.optional(),
+  "limit-fallback-download": limit.optional(),
 });
 
 /** For listeners whose security layer may be REALITY. */
-export const realityServerFields = {
-  "reality-config": z
-    .object({
-      dest: name(),
-      "private-key": publicKey(),
-      "short-id": list(shortId()).default([""]),
-      "server-names": list(name()),
-      "max-time-difference": text().optional(),
-      proxy: text().optional(),
-      "limit-fallback-upload": limit.optional(),
-      "limit-fallback-download": limit.optional(),
-    })
-    .optional(),
-};
+export const realityServerFields = { "reality-config": realityConfig.optional() };
 
 const tlsClientSchema = z.object(tlsClientFields);
 const tlsServerSchema = z.object(tlsServerFields);
@@ -127,6 +144,8 @@ export type TlsClientFields = Omit<z.output<typeof tlsClientSchema>, "reality-op
   readonly "reality-opts"?: RealityClientFields | undefined;
 };
 export type TlsServerFields = Omit<z.output<typeof tlsServerSchema>, "reality-config">;
+export type RealityServerFields = z.output<typeof realityConfig>;
+export type FallbackLimit = z.output<typeof limit>;
 export type RealityClientFields = z.output<typeof realityOptions>;
 
 /** A map of header names to values, as `ws-opts.headers` has it. */

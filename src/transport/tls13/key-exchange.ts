@@ -1,6 +1,7 @@
 /** Key exchanges of TLS 1.3: X25519, the NIST curves, and X25519MLKEM768 (RFC 8446 §4.2.8, draft-ietf-tls-ecdhe-mlkem). */
 import {
   createECDH,
+  createPrivateKey,
   createPublicKey,
   decapsulate,
   diffieHellman,
@@ -15,6 +16,8 @@ export const GROUP = { p256: 0x17, p384: 0x18, p521: 0x19, x25519: 0x1d, x25519M
 /** DER in front of a raw public key: SubjectPublicKeyInfo of X25519 (RFC 8410) and of ML-KEM-768 (RFC 9935). */
 const X25519_SPKI = Buffer.from("302a300506032b656e032100", "hex");
 const MLKEM_SPKI = Buffer.from("308204b2300b0609608648016503040402038204a100", "hex");
+/** PKCS #8 of X25519 in front of the raw key (RFC 8410). */
+const X25519_PKCS8 = Buffer.from("302e020100300506032b656e04220420", "hex");
 const X25519_BYTES = 32;
 const MLKEM_KEY_BYTES = 1184;
 const MLKEM_CIPHERTEXT_BYTES = 1088;
@@ -108,6 +111,17 @@ function answerHybrid(client: Buffer): KeyAnswer {
     share: Buffer.concat([ciphertext, curve.share]),
     secret: Buffer.concat([sharedKey, secret]),
   };
+}
+
+/** The secret of a private key and the X25519 half of a client's share of either group; null: it has none. Throws `TlsFault`. */
+export function agreeWithShares(privateKey: KeyObject, shares: ReadonlyMap<number, Buffer>): Buffer | null {
+  const peer = shares.get(GROUP.x25519) ?? shares.get(GROUP.x25519MlKem768)?.subarray(-X25519_BYTES);
+  return peer === undefined ? null : finishX25519(privateKey, peer);
+}
+
+/** X25519 private key of 32 bytes. */
+export function x25519PrivateKey(raw: Buffer): KeyObject {
+  return createPrivateKey({ key: Buffer.concat([X25519_PKCS8, raw]), type: "pkcs8", format: "der" });
 }
 
 function finishX25519(privateKey: KeyObject, peer: Buffer): Buffer {

@@ -1,0 +1,79 @@
+/**
+ * The throw-away certificate of a REALITY server: minimal, self-signed in name only. In place of a signature stands the
+ * HMAC that the client expects; with ML-DSA-65 the only extension holds a signature of both hellos.
+ */
+import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+
+const PROOF_BYTES = 64;
+const MLDSA_AT = 126;
+const MLDSA_BYTES = 3309;
+/** PKCS #8 of ML-DSA-65 in front of the seed of 32 bytes (RFC 9881 §6). */
+const MLDSA_PKCS8 = Buffer.from("3034020100300b060960864801650304031204228020", "hex");
+const ED25519 = Buffer.from("300506032b6570", "hex");
+const VERSION_3 = Buffer.from("a003020102", "hex");
+const SERIAL = Buffer.from("020100", "hex");
+const NO_NAME = Buffer.from("3000", "hex");
+
+/** Both hellos, whole messages. */
+export interface Hellos {
+  readonly clientHello: Buffer;
+  readonly serverHello: Buffer;
+}
+
+export class OwnCertificate {
+  /** Ed25519, made anew at each start. */
+  readonly key: KeyObject;
+  readonly #raw: Buffer;
+  readonly #template: Buffer;
+  readonly #mldsa: KeyObject | null;
+
+  /** `mldsa65Seed`: 32 bytes; null: without ML-DSA-65. */
+  constructor(mldsa65Seed: Buffer | null) {
+    const pair = generateKeyPairSync("ed25519");
+    const spki = pair.publicKey.export({ type: "spki", format: "der" });
+    this.key = pair.privateKey;
+    this.#raw = spki.subarray(-32);
+    this.#template = encodeCertificate(spki, mldsa65Seed !== null);
+    this.#mldsa = mldsa65Seed === null ? null : mldsa65Key(mldsa65Seed);
+  }
+
+  /** DER for one connection. */
+  issue(authKey: Buffer, { clientHello, serverHello }: Hellos): Buffer {
+    const der = Buffer.from(this.#template);
+    const hmac = () => createHmac("sha512", authKey).update(this.#raw);
+    if (this.#mldsa !== null) {
+      const digest = hmac().update(clientHello).update(serverHello).digest();
+      sign(null, digest, this.#mldsa).copy(der, MLDSA_AT);
+    }
+    hmac()
+      .digest()
+      .copy(der, der.length - PROOF_BYTES);
+    return der;
+  }
+}
+
+/** ML-DSA-65 private key of a seed of 32 bytes. */
+export function mldsa65Key(seed: Buffer): KeyObject {
+  return createPrivateKey({ key: Buffer.concat([MLDSA_PKCS8, seed]), type: "pkcs8", format: "der" });
+}
+
+function encodeCertificate(spki: Buffer, isSigned: boolean): Buffer {
+  const time = tlv(0x18, Buffer.from("00010101000000Z"));
+  const body = [VERSION_3, SERIAL, ED25519, NO_NAME, tlv(0x30, time, time), NO_NAME, spki];
+  if (isSigned) {
+    const extension = tlv(0x30, Buffer.from("060100", "hex"), tlv(0x04, Buffer.alloc(MLDSA_BYTES)));
+    body.push(tlv(0xa3, tlv(0x30, extension)));
+  }
+  return tlv(0x30, tlv(0x30, ...body), ED25519, tlv(0x03, Buffer.of(0), Buffer.alloc(PROOF_BYTES)));
+}
+
+/** DER: TAG(1) LENGTH(1 to 3) VALUE. */
+function tlv(tag: number, ...inner: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat(inner);
+  return Buffer.concat([Buffer.of(tag), lengthOf(body.length), body]);
+}
+
+function lengthOf(size: number): Buffer {
+  if (size < 0x80) return Buffer.of(size);
+  return size < 0x100 ? Buffer.of(0x81, size) : Buffer.of(0x82, size >> 8, size & 0xff);
+}
