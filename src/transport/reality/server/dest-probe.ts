@@ -1,5 +1,6 @@
 /** What dest sends to a client whose handshake is done, before the client says anything: tickets and settings of HTTP/2. */
 import type { Duplex } from "node:stream";
+import { asError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { ClientConnection } from "#transport/tls13/client-connection.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
@@ -110,7 +111,7 @@ function recordsBehindHandshake(
         for (let record = takeWhole(arrived); record !== null; record = takeWhole(arrived)) take(record);
         flush();
       } catch (error) {
-        return finish(error as Error);
+        return finish(asError(error));
       }
       if (lengths.length >= MAX_RECORDS || bytes > MAX_BYTES) finish(null);
     });
