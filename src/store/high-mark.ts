@@ -13,7 +13,7 @@ import type { StoreOptions } from "./store-options.ts";
 export const MARK_SUFFIX = ".seen";
 export const MARK_MAGIC = Buffer.from("weir-seen ");
 /** Less than a sector, so it is written whole or not at all. */
-const MARK_BYTES = 128;
+export const MARK_BYTES = 128;
 
 interface Mark {
   readonly generation: number;

@@ -3,7 +3,7 @@
  * them.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
-import { MARK_MAGIC, MARK_SUFFIX } from "./high-mark.ts";
+import { MARK_BYTES, MARK_MAGIC, MARK_SUFFIX } from "./high-mark.ts";
 import { createTable, ForeignFileError, SQLITE_MAGIC } from "./sqlite-file.ts";
 
 /** `unclear`: bytes of no known format, a damaged file of ours or a foreign one. */
@@ -115,5 +115,8 @@ function refuseBeside(path: string, isOurs: (head: Buffer) => boolean, besideOwn
 }
 
 function mayBeDamaged(path: string, head: Buffer): boolean {
-  return path.endsWith(".sum") ? head.length === SUM_BYTES : !isText(head);
+  if (path.endsWith(".sum")) return head.length === SUM_BYTES;
+  if (!isText(head)) return true;
+  // A mark is text itself: one that was changed has its length, one that was cut its beginning.
+  return path.endsWith(MARK_SUFFIX) && (head.length === MARK_BYTES || begins(MARK_MAGIC, head));
 }
