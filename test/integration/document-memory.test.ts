@@ -19,9 +19,9 @@ test("a hostile configuration by PUT is refused and leaves next to no memory beh
     api(core, "/configs", { method: "PUT", body: JSON.stringify({ payload }) });
   assert.equal((await put(`proxies: ${"[".repeat(100_000)}`)).status, 400); // what a first reading leaves is no growth
   const before = residentMiB();
-  const answer = await put(`proxies: [${"{a: 1},".repeat(40_000)}]`);
+  const answer = await put(`proxy-groups: [${"{a: 1},".repeat(40_000)}]`);
   assert.equal(answer.status, 400);
-  assert.match(await answer.text(), /payload:1:\d+ proxies\[0\]/);
+  assert.match(await answer.text(), /payload:1:\d+ proxy-groups\[0\]/);
   const grown = (): number => residentMiB() - before;
   await until(
     () => `${Math.round(grown())} MiB more than before`,
