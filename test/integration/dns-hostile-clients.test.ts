@@ -89,6 +89,8 @@ test("a client with thousands of slow questions leaves room for others", async (
   const answered = once(modest, "message", { signal: AbortSignal.timeout(5000) });
   modest.send(askFor("quick.org"), front.port, HOST);
   await answered;
+  await until("as many questions as may wait", () => waiting >= 1024);
+  for (let turn = 0; turn < 50; turn++) await nextTurn();
   assert.equal(waiting, 1024);
   slow.resolve();
 });
