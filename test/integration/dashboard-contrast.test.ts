@@ -1,9 +1,11 @@
 /** Every control of the built-in dashboard can be read in every state, in both themes. */
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, type WatchedPage } from "../support/browser.ts";
 import { contrasts, STATES, type Contrast } from "../support/contrast.ts";
+import { FULL_ADMIN_SECRET } from "../support/full-core.ts";
 import { openTunnel } from "../support/tunnels.ts";
 import { openFullDashboard, type FullDashboard } from "../support/full-dashboard.ts";
 
@@ -43,6 +45,22 @@ const shown = (faults: readonly Contrast[]): string =>
     ),
   ].join("\n");
 
+/** What another administrator does: the user's limit of upload becomes another one. */
+async function changeMeanwhile(name: string): Promise<void> {
+  const authorization = `Bearer ${FULL_ADMIN_SECRET}`;
+  const path = `${world.full.base}/api/admin/users`;
+  const list = await fetch(path, { headers: { authorization } });
+  const { users } = (await list.json()) as {
+    users: readonly { id: string; name: string; revision: number }[];
+  };
+  const user = users.find((one) => one.name === name);
+  assert.ok(user !== undefined, name);
+  const { id, revision } = user;
+  const body = JSON.stringify({ revision, upload_bps: randomInt(1_000_000, 1_000_000_000) });
+  const answer = await fetch(`${path}/${id}`, { method: "PUT", headers: { authorization }, body });
+  assert.equal(answer.status, 200, await answer.text());
+}
+
 for (const colorScheme of ["light", "dark"] as const) {
   test(`${colorScheme}: every control of every page`, options, async () => {
     await using watched: WatchedPage = await world.open("overview", { colorScheme });
@@ -78,12 +96,23 @@ for (const colorScheme of ["light", "dark"] as const) {
       await using watched = await world.openUsers({ colorScheme });
       const { page } = watched;
       assert.equal(shown(await unreadable(page)), "", "users");
+      await page.getByRole("button", { name: "New user" }).click();
+      await page.getByRole("dialog", { name: "New user" }).waitFor();
+      assert.equal(shown(await unreadable(page)), "", "a new user");
+      await page.keyboard.press("Escape");
       await page.getByRole("button", { name: "seeded" }).click();
       await page.getByRole("button", { name: "QR code" }).waitFor();
       assert.equal(shown(await unreadable(page)), "", "a user");
       await page.getByRole("button", { name: "Edit" }).click();
-      await page.getByRole("dialog", { name: "Edit seeded" }).waitFor();
+      const edit = page.getByRole("dialog", { name: "Edit seeded" });
+      await edit.waitFor();
       assert.equal(shown(await unreadable(page)), "", "changing a user");
+      await changeMeanwhile("seeded");
+      await edit.getByLabel("Download").fill("5 Mbit/s");
+      await edit.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("dialog", { name: "Changed meanwhile" }).waitFor();
+      assert.equal(shown(await unreadable(page)), "", "two changes of one user");
+      await page.keyboard.press("Escape");
       await page.keyboard.press("Escape");
       await page.getByRole("button", { name: "seeded" }).click();
       await page.getByRole("button", { name: "Delete" }).click();
