@@ -144,7 +144,6 @@ function numbers(): Edit[] {
     "routing-mark: 0",
     "  mtu: 1500",
     "    interval: 300",
-    "    tolerance: 50",
     "  kernel-direct-max-entries: 0",
   ];
   const outside = ["-1", "99999999999"];
@@ -358,7 +357,23 @@ function valueEdit(name: string, line: string, value: string): Edit {
   return [`${name} ${line.trim()} → ${value}`, `${line}\n`, `${line.slice(0, colon)}: ${value}\n`];
 }
 
+/** Mistakes that cost only their key or entry, as in the reference; a warning says so. */
+const COSTS_ITSELF =
+  /^(number (routing-mark|mtu|interval)|cidr - 127|port port: 108\d → (http|1-2-3)|unknown dialer|dialer of itself|(duplicate|reserved) listener|mixed hosts|sniffer port)/;
+/** No mistakes any more: `any` is `any:53`, and the format of a list says which behaviour it can have. */
+const HARMLESS = new Set(["hijack", "mrs of classical"]);
+
+/** Those that are refused. */
 export function brokenConfigs(): readonly BrokenConfig[] {
+  return changedConfigs().filter(({ name }) => !COSTS_ITSELF.test(name) && !HARMLESS.has(name));
+}
+
+/** Those whose mistake costs its key or entry only. */
+export function partlyBrokenConfigs(): readonly BrokenConfig[] {
+  return changedConfigs().filter(({ name }) => COSTS_ITSELF.test(name));
+}
+
+function changedConfigs(): readonly BrokenConfig[] {
   const edits = [
     enums,
     numbers,
