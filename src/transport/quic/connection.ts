@@ -17,6 +17,7 @@ import { DatagramQueue } from "./datagram-queue.ts";
 import { INTERNAL_ERROR, PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { FrameDispatch } from "./frame-dispatch.ts";
 import { Handshake, HandshakeFailed } from "./handshake.ts";
+import { IdleTimer } from "./idle-timer.ts";
 import { PacketReceiver, type PacketHandler } from "./packet-receiver.ts";
 import { PacketSender } from "./packet-sender.ts";
 import { ApplicationKeys } from "./protection/application-keys.ts";
@@ -41,7 +42,6 @@ const DATAGRAM_OVERHEAD = 1 + 8 + 4 + 16 + 3;
 const SILENT_PROBES = 3;
 
 export class Connection implements PacketHandler {
-  readonly #options: ConnectionOptions;
   readonly #events: ConnectionEvents;
   readonly #isServer: boolean;
   readonly #spaces = [
@@ -61,6 +61,7 @@ export class Connection implements PacketHandler {
   readonly #sender: PacketSender;
   readonly #dispatch: FrameDispatch;
   readonly #end: ConnectionEnd;
+  readonly #idle: IdleTimer;
   /** The destination of the client's first Initial. */
   readonly #original: Uint8Array;
   #retrySource: Uint8Array | null = null;
@@ -69,10 +70,6 @@ export class Connection implements PacketHandler {
   #peer: TransportParameters | null = null;
   #isConnected = false;
   #nowMs: number;
-  #lastReceivedAtMs: number;
-  /** Of the first packet that asks for an answer since then. */
-  #lastAskedAtMs: number;
-  #idleMs: number;
 
   /** `start` null: the dialling side. Throws where TLS cannot begin. */
   constructor(
@@ -83,11 +80,10 @@ export class Connection implements PacketHandler {
   ) {
     const { ciphers, openTls, congestion } = options;
     const numbers = { ...UNSAID_NUMBERS, ...OWN_NUMBERS, ...options.numbers };
-    this.#options = options;
     this.#events = events;
     this.#isServer = start !== null;
-    this.#nowMs = this.#lastReceivedAtMs = this.#lastAskedAtMs = nowMs;
-    this.#idleMs = numbers.idleTimeoutMs;
+    this.#nowMs = nowMs;
+    this.#idle = new IdleTimer(numbers.idleTimeoutMs, options.keepAliveMs ?? 0, nowMs);
     this.#original = start?.original ?? new Uint8Array(randomBytes(FIRST_ID_BYTES));
     this.#retrySource = start?.retrySource ?? null;
     this.#keys = new ApplicationKeys(ciphers);
@@ -245,7 +241,7 @@ export class Connection implements PacketHandler {
     this.#adopt(header);
     const { isEliciting } = this.#dispatch.read(space, frames, this.#nowMs);
     space.received.add(number, isEliciting, space.id !== APPLICATION_SPACE, this.#nowMs);
-    this.#lastReceivedAtMs = this.#lastAskedAtMs = this.#nowMs;
+    this.#idle.onReceived(this.#nowMs);
     if (space.id === HANDSHAKE_SPACE && this.#isServer) {
       this.#sender.isValidated = true;
       this.#recovery.drop(this.#spaces[INITIAL_SPACE]);
@@ -299,8 +295,7 @@ export class Connection implements PacketHandler {
     if (peer.resetToken !== null) this.#peerIds.setResetToken(peer.resetToken);
     this.#recovery.peerMaxAckDelayMs = peer.maxAckDelayMs;
     this.#recovery.peerAckDelayExponent = peer.ackDelayExponent;
-    const idles = [this.#idleMs, peer.idleTimeoutMs].filter((timeoutMs) => timeoutMs > 0);
-    this.#idleMs = idles.length === 0 ? 0 : Math.min(...idles);
+    this.#idle.limit(peer.idleTimeoutMs);
     this.#streams.begin(peer);
     this.#ownIds.fill(peer.activeConnectionIds);
     if (this.#isServer) {
@@ -332,9 +327,7 @@ export class Connection implements PacketHandler {
     const before = this.#recovery.inFlight;
     let hasMore = false;
     this.#guard(() => (hasMore = this.#sender.flush(nowMs)));
-    // The first that asks for an answer keeps the connection from being idle (RFC 9000 §10.1).
-    if (this.#recovery.inFlight > before && this.#lastAskedAtMs === this.#lastReceivedAtMs)
-      this.#lastAskedAtMs = nowMs;
+    if (this.#recovery.inFlight > before) this.#idle.onAsked(nowMs);
     return hasMore;
   }
 
@@ -352,16 +345,12 @@ export class Connection implements PacketHandler {
   }
 
   get #idleAtMs(): number {
-    if (this.#idleMs === 0) return Infinity;
-    return this.#lastAskedAtMs + Math.max(this.#idleMs, 3 * this.#recovery.rtt.probeTimeoutMs);
+    return this.#idle.idleAtMs(this.#recovery.rtt.probeTimeoutMs);
   }
 
   get #keepAliveAtMs(): number {
-    const { keepAliveMs = 0 } = this.#options;
-    const isWanted = keepAliveMs > 0 && this.#isConnected && this.#streams.size > 0;
-    return isWanted && !this.#sender.wantsPing
-      ? Math.max(this.#lastAskedAtMs, this.#lastReceivedAtMs) + keepAliveMs
-      : Infinity;
+    const isWanted = this.#isConnected && this.#streams.size > 0 && !this.#sender.wantsPing;
+    return isWanted ? this.#idle.keepAliveAtMs : Infinity;
   }
 
   /** Something is due; to be flushed afterwards. */
