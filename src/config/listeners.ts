@@ -1,7 +1,7 @@
 /** `listeners`, and the listeners of the top-level ports. */
 import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { GeneralKeys, ListenerConfig } from "./config.ts";
 import { parseSafely, type Context, type Registries } from "./context.ts";
 import { warnOfListenerNames, type NameScope } from "./cross-checks.ts";

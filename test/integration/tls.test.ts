@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { duplexPair } from "node:stream";
 import { createSecureContext } from "node:tls";
 import { afterEach, describe, test } from "node:test";
-import { z } from "zod";
+import * as z from "zod";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import { abortStream } from "#core/stream.ts";

@@ -1,5 +1,5 @@
 /** The TLS keys of nodes and listeners, under their names in files. */
-import { z } from "zod";
+import * as z from "zod";
 import { choice, Fault, Unsupported, flag, int, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
 import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
 import { refuseIf, unsupported } from "#core/node-fields.ts";
