@@ -124,7 +124,13 @@ export function x25519PrivateKey(raw: Buffer): KeyObject {
   return createPrivateKey({ key: Buffer.concat([X25519_PKCS8, raw]), type: "pkcs8", format: "der" });
 }
 
-function finishX25519(privateKey: KeyObject, peer: Buffer): Buffer {
+/** The raw public key of an X25519 key of either kind. */
+export function x25519PublicBytes(key: KeyObject): Buffer {
+  return rawKey(key.type === "private" ? createPublicKey(key) : key, X25519_BYTES);
+}
+
+/** The shared secret of X25519; `peer` is the raw public key. Throws `TlsFault`. */
+export function finishX25519(privateKey: KeyObject, peer: Buffer): Buffer {
   checkSize(peer, X25519_BYTES);
   // The library refuses a secret of zeros, as RFC 8446 §7.4.2 asks.
   return agree(() => diffieHellman({ privateKey, publicKey: publicKeyOf(X25519_SPKI, peer) }));
