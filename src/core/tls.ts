@@ -54,6 +54,14 @@ export interface TlsClientOptions extends CommonOptions {
   readonly clientFingerprint: string;
   /** Null: the server proves itself by its certificate. */
   readonly reality: RealityOptions | null;
+  /** Null: the name of the server is sent in the clear. */
+  readonly ech: EchOptions | null;
+}
+
+/** Encrypted ClientHello: where its configuration comes from. */
+export interface EchOptions {
+  /** An ECHConfigList with a configuration that can be used. Throws `DialError` where there is none. */
+  configs(signal: AbortSignal): Promise<Buffer>;
 }
 
 /** By what a REALITY server and its client know each other. */

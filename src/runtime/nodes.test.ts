@@ -73,7 +73,7 @@ const BAD_NODES = [
   `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, encryption: mlkem768x25519plus.native}`,
   `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: kcp}`,
   `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, tls: true, reality-opts: {public-key: x}}`,
-  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, tls: true, ech-opts: {enable: true}}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, tls: true, ech-opts: {enable: [1]}}`,
   `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: xhttp, xhttp-opts: {session-key: x}}`,
   `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: xhttp, xhttp-opts: {x-padding-bytes: 1-2}}`,
   `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: xhttp, xhttp-opts: {download-settings: {server: b}}}`,

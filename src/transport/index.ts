@@ -76,7 +76,7 @@ interface SecuredDialer {
 async function openSecured(
   options: TransportClientOptions,
   network: TransportNetwork,
-  { name, dialer, files, log, trust, tls }: OutboundEnv,
+  { name, dialer, files, log, trust, tls, resolver }: OutboundEnv,
 ): Promise<SecuredDialer> {
   const { "ws-opts": ws } = options;
   const wsHost = network === "ws" ? headerOf(ws?.headers, "host") : undefined;
@@ -94,6 +94,7 @@ async function openSecured(
       files,
       log,
       trust,
+      resolver,
     },
   );
   const server = toDestination(options.server, options.port);

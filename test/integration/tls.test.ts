@@ -202,9 +202,12 @@ describe("TLS", () => {
     assert.throws(() => serverFields({ "client-auth-type": "required" }), /expected one of/);
     const fields = (extra: object) => z.object(tlsClientFields).parse(extra);
     const place = { node: "n", server: "h", files: textFiles };
-    const ech = { "ech-opts": { enable: true } };
-    assert.throws(() => fields(ech), /Encrypted ClientHello/);
-    await assert.rejects(readTlsClient({ ...fields({}), ...ech }, place), /proxy n: ech-opts/);
+    const ech = (extra: object) => fields({ "ech-opts": { enable: true, ...extra } });
+    await assert.rejects(readTlsClient(ech({}), place), /proxy n: ech-opts: needs config/);
+    await assert.rejects(readTlsClient(ech({ config: "AAAA" }), place), /proxy n: ech-opts.config: expected/);
+    const there = { ...place, server: "10.0.0.1", resolver: { lookup: () => Promise.resolve([]) } };
+    await assert.rejects(readTlsClient(ech({}), there), /10.0.0.1 is an address/);
+    assert.equal((await readTlsClient(fields({ "ech-opts": { config: "?" } }), place)).ech, null);
     await assert.rejects(readTlsClient(fields({ certificate: server.cert }), place), /both/);
     assert.throws(() => fields({ fingerprint: "chrome" }), /client-fingerprint/);
     const colons = (server.fingerprint.match(/../g) as string[]).join(":").toUpperCase();

@@ -16,6 +16,10 @@ export async function readQuicTlsClient(
   context: TlsClientContext & { readonly portable?: boolean | undefined },
 ): Promise<OpenQuicTls> {
   const options = await readTlsClient(fields, { ...context, minVersion: "TLSv1.3" });
+  if (options.ech !== null)
+    throw new ConfigError(
+      `proxy ${context.node}: ech-opts: Encrypted ClientHello is not available over QUIC; remove ech-opts, it is never silently left out`,
+    );
   const found = context.portable === true ? null : quicLibrary();
   if (found === null)
     throw new ConfigError(

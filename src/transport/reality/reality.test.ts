@@ -62,7 +62,13 @@ test("the certificate's proof is the HMAC of its key", () => {
     f0a309cc919338a0812fba`),
   );
   const leaf = new X509Certificate(makeCertificate().cert);
-  const shown = { chain: [leaf.raw], leaf, clientHello: Buffer.alloc(0), serverHello: Buffer.alloc(0) };
+  const shown = {
+    chain: [leaf.raw],
+    leaf,
+    clientHello: Buffer.alloc(0),
+    serverHello: Buffer.alloc(0),
+    isEchRejected: false,
+  };
   assert.equal(checkProof(shown, authKey, null), "foreign");
 });
 

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { choice, Fault, Unsupported, flag, int, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
 import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
-import { refuseIf, unsupported } from "#core/node-fields.ts";
+import { unsupported } from "#core/node-fields.ts";
 import { destination } from "#net/address/destination-field.ts";
 
 const FINGERPRINT = /^[0-9a-f]{64}$/;
@@ -32,15 +32,11 @@ const shortId = () =>
       : new Fault("expected up to 8 bytes in hex"),
   );
 
-const echOptions = refuseIf(
-  z.object({
-    enable: flag().default(false),
-    config: text().optional(),
-    "query-server-name": text().optional(),
-  }),
-  ({ enable }) => enable,
-  "Encrypted ClientHello is not available in this runtime, and never silently left out",
-);
+const echOptions = z.object({
+  enable: flag().default(false),
+  config: text().optional(),
+  "query-server-name": text().optional(),
+});
 
 const NO_REALITY = "REALITY is not available here";
 
@@ -145,6 +141,7 @@ export type TlsClientFields = Omit<z.output<typeof tlsClientSchema>, "reality-op
 };
 export type TlsServerFields = Omit<z.output<typeof tlsServerSchema>, "reality-config">;
 export type RealityServerFields = z.output<typeof realityConfig>;
+export type EchClientFields = z.output<typeof echOptions>;
 export type FallbackLimit = z.output<typeof limit>;
 export type RealityClientFields = z.output<typeof realityOptions>;
 

@@ -14,10 +14,11 @@ import {
   encodeCertificateVerify,
 } from "./certificate-messages.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
-import { encodeExtension } from "./extensions.ts";
+import { EchAttempt } from "./ech/attempt.ts";
+import { encodeExtension, EXTENSION } from "./extensions.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE } from "./handshake-messages.ts";
 import { finishedData, KeySchedule, type StageSecrets } from "./key-schedule.ts";
-import { type ClientHelloMessage, type Offer, readOffer } from "./offered-hello.ts";
+import { type ClientHelloMessage, type Offer, readOffer, type Retry } from "./offered-hello.ts";
 import { type Agreement, readEncryptedExtensions } from "./encrypted-extensions.ts";
 import { answerRetry, chooseSuite, readServerHello, sharedSecret } from "./server-choice.ts";
 import { checkSignature, signTranscript } from "./signatures.ts";
@@ -39,6 +40,8 @@ export interface ShownChain {
   /** The last ClientHello and the ServerHello, whole messages. */
   readonly clientHello: Buffer;
   readonly serverHello: Buffer;
+  /** The server did not take the hidden hello: it must be who the hello around it names, and gets no payload. */
+  readonly isEchRejected: boolean;
 }
 
 export interface ClientHandshakeOptions {
@@ -68,10 +71,12 @@ type Step =
 export class ClientHandshake {
   readonly #options: ClientHandshakeOptions;
   readonly #output: HandshakeOutput;
-  readonly #transcript = new Transcript();
+  #transcript = new Transcript();
   #step: Step = "server hello";
   #hello: ClientHelloMessage;
   #offer: Offer;
+  /** Null: nothing is hidden in the hello. */
+  readonly #ech: EchAttempt | null;
   /** Of a HelloRetryRequest. */
   #retriedSuite: CipherSuite | null = null;
   #serverHello: Buffer | null = null;
@@ -85,6 +90,8 @@ export class ClientHandshake {
     this.#output = output;
     this.#hello = options.hello;
     this.#offer = readOffer(options.hello.message);
+    const { hidden } = options.hello;
+    this.#ech = hidden === undefined ? null : new EchAttempt(hidden);
   }
 
   get isDone(): boolean {
@@ -135,14 +142,10 @@ export class ClientHandshake {
     if (answer.isRetry) {
       if (this.#retriedSuite !== null) throw new TlsFault("unexpected_message", "a second HelloRetryRequest");
       this.#retriedSuite = suite;
-      this.#hello = this.#hello.again(answerRetry(answer, this.#offer));
-      this.#offer = readOffer(this.#hello.message);
-      this.#transcript.restart(suite);
-      this.#transcript.add(whole);
-      return this.#say(this.#hello.message);
+      return this.#retry(whole, suite, answerRetry(answer, this.#offer));
     }
+    this.#chooseHello(whole, suite);
     const shared = sharedSecret(answer, this.#hello.shares);
-    if (this.#retriedSuite === null) this.#transcript.choose(suite);
     this.#transcript.add(whole);
     this.#serverHello = whole;
     const schedule = new KeySchedule(suite);
@@ -153,8 +156,26 @@ export class ClientHandshake {
     this.#step = "encrypted extensions";
   }
 
+  #retry(whole: Buffer, suite: CipherSuite, retry: Retry): void {
+    const hello = this.#hello;
+    this.#hello = this.#ech === null ? hello.again(retry) : this.#ech.retry(whole, suite, hello, retry);
+    this.#offer = readOffer(this.#hello.message);
+    this.#transcript.restart(suite);
+    this.#transcript.add(whole);
+    this.#say(this.#hello.message);
+  }
+
+  /** From here on the handshake is that of the hello that the server answers. */
+  #chooseHello(whole: Buffer, suite: CipherSuite): void {
+    if (this.#ech?.settle(whole, suite) === true) {
+      this.#transcript = this.#ech.transcript;
+      this.#offer = readOffer(this.#ech.message);
+    } else if (this.#retriedSuite === null) this.#transcript.choose(suite);
+  }
+
   #takeExtensions({ body, whole }: HandshakeMessage): void {
     this.#agreement = readEncryptedExtensions(body, this.#offer);
+    this.#ech?.takeExtension(this.#agreement.extensions.get(EXTENSION.encryptedClientHello));
     this.#transcript.add(whole);
     this.#step = "certificate or request";
   }
@@ -172,7 +193,8 @@ export class ClientHandshake {
     this.#leaf = parseLeaf(first);
     const clientHello = this.#hello.message;
     const serverHello = this.#serverHello ?? Buffer.alloc(0);
-    this.#options.judge({ chain, leaf: this.#leaf, clientHello, serverHello });
+    const isEchRejected = this.#ech?.isRejected === true;
+    this.#options.judge({ chain, leaf: this.#leaf, clientHello, serverHello, isEchRejected });
     this.#transcript.add(whole);
     this.#step = "certificate verify";
   }
@@ -194,6 +216,8 @@ export class ClientHandshake {
     this.#output.openWith(suite, application.server);
     this.#sendFlight(suite, secrets.client);
     this.#output.sealWith(suite, application.client, this.#agreement?.mostContent);
+    const rejection = this.#ech?.rejection ?? null;
+    if (rejection !== null) throw rejection;
     this.#step = "done";
   }
 
@@ -214,7 +238,7 @@ export class ClientHandshake {
 
   /** An empty one where there is none, or none that the server takes: it decides what that means. */
   #addCertificate({ context, schemes }: CertificateRequest, add: (message: Buffer) => void): void {
-    const { identity } = this.#options;
+    const identity = this.#ech?.isRejected === true ? null : this.#options.identity;
     const fits = identity !== null && signTranscript(identity.key, schemes, "client", context) !== null;
     add(encodeCertificate(context, fits ? identity.chain : []));
     if (!fits) return;

@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { KeyPair, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
+import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
 import type { VerifiedChain } from "#platform/tls.ts";
 import { finishOpening, refuseIfAborted } from "#transport/tls/client-handshake.ts";
 import { sniOf } from "#transport/tls/client-options.ts";
@@ -35,7 +35,7 @@ export class Tls13Client implements TlsClient {
   constructor(options: TlsClientOptions, env: Tls13ClientEnv) {
     this.#options = options;
     this.#env = env;
-    this.#identity = options.keyPair === null ? null : readIdentity(options.keyPair, options.where);
+    this.#identity = readIdentity(options);
   }
 
   async open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
@@ -90,7 +90,10 @@ export async function openTls13(
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-function readIdentity({ certificate, privateKey }: KeyPair, where: string): ClientIdentity {
+/** Null: the node has none. Throws `ConfigError` where certificate and key cannot be read. */
+export function readIdentity({ keyPair, where }: TlsClientOptions): ClientIdentity | null {
+  if (keyPair === null) return null;
+  const { certificate, privateKey } = keyPair;
   try {
     const chain = (certificate.match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
     const key = createPrivateKey(privateKey);

@@ -20,6 +20,7 @@ export const EXTENSION = {
   quicTransportParameters: 57,
   oldApplicationSettings: 17513,
   applicationSettings: 17613,
+  echOuterExtensions: 0xfd00,
   encryptedClientHello: 65037,
 } as const;
 

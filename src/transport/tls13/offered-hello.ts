@@ -19,6 +19,17 @@ export interface ClientHelloMessage {
   readonly shares: readonly KeyShare[];
   /** The same hello with what the server asked for (RFC 8446 §4.1.2). */
   again(retry: Retry): ClientHelloMessage;
+  /** The hello that is sealed in it (Encrypted ClientHello); absent: none. */
+  readonly hidden?: HiddenHello;
+}
+
+/** Has the same key shares as the hello around it. */
+export interface HiddenHello {
+  /** Complete, with its header of four bytes. */
+  readonly message: Buffer;
+  readonly random: Buffer;
+  /** Both hellos with what the server asked for, where it answered the hidden one. */
+  again(retry: Retry): ClientHelloMessage;
 }
 
 /** What the server may choose from, read from the message itself. */

@@ -8,6 +8,12 @@ import {
   encodeCertificate,
   encodeCertificateVerify,
 } from "#transport/tls13/certificate-messages.ts";
+import { EchAcceptor } from "#transport/tls13/ech/accept.ts";
+import { readEchConfigs } from "#transport/tls13/ech/config.ts";
+import { decodeEch } from "#transport/tls13/ech/extension.ts";
+import { makeInner, packInner, unpackInner } from "#transport/tls13/ech/inner-hello.ts";
+import { generateEchKeyPair, parseEchKeys } from "#transport/tls13/ech/keys.ts";
+import { hideHello } from "#transport/tls13/ech/offer.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_120 } from "#transport/tls13/fingerprints/chrome.ts";
 import { readEncryptedExtensions } from "#transport/tls13/encrypted-extensions.ts";
@@ -42,6 +48,13 @@ const COMPRESSED = Buffer.concat([
   PACKED,
 ]);
 
+const ECH_PAIR = generateEchKeyPair("public.test");
+const ECH_KEYS = parseEchKeys(ECH_PAIR.key, "keys");
+const ECH_LIST = Buffer.from(ECH_PAIR.config, "base64");
+const HIDING = readEchConfigs(ECH_LIST).map((config) => hideHello(SAID, config, "server.test").message);
+const OUTER = decodeClientHello(HELLO.subarray(4));
+const INNER = packInner(makeInner(OUTER, Buffer.alloc(32, 1), "server.test"), OUTER, 0);
+
 export const tls13Targets: readonly Target[] = [
   once("TLS ClientHello", [HELLO.subarray(4)], decodeClientHello),
   once("TLS ServerHello", [FLIGHT.parts.hello.subarray(4)], decodeServerHello),
@@ -60,6 +73,10 @@ export const tls13Targets: readonly Target[] = [
   ),
   once("TLS ticket", [hex("00000e10 00000001 01 00 0002 aabb 0000")], checkTicket),
   once("TLS KeyUpdate", [hex("01")], decodeKeyUpdate),
+  once("TLS ECHConfigList", [ECH_LIST], readEchConfigs),
+  once("TLS encrypted_client_hello", [hex("00 0001 0001 07 0002 aabb 0002 ccdd"), hex("01")], decodeEch),
+  once("TLS hidden ClientHello", [INNER], (bytes) => unpackInner(bytes, OUTER)),
+  once("TLS ClientHello that hides one", HIDING, (bytes) => new EchAcceptor(ECH_KEYS).open(bytes)),
   {
     name: "TLS 1.3 server",
     seeds: [sealFlight(answerHello(HELLO, certificate))],
