@@ -206,3 +206,16 @@ test("every abort gives a reason: without one an exception keeps the caller's fr
   );
   assert.deepEqual(faults, []);
 });
+
+test("values of node:http come from lib/node-http.ts, the Controller is loaded by what opens it", () => {
+  const faults: string[] = [];
+  for (const file of globSync("**/*.ts", { cwd: src }).filter((name) => !name.endsWith(".test.ts"))) {
+    const text = readFileSync(join(src, file), "utf8");
+    for (const [statement] of text.matchAll(/^(?:import|export) (?!type )[^;]*?;/gm)) {
+      if (/from "node:https?"/.test(statement)) faults.push(`${file}: ${statement}`);
+      if (/"#api\//.test(statement) && !file.startsWith("api/") && !/#api\/hosts\.ts/.test(statement))
+        faults.push(`${file}: ${statement}`);
+    }
+  }
+  assert.deepEqual(faults, [], "each start would pay for it: docs/adr/0513");
+});

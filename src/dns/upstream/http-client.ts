@@ -1,7 +1,7 @@
 /** The part of HTTP that DNS needs: GET one path and take a small body, over a stream that is already dialled. */
-import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
+import { Agent, type ClientRequest, type IncomingMessage, request } from "#lib/node-http.ts";
 import { DialError, ProtocolError, asError } from "#core/errors.ts";
 import { MAX_MESSAGE_BYTES } from "#dns/types.ts";
 import { abortion } from "./wire.ts";
