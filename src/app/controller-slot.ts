@@ -3,6 +3,7 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "no
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { isAbsolute, join } from "node:path";
+import type * as api from "#api/index.ts";
 import type { Controller, ControllerEndpoint, ControllerOptions } from "#api/open-controller.ts";
 import { isLoopbackHost } from "#api/hosts.ts";
 import type { Config } from "#config/config.ts";
@@ -17,7 +18,7 @@ import { SECRET_FILE } from "#host/file-guard.ts";
 import { builtInUiFolder, externalUiFolder } from "#host/ui-folder.ts";
 import { descriptorOf } from "#core/handover.ts";
 
-type Api = typeof import("#api/index.ts");
+type Api = typeof api;
 
 /**
  * Holds the running Controller and makes it anew when its settings change. The folder `api`, with its HTTP framework and its
@@ -48,9 +49,9 @@ export class ControllerSlot implements AsyncDisposable {
     if (settings === this.#settings) return;
     const before = { options: this.#options, settings: this.#settings };
     try {
-      const api = await import("#api/index.ts");
-      const options = controllerOptions(config, this.#host, this.#control, api);
-      if ((await this.#replace(api, options, settings)) || before.options === null) return;
+      const loaded = await import("#api/index.ts");
+      const options = controllerOptions(config, this.#host, this.#control, loaded);
+      if ((await this.#replace(loaded, options, settings)) || before.options === null) return;
       this.#host.log.error("controller: it goes on with the earlier settings");
     } catch (error) {
       this.#host.log.error(`controller: ${messageOf(error)}`);
