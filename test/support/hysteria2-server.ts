@@ -41,11 +41,13 @@ export async function openHysteria2Server(answer: Uint8Array): Promise<Hysteria2
         stream: (stream) => serve(stream, answer),
         datagram() {},
         ownId() {},
+        moved() {},
         closed: (error) => void ends.push(error),
       },
       {
         original: new Uint8Array(destination),
         client: new Uint8Array(source),
+        from: null,
         isValidated: true,
         retrySource: null,
         resetTokenOf: () => new Uint8Array(16),

@@ -76,6 +76,7 @@ export class NetworkPeer {
       stream: (stream) => this.onStream(stream),
       datagram: (payload) => void this.datagrams.push(Buffer.from(payload)),
       ownId: () => {},
+      moved() {},
       closed: (error) => void (this.closed = error),
     };
   }
@@ -166,6 +167,7 @@ export class QuicNetwork {
       const start: ServerStart = {
         original: new Uint8Array(destination),
         client: new Uint8Array(source),
+        from: null,
         isValidated: this.#options.isValidated ?? false,
         retrySource: null,
         resetTokenOf: () => new Uint8Array(16),

@@ -70,6 +70,7 @@ export class QuicClient implements AsyncDisposable {
         stream: options.onStream,
         datagram: options.onDatagram,
         ownId: () => {}, // this path has no other connection
+        moved() {}, // servers stay where they are
         closed: (error) => this.#closed(error),
       },
       null,

@@ -3,6 +3,7 @@
  * times are given to it, and it says what to send and when to be woken. Times are milliseconds that never go back.
  */
 import { randomBytes } from "node:crypto";
+import type { Endpoint } from "#core/endpoint.ts";
 import type { Congestion } from "./congestion/congestion.ts";
 import { OwnIds, PeerIds } from "./connection-ids.ts";
 import { ControlQueue } from "./control-queue.ts";
@@ -18,8 +19,11 @@ import { INTERNAL_ERROR, PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { FrameDispatch } from "./frame-dispatch.ts";
 import { Handshake, HandshakeFailed } from "./handshake.ts";
 import { IdleTimer } from "./idle-timer.ts";
+import { Migration } from "./migration.ts";
 import { PacketReceiver, type PacketHandler } from "./packet-receiver.ts";
 import { PacketSender } from "./packet-sender.ts";
+import { Path } from "./path.ts";
+import { Paths } from "./paths.ts";
 import { ApplicationKeys } from "./protection/application-keys.ts";
 import { isRetryAuthentic, RETRY_TAG_BYTES } from "./protection/retry-tag.ts";
 import { APPLICATION_SPACE, HANDSHAKE_SPACE, INITIAL_SPACE, PacketSpace } from "./recovery/packet-space.ts";
@@ -62,6 +66,10 @@ export class Connection implements PacketHandler {
   readonly #dispatch: FrameDispatch;
   readonly #end: ConnectionEnd;
   readonly #idle: IdleTimer;
+  readonly #paths: Paths;
+  /** By which the datagram came that is being read. */
+  #cameBy: Path;
+  readonly #migration: Migration;
   /** The destination of the client's first Initial. */
   readonly #original: Uint8Array;
   #retrySource: Uint8Array | null = null;
@@ -84,6 +92,8 @@ export class Connection implements PacketHandler {
     this.#isServer = start !== null;
     this.#nowMs = nowMs;
     this.#idle = new IdleTimer(numbers.idleTimeoutMs, options.keepAliveMs ?? 0, nowMs);
+    this.#cameBy = new Path(start?.from ?? null, start?.isValidated ?? true);
+    this.#paths = new Paths(this.#cameBy);
     this.#original = start?.original ?? new Uint8Array(randomBytes(FIRST_ID_BYTES));
     this.#retrySource = start?.retrySource ?? null;
     this.#keys = new ApplicationKeys(ciphers);
@@ -137,11 +147,18 @@ export class Connection implements PacketHandler {
         peerIds: this.#peerIds,
         ownId: this.#ownIds.first,
         mostDatagramBytes: options.mostDatagramBytes ?? 1452,
-        send: (datagram) => events.send(datagram),
+        send: (datagram, path) => events.send(datagram, path),
         onHandshakeSent: () => this.#recovery.drop(spaces[INITIAL_SPACE]),
       },
-      start?.isValidated ?? true,
+      this.#paths.current,
     );
+    this.#migration = new Migration({
+      paths: this.#paths,
+      sender: this.#sender,
+      recovery: this.#recovery,
+      peerIds: this.#peerIds,
+      onMoved: () => events.moved(),
+    });
     this.#receiver = new PacketReceiver({ isServer, ciphers, spaces, keys, handler: this });
     this.#dispatch = new FrameDispatch({
       isServer,
@@ -156,7 +173,8 @@ export class Connection implements PacketHandler {
       },
       onHandshakeDone: () => this.#confirm(),
       onNewToken: () => {},
-      onPathResponse: () => {},
+      onPathChallenge: (data) => this.#migration.onChallenge(data),
+      onPathResponse: (data) => this.#paths.onAnswer(data),
       onDatagram: (payload) => events.datagram(payload),
       onClose: (isApplication, code, reason) => this.#end.drain(new PeerClosed(isApplication, code, reason)),
     });
@@ -173,6 +191,16 @@ export class Connection implements PacketHandler {
 
   get isClosed(): boolean {
     return this.#end.isOver;
+  }
+
+  /** Something of the peer has come that is authentic. */
+  get isHeard(): boolean {
+    return this.#peerSource !== null;
+  }
+
+  /** Where the peer is; null: the dialling side's owner knows. */
+  get peer(): Endpoint | null {
+    return this.#paths.current.peer;
   }
 
   /** Milliseconds; 0: unknown. */
@@ -228,24 +256,31 @@ export class Connection implements PacketHandler {
     this.#events.wake();
   }
 
-  /** A datagram of the peer, which may be anybody's. Its memory is lent until the call returns. */
-  receive(datagram: Uint8Array, nowMs: number): void {
+  /**
+   * A datagram of the peer, which may be anybody's. Its memory is lent until the call returns. `from` null: the path of the
+   * dialling side.
+   */
+  receive(datagram: Uint8Array, nowMs: number, from: Endpoint | null = null): void {
     this.#nowMs = nowMs;
-    if (this.#end.isOver) return this.#end.answer();
-    this.#sender.receivedBytes += datagram.length;
+    if (this.#end.isOver) return this.#end.answer(this.#paths.current);
+    this.#cameBy = this.#paths.of(from);
+    this.#cameBy.receivedBytes += datagram.length;
     this.#guard(() => this.#receiver.receive(datagram, nowMs));
   }
 
   onPacket(space: PacketSpace, header: PacketHeader, number: number, frames: WireReader): boolean {
     if (this.#end.isOver) return false;
     this.#adopt(header);
-    const { isEliciting } = this.#dispatch.read(space, frames, this.#nowMs);
+    const isNewest = number > space.received.largest;
+    const { isEliciting, isProbing } = this.#dispatch.read(space, frames, this.#nowMs);
     space.received.add(number, isEliciting, space.id !== APPLICATION_SPACE, this.#nowMs);
     this.#idle.onReceived(this.#nowMs);
     if (space.id === HANDSHAKE_SPACE && this.#isServer) {
-      this.#sender.isValidated = true;
+      this.#cameBy.isValidated = true;
       this.#recovery.drop(this.#spaces[INITIAL_SPACE]);
     }
+    const mayMove = this.#isServer && this.#recovery.isConfirmed && space.id === APPLICATION_SPACE;
+    this.#migration.onPacket(this.#cameBy, mayMove && isNewest && !isProbing, this.#nowMs);
     if (this.#controls.isOverfull) throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");
     return this.#dispatch.isKept;
   }
@@ -334,8 +369,9 @@ export class Connection implements PacketHandler {
   /** When `onTimer` is to be called at the latest; Infinity: never. */
   get deadlineMs(): number {
     if (this.#end.isOver) return Infinity;
-    if (this.#sender.isHeldBack) return this.#idleAtMs;
-    let atMs = Math.min(this.#sender.pacedAtMs, this.#idleAtMs, this.#keepAliveAtMs);
+    const { current, dueAtMs } = this.#paths;
+    if (current.isHeldBack) return Math.min(this.#idleAtMs, dueAtMs);
+    let atMs = Math.min(this.#sender.pacedAtMs, this.#idleAtMs, this.#keepAliveAtMs, dueAtMs);
     for (const space of this.#spaces) if (space.isOpen) atMs = Math.min(atMs, space.received.dueAtMs);
     return Math.min(atMs, this.#recovery.deadline(this.#spaces, this.#mustProbe));
   }
@@ -362,6 +398,7 @@ export class Connection implements PacketHandler {
       return this.#finish(new Error(why));
     }
     if (nowMs >= this.#keepAliveAtMs) this.#sender.wantsPing = true;
+    this.#migration.onTimer(nowMs);
     if (this.#recovery.deadline(this.#spaces, this.#mustProbe) > nowMs) return;
     this.#recovery.onTimeout(this.#spaces, this.#mustProbe, nowMs);
     if (this.#recovery.probeCount === SILENT_PROBES) this.#sender.mtu.onSilence();

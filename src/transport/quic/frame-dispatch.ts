@@ -25,6 +25,7 @@ export interface FrameDispatchOptions {
   readonly onAcked: (space: PacketSpace) => void;
   readonly onHandshakeDone: () => void;
   readonly onNewToken: (token: Uint8Array) => void;
+  readonly onPathChallenge: (data: Uint8Array) => void;
   readonly onPathResponse: (data: Uint8Array) => void;
   readonly onDatagram: (payload: Uint8Array) => void;
   readonly onClose: (isApplication: boolean, code: number, reason: string) => void;
@@ -99,20 +100,7 @@ export class FrameDispatch implements FrameReceiver {
   }
 
   onPathChallenge(data: Uint8Array): void {
-    const { controls } = this.#options;
-    const copy = new Uint8Array(data);
-    let isSaid = false; // one that was lost is asked for anew
-    controls.push(
-      controls.make(
-        9,
-        (out) => {
-          out.byte(FRAME.pathResponse);
-          out.put(copy);
-          isSaid = true;
-        },
-        () => isSaid,
-      ),
-    );
+    this.#options.onPathChallenge(data);
   }
 
   onPathResponse(data: Uint8Array): void {

@@ -3,6 +3,7 @@ import type { Memory, QuicCiphers } from "#platform/quic.ts";
 import type { PeerIds } from "./connection-ids.ts";
 import type { ControlQueue } from "./control-queue.ts";
 import type { DatagramQueue } from "./datagram-queue.ts";
+import type { Path } from "./path.ts";
 import { PathMtu } from "./path-mtu.ts";
 import type { ApplicationKeys } from "./protection/application-keys.ts";
 import { APPLICATION_SPACE, INITIAL_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
@@ -20,8 +21,6 @@ const MOST_PACKET_BYTES = 2048;
 const MOST_PACKETS_A_TURN = 128;
 /** A frame with less room is not begun. */
 const LEAST_ROOM = 40;
-/** What one round of a server may send for each byte that an address, not yet shown to be the client's, has sent. */
-const AMPLIFICATION = 3;
 const NO_TOKEN = new Uint8Array(0);
 
 export interface PacketSenderOptions {
@@ -36,7 +35,7 @@ export interface PacketSenderOptions {
   readonly peerIds: PeerIds;
   readonly ownId: Uint8Array;
   readonly mostDatagramBytes: number;
-  readonly send: (datagram: Uint8Array) => void;
+  readonly send: (datagram: Uint8Array, path: Path) => void;
   /** A client has sent its first Handshake packet. */
   readonly onHandshakeSent: () => void;
 }
@@ -54,10 +53,8 @@ export class PacketSender {
   readonly mtu: PathMtu;
   /** Of a Retry or an earlier connection. */
   token: Uint8Array = NO_TOKEN;
-  /** Of an address that is not validated: what came from it, and what went there. */
-  receivedBytes = 0;
-  sentBytes = 0;
-  isValidated: boolean;
+  /** Where packets go. */
+  path: Path;
   /** A PING goes with the next packet. */
   wantsPing = false;
   /** When the pacer lets the next packet go; Infinity: it does not hold any back. */
@@ -73,11 +70,11 @@ export class PacketSender {
     items: null as SentItem[] | null,
   };
 
-  constructor(options: PacketSenderOptions, isValidated: boolean) {
+  constructor(options: PacketSenderOptions, path: Path) {
     this.#options = options;
     this.#memory = shared.memory ??= options.ciphers.allocate(MOST_PACKET_BYTES);
     this.#out = new WireWriter(this.#memory.bytes);
-    this.isValidated = isValidated;
+    this.path = path;
     const most = Math.min(options.mostDatagramBytes, MOST_PACKET_BYTES);
     this.mtu = new PathMtu(most, (bytes) => {
       options.recovery.datagramBytes = bytes;
@@ -95,13 +92,8 @@ export class PacketSender {
     return true;
   }
 
-  /** Until more comes from the address, or it is shown to be the client's (RFC 9000 §8.1). */
-  get isHeldBack(): boolean {
-    return !this.isValidated && this.sentBytes + MIN_INITIAL_BYTES > AMPLIFICATION * this.receivedBytes;
-  }
-
   #sendOf(space: PacketSpace, nowMs: number): boolean {
-    if (this.isHeldBack || space.sent.isFull) return false;
+    if (this.path.isHeldBack || space.sent.isFull) return false;
     const isAckDue = space.received.dueAtMs <= nowMs;
     const mayElicit = this.#mayElicit(space, nowMs);
     if (!isAckDue && !mayElicit) return false;
@@ -273,40 +265,57 @@ export class PacketSender {
     const packet = this.#packet;
     packet.bytes = out.at + TAG_BYTES;
     recovery.onSent(space, packet, nowMs);
-    this.sentBytes += packet.bytes;
+    this.path.sentBytes += packet.bytes;
     if (space.id === APPLICATION_SPACE) keys.onSealed(nowMs, recovery.rtt.probeTimeoutMs);
-    send(this.#memory.bytes.subarray(0, packet.bytes));
+    send(this.#memory.bytes.subarray(0, packet.bytes), this.path);
     if (space.id > INITIAL_SPACE && !isServer && !this.#options.spaces[0].isDropped) onHandshakeSent();
   }
 
   /** One packet with a single frame that is not waited for, in each space that may be open: the end. */
   sendLast(write: (out: WireWriter, space: PacketSpace) => void): Uint8Array[] {
-    const { spaces, send, keys } = this.#options;
+    const { path } = this;
     const sent: Uint8Array[] = [];
-    for (const space of spaces) {
+    for (const space of this.#options.spaces) {
       if (!space.isOpen) continue;
-      const out = this.#out;
-      out.at = 0;
-      const number = space.sent.next;
-      const numberBytes = numberBytesFor(number, space.largestAcked);
-      const lengthAt = this.#writeHeader(space, numberBytes);
-      writePacketNumber(out, number, numberBytes);
-      const headBytes = out.at;
-      write(out, space);
-      if (space.id === INITIAL_SPACE) out.zeros(Math.max(0, MIN_INITIAL_BYTES - TAG_BYTES - out.at));
-      const bodyBytes = out.at - headBytes;
-      if (lengthAt >= 0) finishLong(out, lengthAt, numberBytes + bodyBytes + TAG_BYTES);
-      space.sent.take();
-      const seals = space.id === APPLICATION_SPACE ? keys.seals : space.seals;
-      seals?.seal(this.#memory, 0, { headBytes, numberBytes, bodyBytes }, number);
-      const datagram = new Uint8Array(this.#memory.bytes.subarray(0, out.at + TAG_BYTES));
-      const mayGo =
-        this.isValidated || this.sentBytes + datagram.length <= AMPLIFICATION * this.receivedBytes;
-      if (!mayGo) break;
-      this.sentBytes += datagram.length;
-      send(datagram);
+      const least = space.id === INITIAL_SPACE ? MIN_INITIAL_BYTES : 0;
+      const datagram = this.#sealAlone(space, least, (out) => write(out, space));
+      if (datagram.length > path.roomBytes) break;
+      this.#sendAlone(datagram, path);
       sent.push(datagram);
     }
     return sent;
+  }
+
+  /** A 1-RTT packet with a frame that is not said again when it is lost, as long as the path lets it be (RFC 9000 §8.2.1). */
+  sendProbe(path: Path, write: (out: WireWriter) => void): void {
+    const space = this.#options.spaces[APPLICATION_SPACE];
+    if (!space.isOpen || space.sent.isFull) return;
+    const datagram = this.#sealAlone(space, Math.min(MIN_INITIAL_BYTES, path.roomBytes), write);
+    if (datagram.length <= path.roomBytes) this.#sendAlone(datagram, path);
+  }
+
+  #sendAlone(datagram: Uint8Array, path: Path): void {
+    path.sentBytes += datagram.length;
+    this.#options.send(datagram, path);
+  }
+
+  /** A packet that nobody waits for; `leastBytes` long. Its memory is the caller's. */
+  #sealAlone(space: PacketSpace, leastBytes: number, write: (out: WireWriter) => void): Uint8Array {
+    const { keys } = this.#options;
+    const out = this.#out;
+    out.at = 0;
+    const number = space.sent.next;
+    const numberBytes = numberBytesFor(number, space.largestAcked);
+    const lengthAt = this.#writeHeader(space, numberBytes);
+    writePacketNumber(out, number, numberBytes);
+    const headBytes = out.at;
+    write(out);
+    out.zeros(Math.max(0, leastBytes - TAG_BYTES - out.at, 4 - numberBytes - (out.at - headBytes)));
+    const bodyBytes = out.at - headBytes;
+    if (lengthAt >= 0) finishLong(out, lengthAt, numberBytes + bodyBytes + TAG_BYTES);
+    space.sent.takeSettled();
+    const seals = space.id === APPLICATION_SPACE ? keys.seals : space.seals;
+    seals?.seal(this.#memory, 0, { headBytes, numberBytes, bodyBytes }, number);
+    return new Uint8Array(this.#memory.bytes.subarray(0, out.at + TAG_BYTES));
   }
 }
