@@ -8,6 +8,7 @@ import * as lists from "./lists.ts";
 import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as protocols from "./protocols.ts";
+import * as quic from "./quic.ts";
 import * as relay from "./relay.ts";
 import * as tls from "./tls.ts";
 import * as transparent from "./transparent.ts";
@@ -27,6 +28,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   relay,
   udp,
   protocols,
+  quic,
   tls,
   governance,
   controller,

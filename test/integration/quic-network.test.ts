@@ -255,6 +255,25 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
     second.check();
   });
 
+  test("bytes of streams that nobody reads any more give their window back", async () => {
+    const numbers = { maxData: 20_000 };
+    const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN, client: { numbers } });
+    network.server.onStream = (stream) => {
+      stream.on("error", () => {});
+      stream.resume();
+      stream.end(Buffer.alloc(9_000));
+    };
+    await network.run(() => network.client.isConnected);
+    for (let round = 0; round < 8; round++) {
+      const stream = network.client.made.open(true);
+      assert.ok(stream !== null);
+      stream.on("error", () => {});
+      stream.end("x");
+      await network.run(() => stream.receive?.isComplete === true && stream.isRetired);
+      stream.destroy();
+    }
+  });
+
   test("Brutal keeps its rate where a twentieth is lost", async () => {
     const link: LinkOptions = { delayMs: 25, loss: 0.05, rate: 2500, queueBytes: 200_000 };
     const network = await QuicNetwork.open({

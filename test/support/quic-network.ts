@@ -61,12 +61,16 @@ export class NetworkPeer {
   onConnected: () => void = () => {};
   readonly events: ConnectionEvents;
 
-  constructor(send: (datagram: Uint8Array) => void) {
+  constructor(sendOne: (datagram: Uint8Array) => void) {
+    const send = (datagram: Uint8Array): void => {
+      this.sentDatagrams++;
+      this.sentBytes += datagram.length;
+      sendOne(datagram);
+    };
     this.events = {
-      send: (datagram) => {
-        this.sentDatagrams++;
-        this.sentBytes += datagram.length;
-        send(datagram);
+      send,
+      sendRun: (datagrams, size) => {
+        for (let at = 0; at < datagrams.length; at += size) send(datagrams.subarray(at, at + size));
       },
       wake: () => void (this.isDirty = true),
       connected: () => {

@@ -26,7 +26,8 @@ export class QuicClient implements AsyncDisposable {
   readonly #options: QuicClientOptions;
   readonly #connected = Promise.withResolvers<void>();
   #close: (error: Error | null) => void = () => {};
-  #server: Destination;
+  /** What is being sent; the same object each time. */
+  readonly #outgoing: { payload: Uint8Array; destination: Destination };
   #isFlushDue = false;
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Infinity;
@@ -54,7 +55,7 @@ export class QuicClient implements AsyncDisposable {
   private constructor(options: QuicClientOptions) {
     const { flow } = options;
     this.#options = options;
-    this.#server = options.server;
+    this.#outgoing = { payload: new Uint8Array(0), destination: options.server };
     const { promise, resolve } = Promise.withResolvers<Error | null>();
     this.closed = promise;
     this.#close = resolve;
@@ -65,6 +66,9 @@ export class QuicClient implements AsyncDisposable {
       { ...options, mostDatagramBytes: most },
       {
         send: (datagram) => this.#send(datagram),
+        ...(options.filter === null && flow.sendRun !== undefined
+          ? { sendRun: (datagrams, size) => this.#sendRun(datagrams, size) }
+          : {}),
         wake: () => this.#wake(),
         connected: () => this.#connected.resolve(),
         stream: options.onStream,
@@ -87,13 +91,18 @@ export class QuicClient implements AsyncDisposable {
 
   /** From now on datagrams go to this port; the connection does not notice. */
   setPort(port: number): void {
-    this.#server = { ...this.#server, port };
+    this.#outgoing.destination = { ...this.#outgoing.destination, port };
   }
 
   #send(datagram: Uint8Array): void {
     const { filter, flow } = this.#options;
-    const payload = filter === null ? datagram : filter.seal(datagram);
-    flow.send({ payload, destination: this.#server });
+    this.#outgoing.payload = filter === null ? datagram : filter.seal(datagram);
+    flow.send(this.#outgoing);
+  }
+
+  #sendRun(datagrams: Uint8Array, size: number): void {
+    this.#outgoing.payload = datagrams;
+    this.#options.flow.sendRun?.(this.#outgoing, size);
   }
 
   #receive(payload: Uint8Array): void {

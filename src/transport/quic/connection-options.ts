@@ -2,7 +2,7 @@
 import type { Endpoint } from "#core/endpoint.ts";
 import type { QuicCiphers } from "#platform/quic.ts";
 import type { Congestion } from "./congestion/congestion.ts";
-import type { Path } from "./path.ts";
+import type { SendDatagrams } from "./datagram-run.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 import type { OpenQuicTls } from "./tls.ts";
 import type { TransportNumbers } from "./wire/transport-parameters.ts";
@@ -36,9 +36,7 @@ export interface ServerStart {
 }
 
 /** Called from within the methods of the connection; none of them may throw. */
-export interface ConnectionEvents {
-  /** A datagram for the peer, to the address of the path; its memory is lent until the call returns. */
-  send(datagram: Uint8Array, path: Path): void;
+export interface ConnectionEvents extends SendDatagrams {
   /** `flush` is to be called soon. */
   wake(): void;
   /** The peer is the right one, and streams may be opened. */

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Endpoint } from "#core/endpoint.ts";
+import { asError } from "#core/errors.ts";
 import type { Congestion } from "./congestion/congestion.ts";
 import { OwnIds, PeerIds } from "./connection-ids.ts";
 import { ControlQueue } from "./control-queue.ts";
@@ -31,7 +32,7 @@ import { Recovery } from "./recovery/recovery.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 import { StreamSet } from "./streams/stream-set.ts";
 import { FRAME } from "./wire/frames.ts";
-import { INITIAL, type PacketHeader, readVersions, VERSION_1 } from "./wire/header.ts";
+import { type PacketHeader, readVersions, VERSION_1 } from "./wire/header.ts";
 import type { WireReader } from "./wire/reader.ts";
 import { encodeTransportParameters, UNSAID_NUMBERS } from "./wire/transport-parameters.ts";
 import type { TransportParameters } from "./wire/transport-parameters.ts";
@@ -147,7 +148,7 @@ export class Connection implements PacketHandler {
         peerIds: this.#peerIds,
         ownId: this.#ownIds.first,
         mostDatagramBytes: options.mostDatagramBytes ?? 1452,
-        send: (datagram, path) => events.send(datagram, path),
+        events,
         onHandshakeSent: () => this.#recovery.drop(spaces[INITIAL_SPACE]),
       },
       this.#paths.current,
@@ -182,7 +183,12 @@ export class Connection implements PacketHandler {
 
   /** The dialling side says its first bytes; to be flushed. */
   begin(): void {
-    this.#guard(() => this.#handshake.begin());
+    try {
+      this.#handshake.begin();
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#afterCall();
   }
 
   #sendBufferBytes(): number {
@@ -265,12 +271,18 @@ export class Connection implements PacketHandler {
     if (this.#end.isOver) return this.#end.answer(this.#paths.current);
     this.#cameBy = this.#paths.of(from);
     this.#cameBy.receivedBytes += datagram.length;
-    this.#guard(() => this.#receiver.receive(datagram, nowMs));
+    try {
+      this.#receiver.receive(datagram, nowMs);
+      if (this.#end.failure !== undefined) this.#streams.handOver();
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#afterCall();
   }
 
-  onPacket(space: PacketSpace, header: PacketHeader, number: number, frames: WireReader): boolean {
-    if (this.#end.isOver) return false;
-    this.#adopt(header);
+  onPacket(space: PacketSpace, source: Uint8Array | null, number: number, frames: WireReader): void {
+    if (this.#end.isOver) return;
+    if (source !== null) this.#adopt(source);
     const isNewest = number > space.received.largest;
     const { isEliciting, isProbing } = this.#dispatch.read(space, frames, this.#nowMs);
     space.received.add(number, isEliciting, space.id !== APPLICATION_SPACE, this.#nowMs);
@@ -279,14 +291,13 @@ export class Connection implements PacketHandler {
       this.#cameBy.isValidated = true;
       this.#recovery.drop(this.#spaces[INITIAL_SPACE]);
     }
-    const mayMove = this.#isServer && this.#recovery.isConfirmed && space.id === APPLICATION_SPACE;
+    const mayMove = this.#isServer && this.#recovery.probes.isConfirmed && space.id === APPLICATION_SPACE;
     this.#migration.onPacket(this.#cameBy, mayMove && isNewest && !isProbing, this.#nowMs);
     if (this.#controls.isOverfull) throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");
-    return this.#dispatch.isKept;
   }
 
-  #adopt({ type, source }: PacketHeader): void {
-    if (this.#peerSource !== null || type !== INITIAL) return;
+  #adopt(source: Uint8Array): void {
+    if (this.#peerSource !== null) return;
     this.#peerSource = new Uint8Array(source);
     if (!this.#isServer) this.#peerIds.adopt(this.#peerSource);
   }
@@ -328,7 +339,7 @@ export class Connection implements PacketHandler {
     this.#peer = peer;
     this.#isConnected = true;
     if (peer.resetToken !== null) this.#peerIds.setResetToken(peer.resetToken);
-    this.#recovery.peerMaxAckDelayMs = peer.maxAckDelayMs;
+    this.#recovery.probes.peerMaxAckDelayMs = peer.maxAckDelayMs;
     this.#recovery.peerAckDelayExponent = peer.ackDelayExponent;
     this.#idle.limit(peer.idleTimeoutMs);
     this.#streams.begin(peer);
@@ -342,8 +353,8 @@ export class Connection implements PacketHandler {
   }
 
   #confirm(): void {
-    if (this.#recovery.isConfirmed || this.#peer === null) return;
-    this.#recovery.isConfirmed = true;
+    if (this.#recovery.probes.isConfirmed || this.#peer === null) return;
+    this.#recovery.probes.isConfirmed = true;
     this.#keys.allowUpdate();
     for (const space of [this.#spaces[INITIAL_SPACE], this.#spaces[HANDSHAKE_SPACE]])
       this.#recovery.drop(space);
@@ -355,13 +366,19 @@ export class Connection implements PacketHandler {
     this.#keys.update(this.#nowMs, this.probeMs);
   }
 
-  /** Sends all that may go. True: there is more; others are to have their turn before it is called again. */
+  /** Gives its streams what has come, and sends all that may go. True: there is more; others are to have their turn before it is called again. */
   flush(nowMs: number): boolean {
     this.#nowMs = nowMs;
     if (this.#end.isOver) return false;
     const before = this.#recovery.inFlight;
     let hasMore = false;
-    this.#guard(() => (hasMore = this.#sender.flush(nowMs)));
+    try {
+      this.#streams.handOver();
+      hasMore = this.#sender.flush(nowMs);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#afterCall();
     if (this.#recovery.inFlight > before) this.#idle.onAsked(nowMs);
     return hasMore;
   }
@@ -377,7 +394,7 @@ export class Connection implements PacketHandler {
   }
 
   get #mustProbe(): boolean {
-    return !this.#isServer && !this.#recovery.isConfirmed;
+    return !this.#isServer && !this.#recovery.probes.isConfirmed;
   }
 
   get #idleAtMs(): number {
@@ -401,7 +418,7 @@ export class Connection implements PacketHandler {
     this.#migration.onTimer(nowMs);
     if (this.#recovery.deadline(this.#spaces, this.#mustProbe) > nowMs) return;
     this.#recovery.onTimeout(this.#spaces, this.#mustProbe, nowMs);
-    if (this.#recovery.probeCount === SILENT_PROBES) this.#sender.mtu.onSilence();
+    if (this.#recovery.probes.count === SILENT_PROBES) this.#sender.mtu.onSilence();
   }
 
   /** Says the end to the peer, at once. `error` null: a good one. */
@@ -413,17 +430,15 @@ export class Connection implements PacketHandler {
   }
 
   /** What breaks a rule ends this connection, and no other. */
-  #guard(run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      if (this.#end.isOver) return;
-      const code = error instanceof QuicFault ? error.transportCode : INTERNAL_ERROR;
-      const failure = error instanceof HandshakeFailed ? error.reason : error;
-      const shown = failure instanceof Error ? failure : new Error(String(failure));
-      this.#end.say(this.#sender, { isApplication: false, isKnown: true, code, reason: "" });
-      this.#finish(shown);
-    }
+  #fail(error: unknown): void {
+    if (this.#end.isOver) return;
+    const code = error instanceof QuicFault ? error.transportCode : INTERNAL_ERROR;
+    this.#end.say(this.#sender, { isApplication: false, isKnown: true, code, reason: "" });
+    this.#finish(asError(error instanceof HandshakeFailed ? error.reason : error));
+  }
+
+  /** The end may have been noticed within a call that had to go on. */
+  #afterCall(): void {
     if (this.#end.failure !== undefined) this.#finish(this.#end.failure);
   }
 

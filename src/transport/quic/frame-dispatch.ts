@@ -5,13 +5,7 @@ import { PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { APPLICATION_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
 import type { Recovery } from "./recovery/recovery.ts";
 import type { StreamSet } from "./streams/stream-set.ts";
-import {
-  FRAME,
-  type FrameReceiver,
-  type FramesRead,
-  type NewConnectionId,
-  readFrames,
-} from "./wire/frames.ts";
+import { type FrameReceiver, type FramesRead, type NewConnectionId, readFrames } from "./wire/frames.ts";
 import type { WireReader } from "./wire/reader.ts";
 
 export interface FrameDispatchOptions {
@@ -38,8 +32,6 @@ export class FrameDispatch implements FrameReceiver {
   readonly #options: FrameDispatchOptions;
   #space: PacketSpace | null = NO_SPACE;
   #nowMs = 0;
-  /** Of the packet that was read last: a stream keeps views of its memory. */
-  isKept = false;
 
   constructor(options: FrameDispatchOptions) {
     this.#options = options;
@@ -49,7 +41,6 @@ export class FrameDispatch implements FrameReceiver {
   read(space: PacketSpace, frames: WireReader, nowMs: number): FramesRead {
     this.#space = space;
     this.#nowMs = nowMs;
-    this.isKept = false;
     return readFrames(frames, space.id !== APPLICATION_SPACE, this);
   }
 
@@ -63,7 +54,7 @@ export class FrameDispatch implements FrameReceiver {
   }
 
   onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): void {
-    if (this.#options.streams.onStream(id, offset, bytes, isLast)) this.isKept = true;
+    this.#options.streams.onStream(id, offset, bytes, isLast);
   }
 
   onResetStream(id: number, _code: number, finalSize: number): void {

@@ -60,6 +60,7 @@ function dispatch(): { read(bytes: Uint8Array): void } {
     onAcked: noop,
     onHandshakeDone: noop,
     onNewToken: noop,
+    onPathChallenge: () => {},
     onPathResponse: noop,
     onDatagram: noop,
     onClose: noop,
