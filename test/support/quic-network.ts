@@ -51,6 +51,8 @@ export function seededRandom(seed: number): () => number {
 
 export class NetworkPeer {
   connection: Connection | null = null;
+  /** Of the accepting side: makes the connection from the first datagram; null: that is none. */
+  accept: (datagram: Uint8Array) => Connection | null = () => null;
   isDirty = false;
   isConnected = false;
   closed: Error | null | undefined;
@@ -100,6 +102,24 @@ export interface NetworkOptions {
   readonly isValidated?: boolean;
 }
 
+interface Sides {
+  readonly client: ConnectionOptions;
+  readonly server: ConnectionOptions;
+}
+
+async function sidesOf({ client, server }: Pick<NetworkOptions, "client" | "server">): Promise<Sides> {
+  const ciphers = quicLibrary()?.ciphers ?? null;
+  assert.ok(ciphers !== null);
+  const common = (): Pick<ConnectionOptions, "ciphers" | "congestion"> => ({
+    ciphers,
+    congestion: new Cubic(),
+  });
+  return {
+    client: { openTls: await openQuicClientTls(), ...common(), ...client },
+    server: { openTls: openQuicServerTls(), ...common(), ...server },
+  };
+}
+
 export class QuicNetwork {
   nowMs = 0;
   readonly client: NetworkPeer;
@@ -108,34 +128,41 @@ export class QuicNetwork {
   /** Links as they are now. */
   up: LinkOptions;
   down: LinkOptions;
-  readonly #options: NetworkOptions;
-  readonly #serverOptions: ConnectionOptions;
+  readonly #isValidated: boolean;
+  readonly #peers: NetworkPeer[] = [];
   #flights: Flight[] = [];
   readonly #freeAt = { up: 0, down: 0 };
   dropped = 0;
 
   static async open(options: NetworkOptions): Promise<QuicNetwork> {
-    const ciphers = quicLibrary()?.ciphers ?? null;
-    assert.ok(ciphers !== null);
-    const side = (more: Partial<ConnectionOptions> = {}) => ({ ciphers, congestion: new Cubic(), ...more });
-    return new QuicNetwork(
-      options,
-      { openTls: await openQuicClientTls(), ...side(options.client) },
-      { openTls: openQuicServerTls(), ...side(options.server) },
-    );
+    return new QuicNetwork(options, await sidesOf(options));
   }
 
-  constructor(options: NetworkOptions, client: ConnectionOptions, server: ConnectionOptions) {
-    this.#options = options;
-    this.#serverOptions = server;
+  constructor(options: NetworkOptions, sides: Sides) {
+    this.#isValidated = options.isValidated ?? false;
     this.random = seededRandom(options.seed ?? 1);
     this.up = options.up;
     this.down = options.down;
-    this.client = new NetworkPeer((datagram) => this.#launch("up", this.server, datagram));
-    this.server = new NetworkPeer((datagram) => this.#launch("down", this.client, datagram));
-    this.client.connection = new Connection(client, this.client.events, null, 0);
-    this.client.connection.begin();
-    this.client.isDirty = true;
+    [this.client, this.server] = this.#join(sides);
+  }
+
+  /** Two more peers, whose datagrams share rate and queue of the same links. */
+  async join(
+    options: Pick<NetworkOptions, "client" | "server">,
+  ): Promise<{ readonly client: NetworkPeer; readonly server: NetworkPeer }> {
+    const [client, server] = this.#join(await sidesOf(options));
+    return { client, server };
+  }
+
+  #join(sides: Sides): readonly [NetworkPeer, NetworkPeer] {
+    const client: NetworkPeer = new NetworkPeer((datagram) => this.#launch("up", server, datagram));
+    const server: NetworkPeer = new NetworkPeer((datagram) => this.#launch("down", client, datagram));
+    server.accept = (datagram) => this.#accept(datagram, sides.server, server);
+    client.connection = new Connection(sides.client, client.events, null, this.nowMs);
+    client.connection.begin();
+    client.isDirty = true;
+    this.#peers.push(client, server);
+    return [client, server];
   }
 
   #launch(way: "up" | "down", to: NetworkPeer, datagram: Uint8Array): void {
@@ -164,7 +191,7 @@ export class QuicNetwork {
     this.#flights.splice(place, 0, flight);
   }
 
-  #accept(datagram: Uint8Array): Connection | null {
+  #accept(datagram: Uint8Array, options: ConnectionOptions, server: NetworkPeer): Connection | null {
     try {
       const { destination, source, type } = readHeader(new WireReader().reset(datagram));
       if (type !== 0 || datagram.length < 1200) return null;
@@ -172,11 +199,11 @@ export class QuicNetwork {
         original: new Uint8Array(destination),
         client: new Uint8Array(source),
         from: null,
-        isValidated: this.#options.isValidated ?? false,
+        isValidated: this.#isValidated,
         retrySource: null,
         resetTokenOf: () => new Uint8Array(16),
       };
-      return new Connection(this.#serverOptions, this.server.events, start, this.nowMs);
+      return new Connection(options, server.events, start, this.nowMs);
     } catch {
       return null; // damaged on the way
     }
@@ -189,12 +216,12 @@ export class QuicNetwork {
       lastMs = this.nowMs;
       assert.ok(still < MOST_TURNS, "the clock stands still");
       await new Promise<void>((resolve) => process.nextTick(resolve));
-      for (const peer of [this.client, this.server]) {
+      for (const peer of this.#peers) {
         if (!peer.isDirty || peer.connection === null) continue;
         peer.isDirty = peer.connection.flush(this.nowMs);
       }
       if (isDone()) return;
-      if (this.client.isDirty || this.server.isDirty) continue;
+      if (this.#peers.some(({ isDirty }) => isDirty)) continue;
       const nextMs = Math.min(this.#flights[0]?.atMs ?? Infinity, ...this.#deadlines());
       if (nextMs === Infinity || nextMs > endMs) {
         const why = nextMs === Infinity ? "nothing is due" : `not done after ${mostMs} ms`;
@@ -206,19 +233,18 @@ export class QuicNetwork {
   }
 
   #deadlines(): number[] {
-    return [this.client, this.server].map(({ connection }) => connection?.deadlineMs ?? Infinity);
+    return this.#peers.map(({ connection }) => connection?.deadlineMs ?? Infinity);
   }
 
   #step(): void {
     let count = 0;
     while ((this.#flights[count]?.atMs ?? Infinity) <= this.nowMs) count++;
     for (const { to, datagram } of this.#flights.splice(0, count)) {
-      if (to === this.server && this.server.connection === null)
-        this.server.connection = this.#accept(datagram);
+      to.connection ??= to.accept(datagram);
       to.connection?.receive(datagram, this.nowMs);
       to.isDirty = true;
     }
-    for (const peer of [this.client, this.server]) {
+    for (const peer of this.#peers) {
       if (peer.connection === null || peer.connection.deadlineMs > this.nowMs) continue;
       peer.connection.onTimer(this.nowMs);
       peer.isDirty = true;

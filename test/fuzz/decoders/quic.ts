@@ -60,7 +60,7 @@ function dispatch(): { read(bytes: Uint8Array): void } {
     onAcked: noop,
     onHandshakeDone: noop,
     onNewToken: noop,
-    onPathChallenge: () => {},
+    onPathChallenge: noop,
     onPathResponse: noop,
     onDatagram: noop,
     onClose: noop,
