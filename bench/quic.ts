@@ -18,8 +18,9 @@ import { cpuSeconds, endOf, forkPeer, forkServer, listening } from "./relay-subj
 export const NAME = "quic";
 
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 3);
-const WARM_MS = 1_500;
-const MOVE_MS = 3_000;
+const MOVE_MS = Number(process.env["BENCH_MS"] ?? 3_000);
+const WARM_MS = MOVE_MS / 2;
+
 const GIB = 2 ** 30;
 const KINDS = ["D", "U"] as const;
 /** The program to compare with; it knows no other place than the PATH otherwise. */
