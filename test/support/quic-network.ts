@@ -3,6 +3,7 @@
  * damage, a rate and a queue, all by a seeded generator, so that each run can be repeated.
  */
 import assert from "node:assert/strict";
+import type { Endpoint } from "#core/session.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import { Connection } from "#transport/quic/connection.ts";
 import type { ConnectionEvents, ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
@@ -34,6 +35,7 @@ export interface LinkOptions {
 
 interface Flight {
   readonly atMs: number;
+  readonly from: Endpoint | null;
   readonly to: NetworkPeer;
   readonly datagram: Uint8Array;
 }
@@ -52,7 +54,9 @@ export function seededRandom(seed: number): () => number {
 export class NetworkPeer {
   connection: Connection | null = null;
   /** Of the accepting side: makes the connection from the first datagram; null: that is none. */
-  accept: (datagram: Uint8Array) => Connection | null = () => null;
+  accept: (datagram: Uint8Array, from: Endpoint | null) => Connection | null = () => null;
+  /** Where its datagrams come from, as the other side sees it; null: there is one path alone. */
+  address: Endpoint | null = null;
   isDirty = false;
   isConnected = false;
   closed: Error | null | undefined;
@@ -155,9 +159,13 @@ export class QuicNetwork {
   }
 
   #join(sides: Sides): readonly [NetworkPeer, NetworkPeer] {
-    const client: NetworkPeer = new NetworkPeer((datagram) => this.#launch("up", server, datagram));
-    const server: NetworkPeer = new NetworkPeer((datagram) => this.#launch("down", client, datagram));
-    server.accept = (datagram) => this.#accept(datagram, sides.server, server);
+    const client: NetworkPeer = new NetworkPeer((datagram) =>
+      this.#launch("up", client.address, server, datagram),
+    );
+    const server: NetworkPeer = new NetworkPeer((datagram) =>
+      this.#launch("down", server.address, client, datagram),
+    );
+    server.accept = (datagram, from) => this.#accept(datagram, from, sides.server, server);
     client.connection = new Connection(sides.client, client.events, null, this.nowMs);
     client.connection.begin();
     client.isDirty = true;
@@ -165,7 +173,7 @@ export class QuicNetwork {
     return [client, server];
   }
 
-  #launch(way: "up" | "down", to: NetworkPeer, datagram: Uint8Array): void {
+  #launch(way: "up" | "down", from: Endpoint | null, to: NetworkPeer, datagram: Uint8Array): void {
     const link = this[way];
     const { delayMs, jitterMs = 0, loss = 0, doubled = 0, damaged = 0, rate = Infinity } = link;
     const { queueBytes = Infinity, mtu = Infinity } = link;
@@ -181,7 +189,7 @@ export class QuicNetwork {
       if (this.random() < damaged)
         flip(bytes, FIRST_DAMAGED + Math.floor(this.random() * 1000), 1 + Math.floor(this.random() * 255));
       const atMs = this.#freeAt[way] + delayMs + this.random() * jitterMs;
-      this.#insert({ atMs, to, datagram: bytes });
+      this.#insert({ atMs, from, to, datagram: bytes });
     }
   }
 
@@ -191,14 +199,19 @@ export class QuicNetwork {
     this.#flights.splice(place, 0, flight);
   }
 
-  #accept(datagram: Uint8Array, options: ConnectionOptions, server: NetworkPeer): Connection | null {
+  #accept(
+    datagram: Uint8Array,
+    from: Endpoint | null,
+    options: ConnectionOptions,
+    server: NetworkPeer,
+  ): Connection | null {
     try {
       const { destination, source, type } = readHeader(new WireReader().reset(datagram));
       if (type !== 0 || datagram.length < 1200) return null;
       const start: ServerStart = {
         original: new Uint8Array(destination),
         client: new Uint8Array(source),
-        from: null,
+        from,
         isValidated: this.#isValidated,
         retrySource: null,
         resetTokenOf: () => new Uint8Array(16),
@@ -239,9 +252,9 @@ export class QuicNetwork {
   #step(): void {
     let count = 0;
     while ((this.#flights[count]?.atMs ?? Infinity) <= this.nowMs) count++;
-    for (const { to, datagram } of this.#flights.splice(0, count)) {
-      to.connection ??= to.accept(datagram);
-      to.connection?.receive(datagram, this.nowMs);
+    for (const { from, to, datagram } of this.#flights.splice(0, count)) {
+      to.connection ??= to.accept(datagram, from);
+      to.connection?.receive(datagram, this.nowMs, from);
       to.isDirty = true;
     }
     for (const peer of this.#peers) {
