@@ -218,7 +218,7 @@ export class PacketSender {
     this.#options.events.send(datagram, path);
   }
 
-  /** A packet that nobody waits for, `leastBytes` long. Its memory is the caller's. */
+  /** A packet that is not waited for, `leastBytes` long. Its memory is the caller's. */
   #sealAlone(space: PacketSpace, leastBytes: number, write: (out: WireWriter) => void): Uint8Array {
     const memory = takePacketMemory(this.#options.ciphers);
     const number = this.#begin(memory, 0, space);

@@ -1,5 +1,10 @@
 /** Stream bytes that one ACK frame acknowledges, put together: those of packets sent one after the other are told as one range. */
-import type { StreamOutcomes } from "./recovery.ts";
+
+/** Where stream bytes that were acknowledged or lost are told. */
+export interface StreamOutcomes {
+  onAcked(id: number, offset: number, length: number, isLast: boolean): void;
+  onLost(id: number, offset: number, length: number, isLast: boolean): void;
+}
 
 export class AckedRanges {
   readonly #streams: StreamOutcomes;

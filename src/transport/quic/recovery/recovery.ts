@@ -4,7 +4,7 @@ import type { AckSample, Congestion } from "#transport/quic/congestion/congestio
 import { Pacer } from "#transport/quic/congestion/pacer.ts";
 import { PROTOCOL_VIOLATION, QuicFault } from "#transport/quic/fault.ts";
 import type { WireReader } from "#transport/quic/wire/reader.ts";
-import { AckedRanges } from "./acked-ranges.ts";
+import { AckedRanges, type StreamOutcomes } from "./acked-ranges.ts";
 import { APPLICATION_SPACE, type PacketSpace } from "./packet-space.ts";
 import { ProbeTimer } from "./probe-timer.ts";
 import { RateSampler } from "./rate-sampler.ts";
@@ -18,12 +18,6 @@ const MOST_REORDERING = 32;
 const PERSISTENT_PROBES = 3;
 /** Sent for one probe timeout. */
 const PROBES = 2;
-
-/** Where stream bytes that were acknowledged or lost are told. */
-export interface StreamOutcomes {
-  onAcked(id: number, offset: number, length: number, isLast: boolean): void;
-  onLost(id: number, offset: number, length: number, isLast: boolean): void;
-}
 
 /** What a packet carried. */
 export interface SentPacket {
