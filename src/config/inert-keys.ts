@@ -35,7 +35,7 @@ export function warnOfInertKeys(asked: Asked, { report }: Context): void {
   say(tun.includeAndroidUser.length > 0, ["tun", "include-android-user"], NO_APPS);
   say(tun.includePackage.length > 0, ["tun", "include-package"], NO_APPS);
   say(tun.excludePackage.length > 0, ["tun", "exclude-package"], NO_APPS);
-  say(tls.echKey !== "", ["tls", "ech-key"], "Encrypted ClientHello is not available; it has no effect");
+  say(tls.echKey !== "", ["tls", "ech-key"], "the Controller has no Encrypted ClientHello; it has no effect");
   say(experimental.dialerIp4pConvert, ["experimental", "dialer-ip4p-convert"], "it has no effect");
   say(
     ntp.enable && ntp.writeToSystem,

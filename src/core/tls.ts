@@ -117,11 +117,15 @@ export const CLIENT_AUTH_TYPES = [
 export type ClientAuthType = (typeof CLIENT_AUTH_TYPES)[number];
 
 export interface TlsServerOptions extends CommonOptions {
+  /** Named in errors: `listener l`. */
+  readonly where: string;
   /** PEM text or path. */
   readonly certificate: string;
   readonly privateKey: string;
   readonly clientAuthType: ClientAuthType;
   readonly clientAuthCert: string | null;
+  /** Encrypted ClientHello: PEM text or path; null: clients cannot hide the name that they ask for. */
+  readonly echKey: string | null;
 }
 
 export interface TlsAccepting {

@@ -198,7 +198,14 @@ describe("TLS", () => {
       assert.throws(() => readTlsServer(serverFields(extra), "listener x"), pattern);
     fault({ "private-key": "" }, /both certificate and private-key/);
     fault({ "client-auth-type": "require-and-verify" }, /listener x: .*client-auth-cert/);
-    fault({ "ech-key": "x" }, /ech-key/);
+    fault(
+      { "ech-key": "x", "client-auth-type": "request" },
+      /ech-key and client-auth-type exclude each other/,
+    );
+    fault(
+      { "ech-key": "x", certificate: "", "private-key": "" },
+      /ech-key needs certificate and private-key/,
+    );
     assert.throws(() => serverFields({ "client-auth-type": "required" }), /expected one of/);
     const fields = (extra: object) => z.object(tlsClientFields).parse(extra);
     const place = { node: "n", server: "h", files: textFiles };

@@ -18,7 +18,7 @@ import { type Admitted, admit } from "./admission.ts";
 import { type DestFlight, readDestFlight } from "./dest-flight.ts";
 import { DestProbe } from "./dest-probe.ts";
 import { relay } from "./fallback-relay.ts";
-import { HelloReader } from "./heard-hello.ts";
+import { HelloReader } from "#transport/tls13/hello-reader.ts";
 import type { RealityServerOptions } from "./options.ts";
 import { OwnCertificate } from "./own-certificate.ts";
 import { RealityHandshake, type ShapedFlight, shapeFlight } from "./server-handshake.ts";

@@ -1,6 +1,6 @@
 /** Keys of a server of Encrypted ClientHello as files have them, and fresh ones. */
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { x25519PrivateKey, x25519PublicBytes } from "#transport/tls13/key-exchange.ts";
 import { vector16, WireReader } from "#transport/tls13/wire.ts";
 import { type EchConfig, encodeEchConfig, encodeEchConfigs, readEchConfigs } from "./config.ts";
@@ -17,31 +17,44 @@ export interface EchKey {
 
 /** The PEM block `ECH KEYS`: for each key KEY(2+32) CONFIG(2+n), as other programs write it. Throws `ConfigError`. */
 export function parseEchKeys(pem: string, where: string): readonly EchKey[] {
-  const expected = "expected a PEM block ECH KEYS (weir generate ech-keypair NAME)";
-  const body = PEM.exec(pem)?.[1];
-  if (body === undefined) throw new ConfigError(`${where}: ${expected}`);
   try {
-    const keys = readKeys(Buffer.from(body, "base64"));
-    if (keys.length > 0) return keys;
+    return readPairs(pem).map(readKey);
   } catch (cause) {
-    throw new ConfigError(`${where}: ${expected}`, { cause });
+    throw new ConfigError(
+      `${where}: expected a PEM block ECH KEYS with X25519 keys and their configurations (weir generate ech-keypair NAME)`,
+      { cause },
+    );
   }
-  throw new ConfigError(`${where}: no key with a configuration that can be used; ${expected}`);
 }
 
-function readKeys(bytes: Buffer): EchKey[] {
-  const reader = new WireReader(bytes, "ECH KEYS");
-  const keys: EchKey[] = [];
-  while (reader.left > 0) {
-    const raw = reader.vector16();
-    const [config] = readEchConfigs(vector16(reader.vector16()));
-    if (raw.length !== KEY_BYTES || config === undefined || keys.length === MAX_KEYS)
-      throw new Error("a key that cannot be used");
-    const privateKey = x25519PrivateKey(raw);
-    if (!x25519PublicBytes(privateKey).equals(config.publicKey)) throw new Error("they do not fit together");
-    keys.push({ config, privateKey });
-  }
-  return keys;
+/** What clients are given of such keys: an ECHConfigList. Throws `ProtocolError` where they cannot be read. */
+export function configsOfKeys(pem: string): Buffer {
+  return encodeEchConfigs(readPairs(pem).map(({ config }) => config));
+}
+
+interface WrittenKey {
+  readonly key: Buffer;
+  readonly config: Buffer;
+}
+
+function readPairs(pem: string): WrittenKey[] {
+  const body = PEM.exec(pem)?.[1];
+  if (body === undefined) throw new ProtocolError("no PEM block ECH KEYS");
+  const reader = new WireReader(Buffer.from(body, "base64"), "ECH KEYS");
+  const pairs: WrittenKey[] = [];
+  while (reader.left > 0 && pairs.length <= MAX_KEYS)
+    pairs.push({ key: reader.vector16(), config: reader.vector16() });
+  if (pairs.length === 0 || pairs.length > MAX_KEYS) throw new ProtocolError(`${pairs.length} ECH keys`);
+  return pairs;
+}
+
+function readKey({ key, config: raw }: WrittenKey): EchKey {
+  const [config] = readEchConfigs(vector16(raw));
+  if (key.length !== KEY_BYTES || config === undefined) throw new ProtocolError("a key that cannot be used");
+  const privateKey = x25519PrivateKey(key);
+  if (!x25519PublicBytes(privateKey).equals(config.publicKey))
+    throw new ProtocolError("a key that is not the configuration's");
+  return { config, privateKey };
 }
 
 export interface EchKeyPair {

@@ -1,7 +1,7 @@
-/** The first message of a client, put together from its records as they arrive. Whatever it is, dest sees it too. */
+/** The first message of a client, put together from its records as they arrive, for those who look before TLS begins. */
 import { ByteQueue } from "#lib/byte-queue.ts";
-import { MESSAGE, MessageReader } from "#transport/tls13/handshake-messages.ts";
-import { RECORD, takeRecord } from "#transport/tls13/records.ts";
+import { MESSAGE, MessageReader } from "./handshake-messages.ts";
+import { RECORD, takeRecord } from "./records.ts";
 
 /** Hellos of browsers are below 2 KiB; one that is longer is not looked at. */
 export const MAX_HELLO_BYTES = 16 * 1024;
@@ -11,7 +11,7 @@ export class HelloReader {
   readonly #messages = new MessageReader();
   #bytes = 0;
 
-  /** The whole message with its header; `more`: it is not there yet; `none`: it is no ClientHello that could be meant for us. */
+  /** The whole message with its header; `more`: it is not there yet; `none`: it is no ClientHello that begins a connection. */
   push(bytes: Buffer): Buffer | "more" | "none" {
     this.#bytes += bytes.length;
     this.#arrived.push(bytes);
