@@ -51,7 +51,12 @@ export interface KeyMaterial {
   readonly kind: string;
   /** Forms that the keys may have; the first is the default. */
   readonly forms: readonly string[];
-  /** Lines of YAML for both ends; those of the listener are secret. `form` is one of `forms`. */
+  /** What has to be said besides, as the usage calls it; absent: nothing. */
+  readonly argument?: string;
+  /**
+   * Lines of YAML for both ends; those of the listener are secret. `form`: one of `forms`, or the argument. Throws
+   * `ConfigError` where the argument will not do.
+   */
   make(form: string): string;
 }
 

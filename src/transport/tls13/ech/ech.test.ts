@@ -30,6 +30,7 @@ import { confirmationIn, makeConfirmation } from "./confirmation.ts";
 import { decodeEch, encodeOuterEch } from "./extension.ts";
 import { unpackInner } from "./inner-hello.ts";
 import { generateEchKeyPair, parseEchKeys } from "./keys.ts";
+import { echKeyMaterial } from "./generate.ts";
 import { hideHello } from "./offer.ts";
 
 const REAL = "a-name-to-hide.example.org";
@@ -234,6 +235,15 @@ test("the text of a configuration, and keys in PEM", () => {
     () => parseEchKeys(`x${pair.config}`, "w"),
     (error: Error) => !error.message.includes(pair.config),
   );
+});
+
+test("weir generate ech-keypair prints both ends in YAML", () => {
+  const text = echKeyMaterial.make(PUBLIC);
+  const listText = /config: (\S+) \}/.exec(text)?.[1] ?? assert.fail(text);
+  const [made] = readEchConfigs(parseEchConfigText(listText, "w"));
+  const [key] = parseEchKeys(text.replaceAll(/^ +/gm, ""), "w");
+  assert.deepEqual([made?.publicName, key?.config.raw], [PUBLIC, made?.raw]);
+  assert.throws(() => echKeyMaterial.make("localhost"), ConfigError);
 });
 
 test("a hello that was changed or cut in any place is not opened, or is refused", () => {
