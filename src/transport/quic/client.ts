@@ -6,6 +6,10 @@ import type { ConnectionOptions } from "./connection-options.ts";
 import type { PacketFilter } from "./packet-filter.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 
+const SILENT_PROBES = 3;
+const FIRST_LOOK_MS = 10;
+const MOST_LOOK_MS = 1000;
+
 export interface QuicClientOptions extends ConnectionOptions {
   /** Named in errors. */
   readonly node: string;
@@ -92,6 +96,18 @@ export class QuicClient implements AsyncDisposable {
   /** From now on datagrams go to this port; the connection does not notice. */
   setPort(port: number): void {
     this.#outgoing.destination = { ...this.#outgoing.destination, port };
+  }
+
+  /** The server was asked for signs of life again and again, and gave none: what is new had better go by another connection. */
+  get isSilent(): boolean {
+    return this.connection.unansweredProbes >= SILENT_PROBES;
+  }
+
+  /** Closes as soon as nothing is open: it looks at once, and then each time after twice as long. */
+  closeWhen(isIdle: () => boolean, code: number, lookMs: number = FIRST_LOOK_MS): void {
+    if (this.connection.isClosed) return;
+    if (isIdle()) return this.close(code);
+    setTimeout(() => this.closeWhen(isIdle, code, Math.min(2 * lookMs, MOST_LOOK_MS)), lookMs).unref();
   }
 
   #send(datagram: Uint8Array): void {

@@ -226,8 +226,18 @@ export class Connection implements PacketHandler {
     };
   }
 
+  /** How often in a row the peer was asked for a sign of life without an answer. */
+  get unansweredProbes(): number {
+    return this.#recovery.probes.count;
+  }
+
   get probeMs(): number {
     return this.#recovery.rtt.probeTimeoutMs;
+  }
+
+  /** As `QuicTls.exportKey`. */
+  exportKey(label: Uint8Array, context: Uint8Array, size: number): Buffer {
+    return this.#handshake.tls.exportKey(label, context, size);
   }
 
   setCongestion(congestion: Congestion): void {
@@ -242,6 +252,11 @@ export class Connection implements PacketHandler {
 
   whenAllowed(isBidi: boolean, on: () => void): { cancel(): void } {
     return this.#streams.whenAllowed(isBidi, on);
+  }
+
+  /** Streams that are open, of either kind. */
+  get openStreams(): number {
+    return this.#streams.size;
   }
 
   /** Streams of both directions that are open. */

@@ -1,7 +1,7 @@
 /** `QuicTls` by the runtime's own libssl. */
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { TlsClientOptions } from "#core/tls.ts";
-import { quicLibrary, type QuicLibrary } from "#platform/quic.ts";
+import { type QuicCiphers, quicLibrary, type QuicLibrary } from "#platform/quic.ts";
 import type { SslContext, SslHandle } from "#platform/tls.ts";
 import { readTlsClient, sniOf, type TlsClientContext } from "#transport/tls/client-options.ts";
 import type { TlsClientFields } from "#transport/tls/fields.ts";
@@ -28,6 +28,23 @@ export async function readQuicTlsClient(
   return clientTls(found, options);
 }
 
+/** What a dialling side needs of this runtime. */
+export interface QuicClientCrypto {
+  readonly ciphers: QuicCiphers;
+  readonly openTls: OpenQuicTls;
+}
+
+/** For those who are no nodes. Null: this runtime has no QUIC. Of `options.minVersion` only TLS 1.3 is spoken. */
+export function quicClientCrypto(options: TlsClientOptions): QuicClientCrypto | null {
+  const found = quicLibrary();
+  return found === null ? null : { ciphers: found.ciphers, openTls: clientTls(found, options) };
+}
+
+/** Whether this runtime has what QUIC needs. */
+export function hasQuic(): boolean {
+  return quicLibrary() !== null;
+}
+
 function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
   const { tls, clients, contexts } = found;
   const check = new ServerCheck(clients, options);
@@ -44,11 +61,18 @@ function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
       give: (level, bytes) => session.give(level, bytes),
       refusal: () => check.refusal(session.ssl),
       alpn: () => contexts.alpnOf(session.ssl),
+      exportKey: (label, about, size) => session.exportKey(label, about, size),
       explain: (failure) => (session.ssl === 0n ? failure : check.explain(session.ssl, failure.message)),
       [Symbol.dispose]: () => session[Symbol.dispose](),
     };
   };
 }
+
+/**
+ * Keys for the first two are shown at once (`*`): a server that knows only the second would ask for another hello, which takes
+ * a round trip, and some cannot ask.
+ */
+const GROUPS = "*X25519MLKEM768:*X25519:P-256:P-384";
 
 interface Shared {
   contexts?: ClientContexts;
@@ -57,7 +81,7 @@ interface Shared {
 const shared: Shared = {};
 
 function contextsOf({ clients }: QuicLibrary): ClientContexts {
-  return (shared.contexts ??= new ClientContexts(clients));
+  return (shared.contexts ??= new ClientContexts(clients, GROUPS));
 }
 
 /** The accepting side; `context` is asked for the one in force whenever a connection comes. Null: this runtime has no QUIC. */
@@ -75,6 +99,7 @@ export function serverTls(context: () => SslContext): OpenQuicTls | null {
       give: (level, bytes) => session.give(level, bytes),
       refusal: () => null,
       alpn: () => contexts.alpnOf(session.ssl),
+      exportKey: (label, about, size) => session.exportKey(label, about, size),
       explain: (failure) => new DialError("failed", `handshake: ${failure.message}`),
       [Symbol.dispose]: () => session[Symbol.dispose](),
     };

@@ -111,7 +111,8 @@ export class QuicStream extends Duplex {
     if (this.send === null || this.send.resetCode !== null || this.send.isDone) return;
     this.#host.onReset(this, code);
     this.onRoom();
-    if (!this.writableEnded) this.once("end", () => this.destroy());
+    if (this.readableEnded) this.destroy();
+    else if (!this.writableEnded) this.once("end", () => this.destroy());
   }
 
   /** The connection is over. */
