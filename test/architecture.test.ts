@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   platform: ["core", "lib"], // the only folder that knows the operating system
   net: ["core", "lib", "platform"], // sockets and addresses
   transport: ["core", "lib", "net", "platform"], // Duplex in, Duplex out: does not know who speaks through it; platform for the runtime's libssl
-  dns: ["core", "lib", "net"], // dials through what it is given
+  dns: ["core", "lib", "net", "transport"], // dials through what it is given; transport for QUIC and HTTP/3
   router: ["core", "lib", "net", "platform"], // decides; platform only for the process lookup it is built with
   groups: ["core", "lib"], // an outbound that picks another, nothing more
   geodata: ["core", "lib", "net"], // databases beside the configuration; their users are not its business

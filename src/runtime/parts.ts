@@ -96,6 +96,7 @@ async function openOutboundParts(
       log,
       trust,
       slices,
+      tls: host.tls[config.general.relay],
     }),
   );
   const choices = config.profile.storeSelected ? cache : host.choices;
