@@ -152,7 +152,7 @@ test("links and base64 of them: what cannot be used stays with its name, the oth
         ["old", true],
         ["kcp", false],
         ["wrapped", false],
-        ["quic", false],
+        ["quic", true],
         ["juicy", false],
         ["real", true],
       ],

@@ -10,7 +10,16 @@ export const PATH = "/way";
 export const SERVICE = "GunService";
 export const VISION = "xtls-rprx-vision";
 
-export type Protocol = "vless" | "vmess" | "trojan" | "ss" | "anytls" | "hysteria2" | "http" | "socks5";
+export type Protocol =
+  | "vless"
+  | "vmess"
+  | "trojan"
+  | "ss"
+  | "anytls"
+  | "hysteria2"
+  | "tuic"
+  | "http"
+  | "socks5";
 export type Network = "tcp" | "ws" | "httpupgrade" | "grpc" | "h2" | "xhttp";
 
 export interface Cell {
@@ -27,7 +36,7 @@ export interface Cell {
   /** sing-mux, or the mux.cool of the ray family. */
   readonly mux: "none" | "smux" | "yamux" | "h2mux" | "cool";
   readonly padding: boolean;
-  readonly udp: "none" | "native" | "xudp" | "packetaddr" | "uot";
+  readonly udp: "none" | "native" | "xudp" | "packetaddr" | "uot" | "quic";
   readonly xhttpMode: string;
   /** What TLS offers, where it is not the carrier's usual. */
   readonly alpn: readonly string[] | null;
@@ -124,6 +133,8 @@ export const CELLS: readonly Cell[] = [
   ),
   cell("tls", "anytls", { udp: "uot" }),
   cell("bbr", "hysteria2"),
+  cell("native", "tuic"),
+  cell("quic", "tuic", { udp: "quic" }),
   cell("salamander", "hysteria2", { salamander: "in-disguise" }),
   cell("tls", "http"),
   cell("tls", "socks5"),

@@ -60,6 +60,7 @@ function listener(cell: Cell, port: number): object {
     trojan: [user],
     anytls: { ann: password },
     hysteria2: { ann: password },
+    tuic: { [uuid]: password },
     http: [user],
     socks5: [user],
   } as Partial<Record<string, unknown>>;
@@ -96,6 +97,7 @@ function proxy(cell: Cell, port: number): object {
   const credentials = {
     vless: { uuid, ...(cell.vision ? { flow: VISION } : {}) },
     vmess: { uuid, alterId: 0, cipher: cell.cipher },
+    tuic: { uuid, password, "udp-relay-mode": udp },
     ss: { cipher: cell.cipher, password: cell.key },
     http: { username: "ann", password },
     socks5: { username: "ann", password },
@@ -144,7 +146,7 @@ export const weir = (program: string, clientKeys: object = {}): Speaker =>
     clientKeys,
     version: ["-v"],
     command: (file) => [program, "-d", "{}/", "-f", file],
-    serves: ({ plugin, protocol }) => plugin === "none" && protocol !== "hysteria2",
+    serves: ({ plugin, protocol }) => plugin === "none" && protocol !== "hysteria2" && protocol !== "tuic",
     dials: () => true,
   });
 

@@ -66,7 +66,8 @@ function destinationsOf({ protocol, udp }: Cell): number {
   return udp === "native" && (protocol === "vless" || protocol === "vmess") ? 1 : 2;
 }
 
-const networkOf = ({ protocol }: Cell): Network => (protocol === "hysteria2" ? "udp" : "tcp");
+const networkOf = ({ protocol }: Cell): Network =>
+  protocol === "hysteria2" || protocol === "tuic" ? "udp" : "tcp";
 
 const start = (
   { command, files }: Launch,

@@ -34,6 +34,7 @@ function inbound(cell: Cell, port: number): object {
     trojan: [named],
     anytls: [named],
     hysteria2: [named],
+    tuic: [{ name: "ann", uuid, password }],
     http: [{ username: "ann", password }],
   } as Partial<Record<string, unknown>>;
   const keys =
@@ -50,7 +51,14 @@ function inbound(cell: Cell, port: number): object {
     listen_port: port,
     ...(protocol === "ss" ? keys : { users: users[protocol] }),
     ...(tls
-      ? { tls: { enabled: true, certificate: lines(certificate.cert), key: lines(certificate.key) } }
+      ? {
+          tls: {
+            enabled: true,
+            certificate: lines(certificate.cert),
+            key: lines(certificate.key),
+            ...(protocol === "tuic" ? { alpn: ["h3"] } : {}),
+          },
+        }
       : {}),
     ...obfs(cell),
     ...transport(cell),
@@ -63,6 +71,7 @@ function outbound(cell: Cell, port: number): object {
   const credentials = {
     vless: { uuid, ...(cell.vision ? { flow: VISION } : {}) },
     vmess: { uuid, security: cell.cipher },
+    tuic: { uuid, password, udp_relay_mode: udp },
     ss: { method: cell.cipher, password: cell.key },
     http: { username: "ann", password },
   } as Partial<Record<string, object>>;
@@ -72,7 +81,16 @@ function outbound(cell: Cell, port: number): object {
     server: "127.0.0.1",
     server_port: port,
     ...(credentials[protocol] ?? { password }),
-    ...(tls ? { tls: { enabled: true, server_name: NAME, insecure: true } } : {}),
+    ...(tls
+      ? {
+          tls: {
+            enabled: true,
+            server_name: NAME,
+            insecure: true,
+            ...(protocol === "tuic" ? { alpn: ["h3"] } : {}),
+          },
+        }
+      : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { packet_encoding: packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { udp_over_tcp: { enabled: true, version: 2 } } : {}),
     ...obfs(cell),
