@@ -64,6 +64,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     name: env.name,
     type: "Vless",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
+    sendsDatagrams: transport.sendsDatagrams === true,
     connect: (destination, context) => open({ flow, command: COMMAND_TCP, destination }, context),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
