@@ -11,6 +11,7 @@ import * as protocols from "./protocols.ts";
 import * as quic from "./quic.ts";
 import * as relay from "./relay.ts";
 import * as tls from "./tls.ts";
+import * as tlsDial from "./tls-dial.ts";
 import * as transparent from "./transparent.ts";
 import * as udp from "./udp.ts";
 import * as users from "./users.ts";
@@ -30,6 +31,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   protocols,
   quic,
   tls,
+  tlsDial,
   governance,
   controller,
   users,
