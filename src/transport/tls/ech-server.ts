@@ -17,7 +17,7 @@ import { decodeClientHello } from "#transport/tls13/hello-messages.ts";
 import { HelloReader } from "#transport/tls13/hello-reader.ts";
 import { ServerConnection } from "#transport/tls13/server-connection.ts";
 import type { ServerIdentity } from "#transport/tls13/server-handshake.ts";
-import { Tls13Stream } from "#transport/tls13/stream.ts";
+import { RecordStream } from "#transport/record-stream.ts";
 import type { LiveContexts } from "./live-contexts.ts";
 import { finishHandshake, type HandshakeFacts } from "./server-handshake.ts";
 
@@ -111,7 +111,7 @@ class EchServer implements TlsServer {
       echKeys,
       retryConfigs: encodeEchConfigs(echKeys.map(({ config }) => config.raw)),
     });
-    const stream = new Tls13Stream(below, connection);
+    const stream = new RecordStream(below, connection);
     const facts = (): HandshakeFacts => ({
       alpn: connection.choice?.alpn ?? null,
       serverName: connection.choice?.serverName || null,

@@ -1,12 +1,12 @@
 /** The dialling side of TLS with Encrypted ClientHello, for one node: the real name is never sent in the clear. */
+import type { KeyObject } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { EchOptions, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
-import type { VerifiedChain } from "#platform/tls.ts";
 import { sniOf } from "#transport/tls/client-options.ts";
 import { OlderVersion, TlsFault } from "./alerts.ts";
-import { judgeChain } from "./chain-judge.ts";
+import { judgeChain, type Verify } from "./chain-judge.ts";
 import { openTls13, readIdentity } from "./client.ts";
 import type { ClientIdentity, ShownChain } from "./client-handshake.ts";
 import { EchRejected } from "./ech/attempt.ts";
@@ -14,11 +14,12 @@ import { type EchConfig, readEchConfigs } from "./ech/config.ts";
 import { hideHello } from "./ech/offer.ts";
 import { buildHello } from "./fingerprints/build-hello.ts";
 import type { HelloTemplate } from "./fingerprints/template.ts";
+import { JudgedChains } from "./judged-chains.ts";
 
 export interface EchClientEnv {
   readonly template: HelloTemplate;
   /** Holds a chain against the authorities of the node. */
-  readonly verify: (chain: readonly Buffer[]) => VerifiedChain;
+  readonly verify: Verify;
   readonly log: Log;
 }
 
@@ -27,6 +28,7 @@ export class EchClient implements TlsClient {
   readonly #ech: EchOptions;
   readonly #env: EchClientEnv;
   readonly #identity: ClientIdentity | null;
+  readonly #judged = new JudgedChains();
   #hasWarned = false;
 
   /** Throws `ConfigError` where the client's certificate and key cannot be read. */
@@ -84,7 +86,7 @@ export class EchClient implements TlsClient {
     const settings = {
       hello: hideHello(cover, config, sniOf(this.#options)),
       identity: this.#identity,
-      judge: (shown: ShownChain): void => this.#judge(shown, config),
+      judge: (shown: ShownChain): KeyObject => this.#judge(shown, config),
     };
     try {
       return await openTls13(stream, settings, serverName, opening);
@@ -95,13 +97,13 @@ export class EchClient implements TlsClient {
   }
 
   /** A server that rejects is asked for the name that everybody sees, whatever else the node takes for granted. */
-  #judge(shown: ShownChain, { publicName }: EchConfig): void {
+  #judge(shown: ShownChain, { publicName }: EchConfig): KeyObject {
     const { verify } = this.#env;
-    if (!shown.isEchRejected) return judgeChain(shown, this.#options, verify);
+    if (!shown.isEchRejected) return judgeChain(shown, this.#options, verify, this.#judged);
     const { fingerprint } = this.#options;
     const asPublic = { serverName: publicName, nameCertVerify: null, skipCertVerify: false, fingerprint };
     try {
-      judgeChain(shown, asPublic, verify);
+      return judgeChain(shown, asPublic, verify);
     } catch (error) {
       if (!(error instanceof TlsFault)) throw error;
       const why = `ech-opts: the server did not take the Encrypted ClientHello, and is not known to be ${publicName}: ${error.message}`;

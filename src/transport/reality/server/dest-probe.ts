@@ -5,6 +5,7 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import { ClientConnection } from "#transport/tls13/client-connection.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
+import { acceptAnybody } from "#transport/tls13/leaf-certificate.ts";
 import { HEADER_BYTES } from "#transport/tls13/records.ts";
 
 /** Dest may have changed by then. */
@@ -75,7 +76,7 @@ function recordsBehindHandshake(
   const protocols = alpn === "h2" ? null : alpn === null ? [] : [alpn];
   const hello = buildHello(CHROME_133, { serverName, protocols });
   // Only lengths are taken from dest, so whose certificate it shows is not asked.
-  const connection = new ClientConnection({ hello, identity: null, judge: () => {} });
+  const connection = new ClientConnection({ hello, identity: null, judge: acceptAnybody });
   const arrived = new ByteQueue();
   const lengths: number[] = [];
   let bytes = 0;

@@ -13,7 +13,7 @@ import { describe } from "#net/listen/accept.ts";
 import { proxyHeader } from "#net/listen/proxy-header.ts";
 import { finishHandshake, type HandshakeFacts } from "#transport/tls/server-handshake.ts";
 import { Tls13Connection } from "#transport/tls13/connection.ts";
-import { Tls13Stream } from "#transport/tls13/stream.ts";
+import { RecordStream } from "#transport/record-stream.ts";
 import { type Admitted, admit } from "./admission.ts";
 import { type DestFlight, readDestFlight } from "./dest-flight.ts";
 import { DestProbe } from "./dest-probe.ts";
@@ -171,7 +171,7 @@ export class RealityServer implements Disposable {
     const connection = new Tls13Connection((output) => new RealityHandshake(shaped, later, output));
     const hasEnded = client.hasEnded;
     const below = client.release();
-    const stream = new Tls13Stream(below, connection);
+    const stream = new RecordStream(below, connection);
     const facts = (): HandshakeFacts => ({
       alpn: null,
       serverName: admitted.serverName || null,
