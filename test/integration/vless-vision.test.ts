@@ -14,7 +14,7 @@ import { vless } from "#protocols/vless/index.ts";
 import type { VisionStream } from "#protocols/vless/vision-stream.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { echoed, inbox, readAll } from "../support/client.ts";
-import { relayPaths } from "../support/carriers.ts";
+import { CountingCarrier, relayPaths } from "../support/carriers.ts";
 import { exchange } from "../support/exchange.ts";
 import { countThenAnswer, openTcpOrigin, openUdpEcho, untilHeldUp } from "../support/origin.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
@@ -158,10 +158,13 @@ for (const { name, backend } of ways)
 
     test("inner TLS 1.2 and no TLS at all stay inside", { timeout: 60_000 }, async () => {
       await using vision = await openVision(backend);
+      const takenBefore = backend instanceof CountingCarrier ? backend.taken : 0;
       const stream = await converse(vision.outbound, "TLSv1.2");
       assert.deepEqual(stream.raw, { read: false, write: false });
       const plain = (await exchange(vision.outbound, 4 << 20)) as VisionStream;
       assert.deepEqual(plain.raw, { read: false, write: false });
+      if (backend instanceof CountingCarrier)
+        assert.equal(backend.taken - takenBefore, 2, "a worker goes on with the TLS of both");
     });
 
     test("half-close, empty streams, and a server that speaks first", { timeout: 30_000 }, async () => {
