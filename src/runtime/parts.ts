@@ -96,7 +96,6 @@ async function openOutboundParts(
       log,
       trust,
       slices,
-      tls: host.tls[config.general.relay],
     }),
   );
   const choices = config.profile.storeSelected ? cache : host.choices;
@@ -159,8 +158,9 @@ async function openInboundParts(
 ): Promise<InboundParts> {
   const { log, files, sockets, live, clock, memory } = host;
   const tls = host.tls[config.general.relay];
-  const dialer = inForce.direct;
-  const env = { sockets, live, accept, files, dialer, tls, log, nowMs: clock.nowMs, memory, tolerant };
+  const { direct: dialer, through } = inForce;
+  const { nowMs } = clock;
+  const env = { sockets, live, accept, files, dialer, through, tls, log, nowMs, memory, tolerant };
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());

@@ -3,6 +3,7 @@ import { randomBytes, randomInt } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import { type CipherName, CountedAead, IV_BYTES, openMask, SEALED_LENGTH_BYTES } from "./cipher.ts";
 import { decodeHops, hopsBytes } from "./hops.ts";
@@ -14,9 +15,8 @@ import {
   x25519Public,
   X25519_BYTES,
 } from "./keys.ts";
-import { type Encrypted, openEncrypted } from "./leaving.ts";
 import { drawPadding, sealPadding, writePadded } from "./padding.ts";
-import type { RecordSides } from "./records.ts";
+import { RecordCodec, type RecordSides } from "./records.ts";
 import type { ServerEncryption } from "./settings.ts";
 import { TICKET_BYTES, type TicketBook } from "./tickets.ts";
 
@@ -49,8 +49,8 @@ export class EncryptionServer {
     this.#tickets = tickets;
   }
 
-  /** `mayLeave` as of `openEncrypted`. Throws `ProtocolError`; the wire stays the caller's then, and nothing is written on it. */
-  async accept(wire: Duplex, timeoutMs: number, mayLeave = false): Promise<Encrypted> {
+  /** The stream inside. Throws `ProtocolError`; the wire stays the caller's then, and nothing is written on it. */
+  async accept(wire: Duplex, timeoutMs: number): Promise<Duplex> {
     using reader = new ByteReader(wire, { timeoutMs, maxBytes: MOST_MESSAGE_BYTES });
     const started = await this.#readBeginning(reader);
     using _aead = started.aead;
@@ -58,7 +58,7 @@ export class EncryptionServer {
       started.length === SEALED_TICKET_BYTES
         ? await this.#resume(wire, reader, started)
         : await this.#handshake(wire, reader, started);
-    return openEncrypted(wire, sides, mayLeave);
+    return new CodecStream(wire, new RecordCodec(sides));
   }
 
   async #readBeginning(reader: ByteReader): Promise<StartedHandshake> {
@@ -99,8 +99,7 @@ export class EncryptionServer {
   async #resume(wire: Duplex, reader: ByteReader, started: StartedHandshake): Promise<RecordSides> {
     const { aead, cipher, iv, secret } = started;
     const sealed = await take(reader, SEALED_TICKET_BYTES);
-    const ticket = aead.open(sealed);
-    const pfsKey = this.#settings.ticketSeconds.to === 0 ? null : this.#tickets.redeem(ticket, secret);
+    const pfsKey = this.#tickets.redeem(aead.open(sealed), secret);
     if (pfsKey === "replayed")
       throw new ProtocolError("VLESS Encryption: a ticket came again with the same secret");
     if (pfsKey === null) {
