@@ -162,9 +162,7 @@ class OpeningSession implements DialEvents {
     }
     stream.off("close", this.#onGone); // from here on the relay decides: an end both ways is no fault
     const onBytes = active.onBytes.bind(active);
-    const onRemoteLost = active.onRemoteLost.bind(active);
-    const times = { timers, idleMs, halfClosedIdleMs };
-    return relay(stream, remote, meter, { backend, ...times, signal, onBytes, onRemoteLost });
+    return relay(stream, remote, meter, { backend, timers, idleMs, halfClosedIdleMs, signal, onBytes });
   }
 
   #planDial(decision: Decision): void {

@@ -77,7 +77,6 @@ export const ENV: DnsEnv = {
   },
   countryOf: null,
   slices: new Slices(),
-  hasQuic: () => true,
   observer: () => null,
   persist: null,
 };

@@ -25,11 +25,7 @@ export function openQuicClientTls(
 }
 
 export function openQuicServerTls(
-  options: {
-    readonly ciphers?: string;
-    readonly certificate?: TestCertificate;
-    readonly alpn?: string[];
-  } = {},
+  options: { readonly ciphers?: string; readonly certificate?: TestCertificate } = {},
 ): OpenQuicTls {
   const native = quicLibrary();
   assert.ok(native !== null);
@@ -37,7 +33,7 @@ export function openQuicServerTls(
   const context = native.contexts.make({
     certificate: cert,
     privateKey: key,
-    alpn: options.alpn ?? ["h3"],
+    alpn: ["h3"],
     minVersion: "TLSv1.3",
     ciphers: options.ciphers ?? clientTuning.ciphers,
     asksClient: false,

@@ -1,4 +1,4 @@
-import * as z from "zod";
+import { z } from "zod";
 import type { Control } from "#core/control.ts";
 import { DIMENSIONS } from "#core/policy.ts";
 import { texts } from "#api/answer-shapes.ts";

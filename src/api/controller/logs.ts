@@ -1,4 +1,4 @@
-import * as z from "zod";
+import { z } from "zod";
 import type { LogsControl } from "#core/control.ts";
 import { LOG_LEVELS, type LogEvent } from "#core/log.ts";
 import { route, type Route } from "#api/route.ts";

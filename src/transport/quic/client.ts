@@ -6,10 +6,6 @@ import type { ConnectionOptions } from "./connection-options.ts";
 import type { PacketFilter } from "./packet-filter.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 
-const SILENT_PROBES = 3;
-const FIRST_LOOK_MS = 10;
-const MOST_LOOK_MS = 1000;
-
 export interface QuicClientOptions extends ConnectionOptions {
   /** Named in errors. */
   readonly node: string;
@@ -30,8 +26,7 @@ export class QuicClient implements AsyncDisposable {
   readonly #options: QuicClientOptions;
   readonly #connected = Promise.withResolvers<void>();
   #close: (error: Error | null) => void = () => {};
-  /** What is being sent; the same object each time. */
-  readonly #outgoing: { payload: Uint8Array; destination: Destination };
+  #server: Destination;
   #isFlushDue = false;
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Infinity;
@@ -59,7 +54,7 @@ export class QuicClient implements AsyncDisposable {
   private constructor(options: QuicClientOptions) {
     const { flow } = options;
     this.#options = options;
-    this.#outgoing = { payload: new Uint8Array(0), destination: options.server };
+    this.#server = options.server;
     const { promise, resolve } = Promise.withResolvers<Error | null>();
     this.closed = promise;
     this.#close = resolve;
@@ -70,15 +65,11 @@ export class QuicClient implements AsyncDisposable {
       { ...options, mostDatagramBytes: most },
       {
         send: (datagram) => this.#send(datagram),
-        ...(options.filter === null && flow.sendRun !== undefined
-          ? { sendRun: (datagrams, size) => this.#sendRun(datagrams, size) }
-          : {}),
         wake: () => this.#wake(),
         connected: () => this.#connected.resolve(),
         stream: options.onStream,
         datagram: options.onDatagram,
         ownId: () => {}, // this path has no other connection
-        moved() {}, // servers stay where they are
         closed: (error) => this.#closed(error),
       },
       null,
@@ -95,30 +86,13 @@ export class QuicClient implements AsyncDisposable {
 
   /** From now on datagrams go to this port; the connection does not notice. */
   setPort(port: number): void {
-    this.#outgoing.destination = { ...this.#outgoing.destination, port };
-  }
-
-  /** The server was asked for signs of life again and again, and gave none: what is new had better go by another connection. */
-  get isSilent(): boolean {
-    return this.connection.unansweredProbes >= SILENT_PROBES;
-  }
-
-  /** Closes as soon as nothing is open: it looks at once, and then each time after twice as long. */
-  closeWhen(isIdle: () => boolean, code: number, lookMs: number = FIRST_LOOK_MS): void {
-    if (this.connection.isClosed) return;
-    if (isIdle()) return this.close(code);
-    setTimeout(() => this.closeWhen(isIdle, code, Math.min(2 * lookMs, MOST_LOOK_MS)), lookMs).unref();
+    this.#server = { ...this.#server, port };
   }
 
   #send(datagram: Uint8Array): void {
     const { filter, flow } = this.#options;
-    this.#outgoing.payload = filter === null ? datagram : filter.seal(datagram);
-    flow.send(this.#outgoing);
-  }
-
-  #sendRun(datagrams: Uint8Array, size: number): void {
-    this.#outgoing.payload = datagrams;
-    this.#options.flow.sendRun?.(this.#outgoing, size);
+    const payload = filter === null ? datagram : filter.seal(datagram);
+    flow.send({ payload, destination: this.#server });
   }
 
   #receive(payload: Uint8Array): void {

@@ -5,7 +5,13 @@ import { PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { APPLICATION_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
 import type { Recovery } from "./recovery/recovery.ts";
 import type { StreamSet } from "./streams/stream-set.ts";
-import { type FrameReceiver, type FramesRead, type NewConnectionId, readFrames } from "./wire/frames.ts";
+import {
+  FRAME,
+  type FrameReceiver,
+  type FramesRead,
+  type NewConnectionId,
+  readFrames,
+} from "./wire/frames.ts";
 import type { WireReader } from "./wire/reader.ts";
 
 export interface FrameDispatchOptions {
@@ -19,7 +25,6 @@ export interface FrameDispatchOptions {
   readonly onAcked: (space: PacketSpace) => void;
   readonly onHandshakeDone: () => void;
   readonly onNewToken: (token: Uint8Array) => void;
-  readonly onPathChallenge: (data: Uint8Array) => void;
   readonly onPathResponse: (data: Uint8Array) => void;
   readonly onDatagram: (payload: Uint8Array) => void;
   readonly onClose: (isApplication: boolean, code: number, reason: string) => void;
@@ -32,6 +37,8 @@ export class FrameDispatch implements FrameReceiver {
   readonly #options: FrameDispatchOptions;
   #space: PacketSpace | null = NO_SPACE;
   #nowMs = 0;
+  /** Of the packet that was read last: a stream keeps views of its memory. */
+  isKept = false;
 
   constructor(options: FrameDispatchOptions) {
     this.#options = options;
@@ -41,6 +48,7 @@ export class FrameDispatch implements FrameReceiver {
   read(space: PacketSpace, frames: WireReader, nowMs: number): FramesRead {
     this.#space = space;
     this.#nowMs = nowMs;
+    this.isKept = false;
     return readFrames(frames, space.id !== APPLICATION_SPACE, this);
   }
 
@@ -54,7 +62,7 @@ export class FrameDispatch implements FrameReceiver {
   }
 
   onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): void {
-    this.#options.streams.onStream(id, offset, bytes, isLast);
+    if (this.#options.streams.onStream(id, offset, bytes, isLast)) this.isKept = true;
   }
 
   onResetStream(id: number, _code: number, finalSize: number): void {
@@ -91,7 +99,20 @@ export class FrameDispatch implements FrameReceiver {
   }
 
   onPathChallenge(data: Uint8Array): void {
-    this.#options.onPathChallenge(data);
+    const { controls } = this.#options;
+    const copy = new Uint8Array(data);
+    let isSaid = false; // one that was lost is asked for anew
+    controls.push(
+      controls.make(
+        9,
+        (out) => {
+          out.byte(FRAME.pathResponse);
+          out.put(copy);
+          isSaid = true;
+        },
+        () => isSaid,
+      ),
+    );
   }
 
   onPathResponse(data: Uint8Array): void {

@@ -1,11 +1,10 @@
 /** The cipher suites of TLS 1.3 (RFC 8446 §B.4). */
 import type { KeptAeadName } from "#platform/aead.ts";
-import type { HmacHash } from "#platform/hmac.ts";
 
 export interface CipherSuite {
   /** Its number on the wire. */
   readonly id: number;
-  readonly hash: HmacHash;
+  readonly hash: "sha256" | "sha384";
   readonly hashBytes: number;
   readonly aead: KeptAeadName;
   readonly keyBytes: number;

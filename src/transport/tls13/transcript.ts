@@ -31,11 +31,9 @@ export class Transcript {
     this.choose(suite);
   }
 
-  /** Of everything so far, and of `further` as if it had been added. */
-  digest(further?: Buffer): Buffer {
+  /** Of everything so far. */
+  digest(): Buffer {
     if (this.#hash === null) throw new Error("the transcript has no hash yet");
-    const hash = this.#hash.copy();
-    if (further !== undefined) hash.update(further);
-    return hash.digest();
+    return this.#hash.copy().digest();
   }
 }

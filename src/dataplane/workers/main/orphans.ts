@@ -4,7 +4,6 @@ import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
 import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import {
-  ENCRYPTED,
   FRAMED,
   PLAIN,
   RECORDS,
@@ -32,7 +31,6 @@ export function makeFree(library: TlsLibrary): Free {
     [FRAMED]: freeTls,
     [SEALED]: freeCiphers,
     [RECORDS]: freeCiphers,
-    [ENCRYPTED]: freeCiphers,
   };
   return (kind, numbers) => frees[kind]((at) => BigInt(float64At(numbers, at)));
 }

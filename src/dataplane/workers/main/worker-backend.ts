@@ -24,7 +24,6 @@ import { AcceptDispatcher } from "./accept-dispatcher.ts";
 import { makeFree } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
 import {
-  ENCRYPTED,
   FRAMED,
   PLAIN,
   RECORDS,
@@ -66,7 +65,6 @@ const KINDS: Readonly<Record<WireKind, WireCode>> = {
   records: RECORDS,
   sealed: SEALED,
   framed: FRAMED,
-  encrypted: ENCRYPTED,
 };
 
 /** Throws where this system cannot: the message says why. */

@@ -1,4 +1,4 @@
-/** One side of a connection in protected records as a stream over another stream. */
+/** One side of TLS 1.3 as a stream over another stream, by the engine of this folder. */
 import { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { asError, AuthError } from "#core/errors.ts";
@@ -8,52 +8,24 @@ import {
   type Detachable,
   type DetachedState,
   isPlainSocket,
-  type WireKind,
 } from "#core/handover.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
+import type { Tls13Connection } from "./connection.ts";
 
 /** What a worker takes along; more is not read ahead as a rule. */
 const MOST_UNREAD_BYTES = 256 * 1024;
 
 type Done = (error?: Error | null) => void;
 
-/** What turns the bytes of one connection into payload and back, without I/O: TLS 1.3, or what looks like it. */
-export interface RecordConnection extends Disposable {
-  /** The peer is known, payload may go both ways. */
-  readonly isSecure: boolean;
-  /** The peer said that no more payload comes. */
-  readonly hasEnded: boolean;
-  /** Bytes that came and were not read. */
-  readonly unreadBytes: number;
-  /** What a worker that goes on with it is given. */
-  readonly wireKind: WireKind;
-  /** A worker can go on with it now. */
-  readonly canBeGiven: boolean;
-  /** To be called first. */
-  start(): void;
-  feed(bytes: Buffer): void;
-  /** The payload of one record; null: more bytes are needed, or the peer has ended. What it throws ends the connection. */
-  read(): Buffer | null;
-  write(payload: Uint8Array): Buffer;
-  /** What says that no more payload follows; empty where there is no such word. */
-  end(): Buffer;
-  /** Bytes for the peer that arose meanwhile; null: none. */
-  takeOutput(): Buffer | null;
-  /** What came and was not read, removed. */
-  takeUnread(): Buffer;
-  /** Only while `canBeGiven`. */
-  giveAway(): DetachedState;
-}
-
 /**
  * Emits `secure` once the peer is known. Half-close is kept. Records are opened one by one, and only as the reader
- * takes their payload, so the protection can be left behind from within a `data` event, each direction by itself.
+ * takes their payload, so TLS can be left behind from within a `data` event, each direction by itself.
  */
-export class RecordStream extends Duplex implements Bypass {
+export class Tls13Stream extends Duplex implements Bypass {
   /** The peer's address, for error texts and logs. */
   readonly remoteAddress: string | undefined;
   readonly #below: Duplex;
-  readonly #connection: RecordConnection;
+  readonly #connection: Tls13Connection;
   #wanted = false;
   #soon = false;
   #held = false;
@@ -66,7 +38,7 @@ export class RecordStream extends Duplex implements Bypass {
   #isDetached = false;
 
   /** Owns both from here; `begin` says what this side says first. */
-  constructor(below: Duplex, connection: RecordConnection) {
+  constructor(below: Duplex, connection: Tls13Connection) {
     super({ allowHalfOpen: true });
     this.#below = below;
     this.#connection = connection;
@@ -79,11 +51,9 @@ export class RecordStream extends Duplex implements Bypass {
     below.on("error", (error) => this.destroy(error));
     below.on("close", () => this.#belowClosed());
     below.on("drain", () => this.#drained());
-    // It may have closed while a handshake waited for something else: no event reports it any more.
-    if (below.destroyed) process.nextTick(() => this.#belowClosed());
   }
 
-  /** While the protection lasts; over a kernel socket alone. */
+  /** While TLS lasts; over a kernel socket alone. */
   [DETACHABLE](): Detachable | null {
     const isBusy = this.#afterDrain !== null || this.readableLength + this.writableLength > 0;
     const isOver = this.destroyed || this.#isDetached || this.#ended || this.writableEnded;
@@ -92,9 +62,7 @@ export class RecordStream extends Duplex implements Bypass {
       return null;
     const unreadBytes = this.#connection.unreadBytes + this.#below.readableLength;
     const below = unreadBytes > MOST_UNREAD_BYTES ? null : detachable(this.#below);
-    return below === null
-      ? null
-      : { kind: this.#connection.wireKind, socket: below.socket, detach: () => this.#detach() };
+    return below === null ? null : { kind: "records", socket: below.socket, detach: () => this.#detach() };
   }
 
   #detach(): DetachedState {
