@@ -91,6 +91,7 @@ export class App implements AsyncDisposable {
       egress: env.host.egress,
       learning: env.host.kernelDirect,
       log: env.host.log,
+      onDnsSettled: () => env.host.trim.soon(),
     });
     this.#users = new UserAdoption({
       host: env.host,

@@ -7,8 +7,8 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
+import { FairQueue } from "#lib/fair-queue.ts";
 import { type Bounds, PerClientLimiter } from "#lib/in-flight.ts";
-import { TurnQueue } from "#lib/turn-queue.ts";
 import { FrameReader, frameOf } from "./frames.ts";
 import type { HandleDns } from "./service.ts";
 
@@ -63,26 +63,21 @@ interface Question {
 
 function serveDatagrams(
   socket: DatagramListener,
-  questions: PerClientLimiter,
-  { handle, log, onSettled }: DnsServerEnv,
+  limiter: PerClientLimiter,
+  { handle, log, onSettled = () => {} }: DnsServerEnv,
 ): void {
-  const answer = async ({ message, from }: Question): Promise<void> => {
+  const work = async ({ message, from }: Question): Promise<void> => {
     try {
       socket.send(await handle(message, { network: "udp" }), from);
     } catch (error) {
       log.debug(() => `[DNS] dropped a packet of ${from.ip}: ${messageOf(error)}`);
-    } finally {
-      questions.leave(from.ip);
-      if (questions.takeSettled()) onSettled?.();
     }
   };
-  /** The first question of a source goes before the further ones of others. */
-  const waiting = new TurnQueue<Question>(BEGUN_IN_A_TURN, (question) => void answer(question));
+  const questions = new FairQueue<Question>({ limiter, perTurn: BEGUN_IN_A_TURN, work, onSettled });
   socket.receive((message, from) => {
     if (from.port === 0) return; // no reply can be sent to port 0
-    const isFirst = !questions.has(from.ip);
     // A flood is refused before anything is made for it: neither a copy nor a line in the log.
-    if (questions.enter(from.ip)) waiting.push({ message: Buffer.from(message), from }, isFirst);
+    if (questions.admits(from.ip)) questions.push(from.ip, { message: Buffer.from(message), from });
   });
 }
 

@@ -33,9 +33,9 @@ export class PerClientLimiter {
     return true;
   }
 
-  /** Has it anything under way? */
-  has(client: string): boolean {
-    return this.#taken.has(client);
+  /** Has the client just one thing under way? */
+  hasOne(client: string): boolean {
+    return this.#taken.get(client) === 1;
   }
 
   leave(client: string): void {

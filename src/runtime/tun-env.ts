@@ -25,6 +25,8 @@ export interface TunsEnv {
   readonly egress: Egress;
   readonly learning: KernelDirect;
   readonly log: Log;
+  /** What a flood of DNS questions took can be given back. */
+  readonly onDnsSettled: () => void;
 }
 
 /** What all TUNs of the program share. */
@@ -42,12 +44,13 @@ export interface SharedByTuns {
 const DECISION_MS = 5_000;
 
 export function tunEnv(env: TunsEnv, { nftables, guard, egress, hold, lists }: SharedByTuns): TunEnv {
-  const { runtime, inForce, accept, learning, log } = env;
+  const { runtime, inForce, accept, learning, log, onDnsSettled } = env;
   const answers = dnsAnswers(inForce.handleDns, log);
   return {
     accept,
     log,
     dns: () => ((runtime()?.names.dns ?? null) === null ? null : answers),
+    onDnsSettled,
     keepAlive: () => runtime()?.config.general.keepAlive ?? DEFAULT_KEEP_ALIVE,
     nowMs: () => performance.now(),
     decideEcho: (metadata) => decideEcho(env, metadata),

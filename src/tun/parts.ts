@@ -8,7 +8,7 @@ import type { Log } from "#core/log.ts";
 import { ANY_V6 } from "#net/address/ip.ts";
 import type { TunDevice } from "#platform/tun.ts";
 import { mtuOf, openDevice } from "./device.ts";
-import { DnsQuestions } from "./dns-questions.ts";
+import { DnsQuestions, type DnsQuestionsEnv } from "./dns-questions.ts";
 import { type EchoEnv, Echoes } from "./echoes.ts";
 import { Hijack } from "./hijack.ts";
 import { Intake, type IntakeEnv } from "./intake.ts";
@@ -17,7 +17,7 @@ import { PacketWriter } from "./packet-writer.ts";
 import { tunAddress, type TunSettings } from "./settings.ts";
 import { Stack, type StackAddress } from "./stack.ts";
 
-export interface PartsEnv extends IntakeEnv, EchoEnv {
+export interface PartsEnv extends IntakeEnv, EchoEnv, DnsQuestionsEnv {
   readonly log: Log;
   /** What sockets that leave must have while traffic is captured; in force before it is, until after. */
   readonly openEgress: (settings: TunSettings, device: string) => AsyncDisposable;

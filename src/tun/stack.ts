@@ -27,7 +27,7 @@ export interface StackEnv extends Pick<UdpSessionsEnv, "open" | "tooLong"> {
   readonly loopbackAddresses: readonly Ip[];
   readonly hijack: Hijack;
   /**
-   * A question over UDP; the payload is its own. False: there is no DNS service, and the packet is one like any other.
+   * A question over UDP; the payload is lent until it returns. False: there is no DNS service, and the packet is one like any other.
    */
   readonly question: (payload: Uint8Array, packet: Packet) => boolean;
   /** An echo request for another host; `message` is lent until it returns. */
@@ -119,7 +119,7 @@ export class Stack {
     packet.end = transportAt + length;
     if (packet.sourcePort === 0 || packet.destinationPort === 0 || !isIntact(packet)) return;
     if (this.#isHijacked(packet)) {
-      const question = Buffer.from(packet.bytes.subarray(transportAt + UDP_HEADER_BYTES, packet.end));
+      const question = packet.bytes.subarray(transportAt + UDP_HEADER_BYTES, packet.end);
       if (this.#env.question(question, packet)) return;
     }
     if (packet.isWithin(packet.destinationAt, own) || !udp.deliver(packet))

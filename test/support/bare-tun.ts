@@ -41,6 +41,7 @@ export function bareSettings(device: string, settings: Partial<TunSettings> = {}
 export const BARE_ENV: TunEnv = {
   accept: () => {},
   dns: () => null,
+  onDnsSettled: () => {},
   keepAlive: () => DEFAULT_KEEP_ALIVE,
   log: SILENT,
   decideEcho: async () => "answer",
