@@ -30,7 +30,7 @@ export class NodeDialers {
 
   for(proxy: ProxyConfig): Dialer {
     const { name, type, interfaceName, routingMark, ipVersion, dialerProxy } = proxy;
-    if (dialerProxy !== null) return this.chained(name, this.#through(dialerProxy, proxy));
+    if (dialerProxy !== null) return this.#through(dialerProxy, proxy);
     const common = type === "direct" ? this.#directOptions : this.#options(this.#env.proxyResolver);
     return openDirectDialer({
       ...common,
@@ -39,12 +39,6 @@ export class NodeDialers {
       routingMark: routingMark || (common.routingMark ?? 0),
       ipVersion,
     });
-  }
-
-  /** `dialer` for the node of this name: its dials are those of another node. */
-  chained(name: string, dialer: Dialer): Dialer {
-    this.#env.selfDials.chains(name);
-    return dialer;
   }
 
   /** With `direct-nameserver` an address that the main resolver found says nothing of where DIRECT goes. */

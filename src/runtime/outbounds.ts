@@ -111,9 +111,9 @@ async function openProxy(
   const side = protocol?.outbound;
   if (inert !== null || side === undefined)
     return new InertOutbound(name, side?.apiType ?? type, inert ?? `type ${type} is not in this build`);
-  const dialer = before === null ? dialers.for(proxy) : dialers.chained(name, before);
+  const dialer = before ?? dialers.for(proxy);
   try {
-    return await side.open(options as never, {
+    const opened = await side.open(options as never, {
       name,
       dialer: type === "direct" ? dialer : toServer(dialer),
       resolver: env.proxyResolver,
@@ -124,6 +124,8 @@ async function openProxy(
       tls: env.tls,
       ...(env.dns === null ? {} : { dns: env.dns }),
     });
+    if (before !== null || proxy.dialerProxy !== null) env.selfDials.chains(opened);
+    return opened;
   } catch (error) {
     const why = reasonOf(error, name);
     env.log.warning(`proxy ${name}: ${why}; the node stays and cannot be dialled`);

@@ -3,7 +3,7 @@
  * end has made one hop more, and after a few it goes no further: a node that is our own listener, a tunnel to itself and
  * chains of them would else go round until there are no descriptors left.
  */
-import type { DialContext } from "#core/outbound.ts";
+import type { DialContext, Outbound } from "#core/outbound.ts";
 import { DialError } from "#core/errors.ts";
 import type { Endpoint, Ip, Metadata, Network } from "#core/session.ts";
 import type { OwnListeners } from "#net/listen/own-listeners.ts";
@@ -23,8 +23,10 @@ interface Note {
 export class SelfDials {
   readonly #listeners: OwnListeners;
   readonly #notes = new Map<string, Note>();
-  /** Outbounds that dial through another, whose name the notes have. */
-  readonly #chained = new Set<string>();
+  /** Outbounds that dial through another, whose name the notes have: how many there are of each name. */
+  readonly #chained = new Map<string, number>();
+  /** Nodes of subscriptions come and go: a name goes with the last of them from memory. */
+  readonly #gone = new FinalizationRegistry<string>((outbound) => this.#unchain(outbound));
   /** What is captured may come back by any address. */
   #notesAll = false;
 
@@ -32,9 +34,15 @@ export class SelfDials {
     this.#listeners = listeners;
   }
 
-  /** `outbound` has a `dialer-proxy`. */
-  chains(outbound: string): void {
-    this.#chained.add(outbound);
+  /** `outbound` dials through another one. */
+  chains(outbound: Pick<Outbound, "name">): void {
+    this.#chained.set(outbound.name, (this.#chained.get(outbound.name) ?? 0) + 1);
+    this.#gone.register(outbound, outbound.name);
+  }
+
+  /** How many names of such outbounds are remembered. */
+  get chained(): number {
+    return this.#chained.size;
   }
 
   /** From now on every dial is noted, for the kernel redirects connections to us. */
@@ -87,6 +95,12 @@ export class SelfDials {
   /** As it came in from outside, where it has come by connections of ours since. */
   originOf(metadata: Metadata): Metadata {
     return this.#noteOf(metadata)?.origin ?? metadata;
+  }
+
+  #unchain(outbound: string): void {
+    const left = (this.#chained.get(outbound) ?? 0) - 1;
+    if (left > 0) this.#chained.set(outbound, left);
+    else this.#chained.delete(outbound);
   }
 
   #hopsOf(metadata: Metadata): number {
