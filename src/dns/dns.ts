@@ -3,6 +3,7 @@ import type { DnsAnswerView } from "#core/control.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DnsEnv } from "./env.ts";
+import type { Steps } from "#lib/steps.ts";
 import { FakeIp, fakeIpFilter, type FakeIpState } from "./fake-ip.ts";
 import { openHosts } from "./hosts.ts";
 import { Mapping } from "./mapping.ts";
@@ -15,9 +16,9 @@ import { TYPE } from "./types.ts";
 import { UpstreamPool } from "./upstream/index.ts";
 import { viewOf } from "./view.ts";
 
-/** What a reload takes over, and a restart as far as it was stored. */
+/** What a reload takes over. */
 export interface DnsState {
-  readonly fakeIp: FakeIpState | null;
+  readonly fakeIp: FakeIp | null;
   readonly mapping: readonly (readonly [Ip, string])[];
 }
 
@@ -48,8 +49,10 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   networkChanged(): void;
   flushFakeIp(): void;
   exportState(): DnsState;
-  /** Replaces pools of the same range and adds to the mapping. */
+  /** Takes pools of the same range and adds to the mapping. */
   importState(state: DnsState): void;
+  /** What was stored before the start, into pools that are empty. */
+  restoreFakeIp(state: FakeIpState): Steps<void>;
   /**
    * Settles when no question of a client is being answered here, which takes the time of one question at most where no new
    * ones come.
@@ -108,10 +111,13 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
       pool.reset();
     },
     flushFakeIp: () => fakeIp?.flush(),
-    exportState: () => ({ fakeIp: fakeIp?.exportState() ?? null, mapping: mapping?.exportState() ?? [] }),
+    exportState: () => ({ fakeIp, mapping: mapping?.exportState() ?? [] }),
     importState(state) {
-      if (state.fakeIp !== null) fakeIp?.importState(state.fakeIp);
+      if (state.fakeIp !== null) fakeIp?.takeOver(state.fakeIp);
       for (const [ip, host] of state.mapping) mapping?.insert(ip, host);
+    },
+    *restoreFakeIp(state) {
+      if (fakeIp !== null) yield* fakeIp.restore(state);
     },
     answered: () => service.answered(),
     [Symbol.asyncDispose]: () => life.disposeAsync(),

@@ -4,7 +4,7 @@ import type { Log } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import type { Slices } from "#core/slices.ts";
 import type { Trust } from "#core/trust.ts";
-import type { PersistFakeIp } from "./fake-ip.ts";
+import type { PersistFakeIp } from "./journaled-pool.ts";
 import type { Observer } from "./observe.ts";
 import type { NameSets } from "./policy.ts";
 import type { CountryOf } from "./strategy.ts";

@@ -5,36 +5,25 @@ import type { Steps } from "#lib/steps.ts";
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { answerOf } from "./answer.ts";
-import { FakePool, type FakePoolState, type OnPair } from "./fake-pool.ts";
+import type { FakePoolState } from "./fake-pool.ts";
+import { JournaledPool, type PersistFakeIp } from "./journaled-pool.ts";
 import type { Packet } from "./packet.ts";
 import { anyOfInSteps, firstRule, type NameSets, type NameTest } from "./policy.ts";
 import type { Query } from "./query.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 
+/** As they were stored. */
 export interface FakeIpState {
   readonly v4: FakePoolState | null;
   readonly v6: FakePoolState | null;
 }
 
-/** What changed since the last batch, in order. `ip` null: forgotten. */
-export interface FakeIpBatch {
-  readonly family: 4 | 6;
-  /** What the store holds of another range is of no use any more. */
-  readonly range: string;
-  readonly offset: number;
-  readonly cycle: boolean;
-  readonly pairs: readonly (readonly [host: string, ip: Ip | null])[];
-}
-
-/** Takes batches to the store. Must not throw. */
-export type PersistFakeIp = (batch: FakeIpBatch) => void;
-
-const BATCH_MS = 200;
 const FAKED: ReadonlySet<number> = new Set([TYPE.A, TYPE.AAAA, TYPE.HTTPS, TYPE.SVCB]);
 
 export class FakeIp implements Disposable {
-  readonly #v4: Journaled | null;
-  readonly #v6: Journaled | null;
+  #v4: JournaledPool | null;
+  #v6: JournaledPool | null;
+  readonly #persist: PersistFakeIp | null;
   readonly #isFaked: NameTest;
   readonly #ttlSeconds: number;
 
@@ -44,8 +33,9 @@ export class FakeIp implements Disposable {
     const range6 = ipv6 ? fakeIpRange6 : null;
     if (fakeIpRange === null && range6 === null)
       throw new ConfigError("dns: enhanced-mode fake-ip needs fake-ip-range or fake-ip-range6");
-    this.#v4 = fakeIpRange === null ? null : new Journaled(4, (on) => new FakePool(fakeIpRange, on), persist);
-    this.#v6 = range6 === null ? null : new Journaled(6, (on) => new FakePool(range6, on), persist);
+    this.#v4 = fakeIpRange === null ? null : new JournaledPool(4, fakeIpRange, persist);
+    this.#v6 = range6 === null ? null : new JournaledPool(6, range6, persist);
+    this.#persist = persist;
     const upstreams = new Set([...nameserver, ...fallback].map(({ host }) => host));
     this.#isFaked = (host) => host !== "" && !upstreams.has(host) && filtered(host);
     this.#ttlSeconds = Math.max(1, options.fakeIpTtlSeconds);
@@ -77,13 +67,20 @@ export class FakeIp implements Disposable {
     this.#v6?.pool.flush();
   }
 
-  exportState(): FakeIpState {
-    return { v4: this.#v4?.pool.exportState() ?? null, v6: this.#v6?.pool.exportState() ?? null };
+  /** Into pools that are empty. */
+  *restore({ v4, v6 }: FakeIpState): Steps<void> {
+    if (this.#v4 !== null && v4 !== null) yield* this.#v4.pool.restore(v4);
+    if (this.#v6 !== null && v6 !== null) yield* this.#v6.pool.restore(v6);
   }
 
-  importState({ v4, v6 }: FakeIpState): void {
-    if (v4 !== null) this.#v4?.pool.importState(v4);
-    if (v6 !== null) this.#v6?.pool.importState(v6);
+  /**
+   * Goes on with the pools of the engine before, as far as the ranges are the same: clients continue to use the addresses
+   * that they were given. The other one keeps them for the questions that it is answering.
+   */
+  takeOver(before: FakeIp): void {
+    this.#v4 = successor(this.#v4, before.#v4);
+    this.#v6 = successor(this.#v6, before.#v6);
+    for (const pool of [this.#v4, this.#v6]) pool?.persistTo(this.#persist);
   }
 
   /** Hands the last batch over. */
@@ -100,36 +97,6 @@ export function* fakeIpFilter(options: DnsOptions, sets: NameSets): Steps<NameTe
   return options.fakeIpFilterMode === "whitelist" ? listed : (host) => !listed(host);
 }
 
-/** A pool and its changes that are not written yet. */
-class Journaled {
-  readonly pool: FakePool;
-  readonly #family: 4 | 6;
-  readonly #persist: PersistFakeIp | null;
-  /** Bounded by the pool: a name has one entry, the latest. */
-  readonly #changes = new Map<string, Ip | null>();
-  #timer: NodeJS.Timeout | null = null;
-
-  constructor(family: 4 | 6, open: (on: OnPair) => FakePool, persist: PersistFakeIp | null) {
-    this.#family = family;
-    this.#persist = persist;
-    this.pool = open((host, ip) => this.#note(host, ip));
-  }
-
-  write(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-    if (this.#changes.size === 0) return;
-    const { range, offset, cycle } = this.pool;
-    this.#persist?.({ family: this.#family, range, offset, cycle, pairs: [...this.#changes] });
-    this.#changes.clear();
-  }
-
-  #note(host: string, ip: Ip | null): void {
-    if (this.#persist === null) return;
-    this.#changes.delete(host);
-    this.#changes.set(host, ip);
-    if (this.#timer !== null) return;
-    this.#timer = setTimeout(() => this.write(), BATCH_MS);
-    this.#timer.unref();
-  }
+function successor(own: JournaledPool | null, before: JournaledPool | null): JournaledPool | null {
+  return own !== null && before !== null && own.pool.range === before.pool.range ? before : own;
 }

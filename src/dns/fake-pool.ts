@@ -3,6 +3,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import { byteAt } from "#lib/at.ts";
+import type { Steps } from "#lib/steps.ts";
 
 /** Offset 1 is the gateway, 2 the TUN's next address, 3 is kept free. */
 const FIRST_OFFSET = 4;
@@ -11,18 +12,17 @@ const MAX_PAIRS = 65_536;
 /** Offsets are kept as numbers; a larger IPv6 range is used up to here. */
 const MAX_HOST_BITS = 40;
 
-/** What survives a reload and a restart. */
+/** What survives a restart. */
 export interface FakePoolState {
   /** The network as text; a state of another range is not used. */
   readonly range: string;
   readonly offset: number;
   readonly cycle: boolean;
-  /** Least recently used first. */
-  readonly pairs: readonly (readonly [host: string, ip: Ip])[];
+  readonly pairs: Iterable<readonly [host: string, ip: Ip]>;
 }
 
-/** Called for every change, in order. `ip` null: the pair was dropped. */
-export type OnPair = (host: string, ip: Ip | null) => void;
+/** Called for every name that gets an address or loses it. */
+export type OnChange = (host: string) => void;
 
 export class FakePool {
   readonly range: string;
@@ -33,12 +33,12 @@ export class FakePool {
   /** In order of use. */
   readonly #offsets = new Map<string, number>();
   readonly #hosts = new Map<number, string>();
-  readonly #onPair: OnPair;
+  readonly #onChange: OnChange;
   #offset = FIRST_OFFSET - 1;
   #cycle = false;
 
   /** Throws `ConfigError` where the range has no room. */
-  constructor({ ip, bits }: IpPrefix, onPair: OnPair) {
+  constructor({ ip, bits }: IpPrefix, onChange: OnChange) {
     const bytes = bytesOfIp(ip);
     const hostBits = bytes.length * 8 - bits;
     this.#bits = bits;
@@ -48,7 +48,7 @@ export class FakePool {
     this.#network = withOffset(bytes, bits, 0);
     this.range = `${ipFromBytes(this.#network)}/${bits}`;
     this.gateway = this.#ipOf(1);
-    this.#onPair = onPair;
+    this.#onChange = onChange;
   }
 
   /** The address of a name, a new one where it has none. */
@@ -61,9 +61,8 @@ export class FakePool {
     const offset = this.#vacate();
     this.#offsets.set(host, offset);
     this.#hosts.set(offset, host);
-    const ip = this.#ipOf(offset);
-    this.#onPair(host, ip);
-    return ip;
+    this.#onChange(host);
+    return this.#ipOf(offset);
   }
 
   /** The next free offset; in a full range that of the name unused for the longest time, for the others are in use. */
@@ -119,29 +118,32 @@ export class FakePool {
     return this.#cycle;
   }
 
-  exportState(): FakePoolState {
-    const pairs = Array.from(this.#offsets, ([host, offset]) => [host, this.#ipOf(offset)] as const);
-    return { range: this.range, offset: this.#offset, cycle: this.#cycle, pairs };
+  /** Names that have an address, the least recently used first. */
+  hosts(): Iterable<string> {
+    return this.#offsets.keys();
   }
 
-  /** Replaces all. A state of another range, or one that makes no sense, leaves the pool empty: it starts over. */
-  importState({ range, offset, cycle, pairs }: FakePoolState): void {
-    const before = new Set(this.#offsets.keys());
-    this.flush();
+  /** Null: it has none. Is no use of it. */
+  ipOfHost(host: string): Ip | null {
+    const offset = this.#offsets.get(host);
+    return offset === undefined ? null : this.#ipOf(offset);
+  }
+
+  /** Into a pool that is empty. A state of another range, or one that makes no sense, leaves it so. Reports no changes. */
+  *restore({ range, offset, cycle, pairs }: FakePoolState): Steps<void> {
     if (range !== this.range || !Number.isInteger(offset) || offset < FIRST_OFFSET || offset >= this.#last)
       return;
-    for (const [host, ip] of pairs.slice(-MAX_PAIRS)) {
-      const at = this.#offsetOf(ip);
+    for (const [host, ip] of pairs) {
+      const at = this.#offsets.size < MAX_PAIRS ? this.#offsetOf(ip) : null;
+      yield;
       if (at === null || at < FIRST_OFFSET || at >= this.#last) continue;
-      this.#forget(this.#hosts.get(at));
-      this.#forget(host);
+      this.#remove(this.#hosts.get(at));
+      this.#remove(host);
       this.#offsets.set(host, at);
       this.#hosts.set(at, host);
     }
     this.#offset = offset;
     this.#cycle = cycle;
-    // The flush reported these names as dropped; the others come from the store and are in it.
-    for (const [host, at] of this.#offsets) if (before.has(host)) this.#onPair(host, this.#ipOf(at));
   }
 
   #touch(host: string, offset: number): void {
@@ -149,13 +151,17 @@ export class FakePool {
     this.#offsets.set(host, offset);
   }
 
+  #forget(host: string): void {
+    this.#remove(host);
+    this.#onChange(host);
+  }
+
   /** Both directions together: a pair of which one half is gone would lead a client astray. */
-  #forget(host: string | undefined): void {
+  #remove(host: string | undefined): void {
     const offset = host === undefined ? undefined : this.#offsets.get(host);
     if (host === undefined || offset === undefined) return;
     this.#offsets.delete(host);
     this.#hosts.delete(offset);
-    this.#onPair(host, null);
   }
 
   #ipOf(offset: number): Ip {

@@ -1,7 +1,8 @@
 /** The fake-IP pools in the profile cache: a row for each name, and one row for the remaining state of a pool. */
-import type { Dns, DnsState } from "#dns/dns.ts";
-import type { FakeIpBatch, FakeIpState } from "#dns/fake-ip.ts";
+import type { Ip } from "#core/session.ts";
+import type { FakeIpState } from "#dns/fake-ip.ts";
 import type { FakePoolState } from "#dns/fake-pool.ts";
+import type { FakeIpBatch } from "#dns/journaled-pool.ts";
 import { parseIp } from "#net/address/ip.ts";
 import type { Bucket, ProfileCache } from "#store/profile-cache.ts";
 
@@ -9,8 +10,14 @@ import type { Bucket, ProfileCache } from "#store/profile-cache.ts";
 const NAME_MARK = "@";
 const POOL_STATE = "pool";
 
+/** Rows of before that are deleted in one turn of the event loop: some milliseconds. */
+const MOST_STALE_AT_ONCE = 1_000;
+const PAUSE_MS = 200;
+
 export class FakeIpStore {
   readonly #cache: ProfileCache;
+  /** Rows that are of no use any more, by their keys. */
+  readonly #stale: Readonly<Record<FakeBucket, Set<string>>> = { fakeip: new Set(), fakeip6: new Set() };
   #closed = false;
 
   constructor(cache: ProfileCache) {
@@ -21,23 +28,18 @@ export class FakeIpStore {
     return { v4: loadPool(this.#cache, "fakeip"), v6: loadPool(this.#cache, "fakeip6") };
   }
 
-  /** Makes the store say what the pools say; costs little where it does already. */
-  replace({ v4, v6 }: FakeIpState): void {
-    if (v4 !== null) this.#replacePool("fakeip", v4);
-    if (v6 !== null) this.#replacePool("fakeip6", v6);
-  }
-
   /** Adds changes of a pool. */
-  add({ family, range, offset, cycle, pairs }: FakeIpBatch): void {
+  add({ family, range, isAnew, offset, cycle, pairs }: FakeIpBatch): void {
     if (this.#closed) return;
     const bucket = family === 4 ? "fakeip" : "fakeip6";
+    const stale = this.#stale[bucket];
+    if (isAnew || poolStateOf(this.#cache, bucket)?.range !== range)
+      for (const [key] of this.#cache.entries(bucket)) stale.add(key);
+    stale.delete(POOL_STATE);
     const changes = pairs.map(([host, ip]) => [NAME_MARK + host, ip] as const);
-    const others = poolStateOf(this.#cache, bucket)?.range === range ? [] : forgotten(this.#cache, bucket);
-    this.#cache.setAll(bucket, [
-      ...others,
-      ...changes,
-      [POOL_STATE, JSON.stringify({ range, offset, cycle })],
-    ]);
+    for (const [key] of changes) stale.delete(key);
+    this.#cache.setAll(bucket, [...changes, [POOL_STATE, JSON.stringify({ range, offset, cycle })]]);
+    this.#forgetStale(bucket);
   }
 
   /** From here on nothing is written: the pools of another runtime count. */
@@ -45,39 +47,37 @@ export class FakeIpStore {
     this.#closed = true;
   }
 
-  #replacePool(bucket: Bucket, { range, offset, cycle, pairs }: FakePoolState): void {
-    const gone = new Map(forgotten(this.#cache, bucket));
-    for (const [host] of pairs) gone.delete(NAME_MARK + host);
-    const kept = pairs.map(([host, ip]) => [NAME_MARK + host, ip] as const);
-    this.#cache.setAll(bucket, [...gone, ...kept, [POOL_STATE, JSON.stringify({ range, offset, cycle })]]);
+  #forgetStale(bucket: FakeBucket): void {
+    const stale = this.#stale[bucket];
+    if (stale.size === 0 || this.#closed) return;
+    const gone = [...stale.values().take(MOST_STALE_AT_ONCE)];
+    for (const key of gone) stale.delete(key);
+    this.#cache.setAll(
+      bucket,
+      gone.map((key) => [key, null]),
+    );
+    if (stale.size > 0) setTimeout(() => this.#forgetStale(bucket), PAUSE_MS).unref();
   }
 }
 
-/**
- * Hands the known addresses to a new engine: `before` of the runtime that it replaces, else the stored ones. Clients
- * continue to use the addresses that they were given.
- */
-export function carryOver(dns: Dns, before: DnsState | null, store: FakeIpStore | null): void {
-  const known = before?.fakeIp ?? null;
-  dns.importState({ fakeIp: known ?? store?.load() ?? null, mapping: before?.mapping ?? [] });
-  const now = known === null || store === null ? null : dns.exportState().fakeIp;
-  if (now !== null) store?.replace(now);
-}
+type FakeBucket = Extract<Bucket, "fakeip" | "fakeip6">;
 
 type PoolState = Omit<FakePoolState, "pairs">;
 
-function loadPool(cache: ProfileCache, bucket: Bucket): FakePoolState | null {
+function loadPool(cache: ProfileCache, bucket: FakeBucket): FakePoolState | null {
   const rest = poolStateOf(cache, bucket);
-  if (rest === null) return null;
-  const pairs = cache.entries(bucket).flatMap(([key, value]) => {
+  return rest === null ? null : { ...rest, pairs: storedPairs(cache, bucket) };
+}
+
+function* storedPairs(cache: ProfileCache, bucket: FakeBucket): Generator<readonly [string, Ip]> {
+  for (const [key, value] of cache.entries(bucket)) {
     const ip = key.startsWith(NAME_MARK) ? parseIp(value) : null;
-    return ip === null ? [] : [[key.slice(NAME_MARK.length), ip] as const];
-  });
-  return { ...rest, pairs };
+    if (ip !== null) yield [key.slice(NAME_MARK.length), ip];
+  }
 }
 
 /** Null where nothing was stored, or nothing that makes sense: the pool starts over then. */
-function poolStateOf(cache: ProfileCache, bucket: Bucket): PoolState | null {
+function poolStateOf(cache: ProfileCache, bucket: FakeBucket): PoolState | null {
   const text = cache.get(bucket, POOL_STATE);
   if (text === null) return null;
   try {
@@ -88,8 +88,4 @@ function poolStateOf(cache: ProfileCache, bucket: Bucket): PoolState | null {
   } catch {
     return null; // written by hand, or by another program
   }
-}
-
-function forgotten(cache: ProfileCache, bucket: Bucket): readonly (readonly [string, null])[] {
-  return cache.entries(bucket).map(([key]) => [key, null] as const);
 }

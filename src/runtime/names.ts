@@ -7,7 +7,7 @@ import type { Destination } from "#core/session.ts";
 import type { Slices } from "#core/slices.ts";
 import type { Trust } from "#core/trust.ts";
 import { openDns, type Dns } from "#dns/dns.ts";
-import type { PersistFakeIp } from "#dns/fake-ip.ts";
+import type { PersistFakeIp } from "#dns/journaled-pool.ts";
 import type { Observer } from "#dns/observe.ts";
 import type { NameSets } from "#dns/policy.ts";
 import type { Prepared } from "#dns/prepare.ts";

@@ -10,6 +10,7 @@ import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { valueAt } from "#lib/at.ts";
+import type { Steps } from "#lib/steps.ts";
 import { groupFault, InertOutbound, reasonOf } from "./inert.ts";
 import { NodeDialers, toServer } from "./node-dialers.ts";
 import { NodeLines } from "./node-lines.ts";
@@ -27,7 +28,7 @@ export interface Outbounds extends AsyncDisposable {
   /** Options and common fields as configured; absent for built-ins. */
   readonly configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>;
   /** A sentence a group that leads nowhere, or elsewhere than the file says, with the nodes that there are now. */
-  groupFaults(): readonly string[];
+  groupFaults(): Steps<readonly string[]>;
   /** Makes an outbound of a node that is in no file; the caller owns it. */
   open(node: ProxyConfig): Promise<Outbound>;
 }
@@ -73,12 +74,16 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     direct,
     global: valueAt(all, "GLOBAL"),
     open: (node) => openProxy(node, dialers, env),
-    groupFaults: () =>
-      groups.flatMap((config) => {
+    *groupFaults() {
+      const faults: string[] = [];
+      for (const config of groups) {
         const group = all.get(config.name);
         const fault = group === undefined || !isGroup(group) ? null : groupFault(group, config);
-        return fault === null ? [] : [`group ${config.name}: ${fault}`];
-      }),
+        if (fault !== null) faults.push(`group ${config.name}: ${fault}`);
+        yield; // filters have gone through all nodes of its providers
+      }
+      return faults;
+    },
     async quiet() {
       await Promise.all(opened.map((group) => group[Symbol.asyncDispose]())); // a second time does nothing
     },

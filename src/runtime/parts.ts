@@ -2,7 +2,7 @@
 import type { Config, ProxyConfig } from "#config/config.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
-import type { PersistFakeIp } from "#dns/fake-ip.ts";
+import type { PersistFakeIp } from "#dns/journaled-pool.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import { openRouterInSteps } from "#router/router.ts";
@@ -46,7 +46,7 @@ export interface Parts extends OutboundParts, InboundParts {
 }
 
 /** What is taken over of the runtime before. */
-type Previous = Pick<Parts, "lists" | "inbounds">;
+type Previous = Pick<Parts, "lists" | "inbounds" | "names">;
 
 /** Throws with nothing left open but what `undo` has. */
 export async function openParts(
@@ -98,6 +98,9 @@ async function openOutboundParts(
       slices,
     }),
   );
+  const isFaking = (previous?.names.dns?.exportState().fakeIp ?? null) !== null; // then its pools are taken, not the stored ones
+  if (fakeIps !== null && names.dns !== null && !isFaking)
+    await slices.run(names.dns.restoreFakeIp(fakeIps.load()));
   const choices = config.profile.storeSelected ? cache : host.choices;
   const providers = lists.proxyProviders.all;
   const { nowMs } = host.clock;
@@ -120,7 +123,7 @@ async function openOutboundParts(
     }),
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);
-  for (const text of outbounds.groupFaults()) log.warning(text);
+  for (const text of await slices.run(outbounds.groupFaults())) log.warning(text);
   const rules = await slices.run(openRules(config, scope));
   const router = await slices.run(
     openRouterInSteps({

@@ -14,7 +14,7 @@ import type { SessionEnv } from "#dataplane/session-env.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#dataplane/timeouts.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import type { Users } from "#users/users.ts";
-import { carryOver, type FakeIpStore } from "./fake-ip-store.ts";
+import type { FakeIpStore } from "./fake-ip-store.ts";
 import type { Inbounds } from "./inbounds.ts";
 import { openDirectClassifier } from "./direct-classifier.ts";
 import type { LeaseBook } from "./leases.ts";
@@ -106,8 +106,8 @@ export class Runtime {
     };
     const parts = await openParts(config, previous, { ...env, adopt }, undo);
     const runtime = new Runtime(parts, await carrying, undo.move(), env);
-    if (runtime.names.dns !== null)
-      carryOver(runtime.names.dns, previous?.names.dns?.exportState() ?? null, parts.fakeIps);
+    const before = previous?.names.dns ?? null;
+    if (before !== null) runtime.names.dns?.importState(before.exportState());
     return runtime;
   }
 

@@ -26,7 +26,7 @@ export class ProfileCache implements Choices, Disposable {
   readonly #path: string;
   readonly #log: Log;
   readonly #nowMs: () => number;
-  readonly #memory = new Map<string, string>();
+  readonly #memory = new Map<string, Map<string, string>>();
   #database: DatabaseSync | null = null;
   /** False: what the file holds could not be read, so it is left alone. */
   #usable = true;
@@ -46,31 +46,26 @@ export class ProfileCache implements Choices, Disposable {
   /** Takes choices over from another program where there is no file yet; it is made with the first choice made here. */
   adopt(selections: ReadonlyMap<string, string>): void {
     if (!this.#isNew) return;
-    for (const [group, member] of selections) this.#memory.set(`selected/${group}`, member);
+    for (const [group, member] of selections) this.#bucket("selected").set(group, member);
     this.#isBehind = selections.size > 0;
   }
 
   get(bucket: Bucket, key: string): string | null {
-    return this.#memory.get(`${bucket}/${key}`) ?? null;
+    return this.#bucket(bucket).get(key) ?? null;
   }
 
   /** Number of keys of a bucket. */
   count(bucket: Bucket): number {
-    let found = 0;
-    for (const key of this.#memory.keys()) if (key.startsWith(`${bucket}/`)) found++;
-    return found;
+    return this.#bucket(bucket).size;
   }
 
   set(bucket: Bucket, key: string, value: string): void {
     this.setAll(bucket, [[key, value]]);
   }
 
-  /** Keys and values of a bucket, in no order. */
-  entries(bucket: Bucket): readonly (readonly [key: string, value: string])[] {
-    const prefix = `${bucket}/`;
-    return [...this.#memory]
-      .filter(([key]) => key.startsWith(prefix))
-      .map(([key, value]) => [key.slice(prefix.length), value]);
+  /** Keys and values of a bucket, in no order; what changes while they are read may be missing. */
+  entries(bucket: Bucket): Iterable<readonly [key: string, value: string]> {
+    return this.#bucket(bucket);
   }
 
   /** Many changes in one transaction, of one key the last; null deletes. What is so already costs nothing. */
@@ -78,8 +73,8 @@ export class ProfileCache implements Choices, Disposable {
     const fresh = [...new Map(changes)].filter(([key, value]) => this.get(bucket, key) !== value);
     if (fresh.length === 0) return;
     for (const [key, value] of fresh)
-      if (value === null) this.#memory.delete(`${bucket}/${key}`);
-      else this.#memory.set(`${bucket}/${key}`, value);
+      if (value === null) this.#bucket(bucket).delete(key);
+      else this.#bucket(bucket).set(key, value);
     if (this.#nowMs() - this.#failedAtMs >= RETRY_MS) this.#save(bucket, fresh);
   }
 
@@ -105,6 +100,13 @@ export class ProfileCache implements Choices, Disposable {
     this.#close();
   }
 
+  /** Of a file also those that this version does not know: they are written back with the others. */
+  #bucket(name: string): Map<string, string> {
+    const known = this.#memory.get(name) ?? new Map<string, string>();
+    this.#memory.set(name, known);
+    return known;
+  }
+
   #load(): void {
     try {
       const mark = markOf(this.#path);
@@ -120,7 +122,7 @@ export class ProfileCache implements Choices, Disposable {
   #read(): void {
     try {
       for (const row of this.#open().prepare("SELECT bucket, key, value FROM entry").all())
-        this.#memory.set(`${row["bucket"]}/${row["key"]}`, String(row["value"]));
+        this.#bucket(String(row["bucket"])).set(String(row["key"]), String(row["value"]));
     } catch (error) {
       if (!isDamaged(error)) throw error;
       this.#throwAway(error);
@@ -162,7 +164,8 @@ export class ProfileCache implements Choices, Disposable {
       database.exec("BEGIN");
       if (all) {
         database.exec("DELETE FROM entry");
-        for (const [name, value] of this.#memory) put.run(...partsOf(name), value);
+        for (const [name, entries] of this.#memory)
+          for (const [key, value] of entries) put.run(name, key, value);
       } else
         for (const [key, value] of changes)
           if (value === null) remove.run(bucket, key);
@@ -202,12 +205,6 @@ export class ProfileCache implements Choices, Disposable {
     this.#close();
     for (const suffix of ["", "-wal", "-shm"]) rmSync(this.#path + suffix, { force: true });
   }
-}
-
-/** A bucket's name has no slash. */
-function partsOf(name: string): readonly [bucket: string, key: string] {
-  const at = name.indexOf("/");
-  return [name.slice(0, at), name.slice(at + 1)];
 }
 
 function markOf(path: string): "missing" | "own" | "strange" {
