@@ -48,7 +48,11 @@ export class RuleData implements AsyncDisposable {
     const { geodata: options, dns } = config;
     const fetch = openFetch(config, coreDialers, trust);
     this.#geodata = geodata;
-    this.ruleProviders = new RuleProviders(config, host, fetch, () => this.scope, onRuleList);
+    this.ruleProviders = new RuleProviders(config, host, fetch, {
+      scope: () => this.scope,
+      prepare: (wanted) => geodata.prepare(wanted),
+      onChange: onRuleList,
+    });
     this.proxyProviders = new ProxyProviders(config, host, health, fetch);
     this.scope = openScope(this.ruleProviders.all, this.#geodata);
     this.geoUpdater = new GeoUpdater({

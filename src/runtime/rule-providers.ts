@@ -2,18 +2,29 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
 import type { ProxyProviderConfig, RuleProviderConfig } from "#config/sections/index.ts";
 import type { RuleScope } from "#core/rule.ts";
+import type { GeoKey } from "#geodata/geodata.ts";
 import type { Host } from "#host/host.ts";
 import type { EtagBook, ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
 import { readListParts, type ListKind } from "#providers/rule-set/read.ts";
 import { Skipped } from "#providers/rule-set/contents.ts";
 import { conditionsInSteps } from "#router/condition-list.ts";
+import { wantedByLines } from "./wanted-geodata.ts";
 import { etagBook, writtenBook, type Fetch } from "./downloads.ts";
 
 /** For a whole download (configuration sheet §13). */
 const TIMEOUT_MS = 20_000;
 /** Where `size-limit` says nothing. */
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
+
+export interface RuleProvidersEnv {
+  /** Called when contents are read, which is after the constructor. */
+  readonly scope: () => RuleScope;
+  /** Has databases ready that conditions are about to ask for. */
+  readonly prepare: (wanted: readonly GeoKey[]) => Promise<void>;
+  /** Called for every new list. */
+  readonly onChange: () => void;
+}
 
 /** The rule providers of one runtime; unchanged contents are taken over from the runtime before. */
 export class RuleProviders implements AsyncDisposable {
@@ -22,10 +33,7 @@ export class RuleProviders implements AsyncDisposable {
   /** At the start there is nothing yet that a pause could hold up, and threads would make it longer. */
   #isServing = false;
 
-  /**
-   * `scope` is called when contents are read, which is after the constructor; `onChange` is called for every new list.
-   */
-  constructor(config: Config, host: Host, fetch: Fetch, scope: () => RuleScope, onChange: () => void) {
+  constructor(config: Config, host: Host, fetch: Fetch, { scope, prepare, onChange }: RuleProvidersEnv) {
     this.configs = config.ruleProviders;
     const { slices } = host;
     const etags = config.general.etagSupport ? etagBook(host.cache) : null;
@@ -33,6 +41,7 @@ export class RuleProviders implements AsyncDisposable {
       const source = sourceOf(item, `rule provider ${name}`);
       const { behavior, format, payload } = item;
       const classical = async (lines: readonly string[]) => {
+        if (this.#isServing) await prepare(await slices.run(wantedByLines(lines)));
         const skipped = new Skipped();
         const onSkip = (line: string, why: string): void => skipped.add(line, why);
         return { data: await slices.run(conditionsInSteps(lines, scope(), onSkip)), skipped };

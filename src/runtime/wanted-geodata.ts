@@ -1,6 +1,6 @@
 /** What of the databases a configuration asks for, so that it can be read before it is asked for. */
 import type { Config } from "#config/config.ts";
-import type { PolicyOptions } from "#core/dns-options.ts";
+import type { DomainCondition, PolicyOptions } from "#core/dns-options.ts";
 import type { GeoKey } from "#geodata/geodata.ts";
 import type { Steps } from "#lib/steps.ts";
 
@@ -13,32 +13,67 @@ const KINDS: Readonly<Record<string, GeoKey["kind"]>> = {
   "IP-ASN": "asn",
 };
 
-/** Not all: what classical rule lists and the sniffer name is read when they are. Each once. */
-export function* wantedGeodata({ rules, subRules, dns }: Config): Steps<readonly GeoKey[]> {
+type Add = (kind: GeoKey["kind"], key: string) => void;
+
+/** What lines of rules or conditions ask for, each once. */
+export function* wantedByLines(lines: Iterable<string>): Steps<readonly GeoKey[]> {
   const wanted = new Map<string, GeoKey>();
-  const add = (kind: GeoKey["kind"], key: string): void => void wanted.set(`${kind}/${key}`, { kind, key });
+  yield* addWanted(lines, addTo(wanted));
+  return [...wanted.values()];
+}
+
+/** What a configuration asks for, each once. What classical rule lists name is not in it: they say it when they are read. */
+export function* wantedGeodata(config: Config): Steps<readonly GeoKey[]> {
+  const wanted = new Map<string, GeoKey>();
+  const add = addTo(wanted);
+  const { rules, subRules, dns, sniffer } = config;
   for (const list of [rules, ...subRules.values()])
-    for (const { text } of list) {
-      for (const [, type = "", payload = ""] of text.matchAll(CONDITION)) {
-        const kind = KINDS[type.toUpperCase()];
-        if (kind !== undefined) add(kind, payload.trim());
-      }
-      yield;
+    yield* addWanted(
+      list.values().map(({ text }) => text),
+      add,
+    );
+  if (dns.enable) yield* addOfDns(dns, add);
+  if (sniffer.enable) yield* addOfSniffer(sniffer, add);
+  return [...wanted.values()];
+}
+
+function addTo(wanted: Map<string, GeoKey>): Add {
+  return (kind, key) => void wanted.set(`${kind}/${key}`, { kind, key });
+}
+
+function* addWanted(lines: Iterable<string>, add: Add): Steps<void> {
+  for (const line of lines) {
+    for (const [, type = "", payload = ""] of line.matchAll(CONDITION)) {
+      const kind = KINDS[type.toUpperCase()];
+      if (kind !== undefined) add(kind, payload.trim());
     }
-  if (!dns.enable) return [...wanted.values()];
+    yield;
+  }
+}
+
+function* addOfDns(dns: Config["dns"], add: Add): Steps<void> {
   const conditionsOf = ({ conditions }: PolicyOptions) => conditions;
-  const conditions = [
+  for (const conditions of [
     dns.nameserverPolicy.values().flatMap(conditionsOf),
     dns.proxyServerNameserverPolicy.values().flatMap(conditionsOf),
-    dns.fakeIpFilter.values(),
-  ];
-  for (const list of conditions)
-    for (const condition of list) {
-      if (condition.kind === "geosite") add("geosite", condition.category);
-      yield;
-    }
+    dns.fakeIpFilter,
+  ])
+    yield* addOfConditions(conditions, add);
   for (const { type, payload } of dns.fakeIpRules) if (type === "GEOSITE") add("geosite", payload);
   for (const category of dns.fallbackFilter.geosite) add("geosite", category);
   if (dns.fallback.length > 0 && dns.fallbackFilter.geoip) add("geoip", dns.fallbackFilter.geoipCode);
-  return [...wanted.values()];
+}
+
+function* addOfSniffer(sniffer: Config["sniffer"], add: Add): Steps<void> {
+  yield* addOfConditions(sniffer.forceDomain, add);
+  yield* addOfConditions(sniffer.skipDomain, add);
+  for (const condition of [...sniffer.skipSrcAddress, ...sniffer.skipDstAddress])
+    if (condition.kind === "geoip") add("geoip", condition.code);
+}
+
+function* addOfConditions(conditions: Iterable<DomainCondition>, add: Add): Steps<void> {
+  for (const condition of conditions) {
+    if (condition.kind === "geosite") add("geosite", condition.category);
+    yield;
+  }
 }
