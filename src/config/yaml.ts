@@ -8,7 +8,8 @@ import { DEEPEST, parseYamlDocument, TOO_DEEP, YamlBoundError } from "#core/yaml
 import type { Locate, Path, SourcePosition } from "./report.ts";
 import { lineIndex } from "./lines.ts";
 import { Converter } from "./yaml-convert.ts";
-import { around, isNull, offsetOf, topLevelKeyBefore } from "./yaml-nodes.ts";
+import { plainRules, type PlainRules } from "./plain-rules.ts";
+import { around, isEmpty, isNull, offsetOf, topLevelKeyBefore } from "./yaml-nodes.ts";
 import { lookalikeHint, wordsOf } from "./yaml-words.ts";
 
 export interface YamlFault {
@@ -37,7 +38,8 @@ const PLAIN_TAG = /tag:yaml\.org,2002:(int|float|bool|null|merge)$/;
 /** Characters to each side of a fault that are looked at for what is hard to see. */
 const NEAR = 200;
 
-export function readYaml(text: string): YamlFile {
+/** `takeOut` finds rules that the library need not see. */
+export function readYaml(text: string, takeOut: typeof plainRules = plainRules): YamlFile {
   const lines = lineIndex(text);
   const broken = (message: string, offset = 0): YamlFile => {
     const position = lines.position(offset);
@@ -53,17 +55,48 @@ export function readYaml(text: string): YamlFile {
   };
   if (text.trim() === "") return broken("the configuration file is empty");
   try {
-    const document = parseYamlDocument(text, {
-      schema: "failsafe", // scalars keep their text; what they mean is decided by the field that reads them
-      resolveKnownTags: false, // with them a !!binary is bytes and a !!timestamp a date, and neither has a text
-      uniqueKeys: false, // checked by the converter: the library compares every key with every other
-    });
-    return new Reader(text, document).read();
+    return withPlainRules(text, takeOut(text)) ?? new Reader(text, documentOf(text)).read();
   } catch (error) {
     if (error instanceof YamlBoundError) return broken(error.message, error.offset);
     if (error instanceof RangeError) return broken(TOO_DEEP);
     return broken(messageOf(error));
   }
+}
+
+function documentOf(text: string): Document.Parsed {
+  return parseYamlDocument(text, {
+    schema: "failsafe", // scalars keep their text; what they mean is decided by the field that reads them
+    resolveKnownTags: false, // with them a !!binary is bytes and a !!timestamp a date, and neither has a text
+    uniqueKeys: false, // checked by the converter: the library compares every key with every other
+  });
+}
+
+/** The file whose rules are read line by line; null where the library has to see them, because of any fault say. */
+function withPlainRules(text: string, rules: PlainRules | null): YamlFile | null {
+  if (rules === null) return null;
+  const { items, offsets, keyOffset, listOffset } = rules;
+  const document = documentOf(rules.rest);
+  const file = new Reader(text, document).read();
+  if (file.root === null || !isEmptyKey(document.contents, keyOffset)) return null;
+  const lines = lineIndex(text);
+  return {
+    ...file,
+    root: Object.assign(Object.create(null), file.root, { rules: items }),
+    locate(path, part) {
+      const [key, at] = path;
+      if (key !== "rules" || (at === undefined && part === "key")) return file.locate(path, part);
+      return lines.position(offsets[Number(at)] ?? listOffset);
+    },
+    emptyKeys: (path) => file.emptyKeys(path).filter((key) => path.length > 0 || key !== "rules"),
+  };
+}
+
+/** Is the key at this offset one of the file itself, without a value? */
+function isEmptyKey(contents: ParsedNode | null, offset: number): boolean {
+  if (!isMap(contents) || contents.flow === true) return false;
+  return contents.items.some(
+    ({ key, value }) => offsetOf(key) === offset && (value === null || isEmpty(value)),
+  );
 }
 
 class Reader {
