@@ -4,19 +4,22 @@
  * `node scripts/run.mjs test/proofs/document-pause.ts [NAMES [RULES [WORD]]]`: names of the largest list (2,000,000), rules of
  * the largest configuration (300,000), and of which documents (all).
  */
-import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { freePorts } from "../support/free-ports.ts";
 import { configOf, documentsOf, geoSite, SMALL_PAGES, type Take } from "../support/pause-documents.ts";
+import { PingPong, shownTrips } from "../support/ping-pong.ts";
+import { residentMiB } from "../support/program-load.ts";
 import { api, openSite, startWith } from "../support/provider-core.ts";
 
 const NAMES = Number(process.argv[2] ?? 2_000_000);
 const RULES = Number(process.argv[3] ?? 300_000);
 const WORD = process.argv[4] ?? "";
 const QUIET_MS = 3_000;
+/** Memory is back by then. */
+const BACK_MS = 15_000;
 const CATEGORY = 300_000;
 
 await using site = await openSite();
@@ -25,42 +28,30 @@ site.pages.set("/geosite", { body: geoSite(CATEGORY + 1) });
 const [port] = (await freePorts(1)) as [number];
 const config = configOf(`http://127.0.0.1:${site.port}`, port);
 await using core = await startWith(config, { "GeoSite.dat": geoSite(CATEGORY) });
-const echo = createServer(
-  (socket) =>
-    void socket
-      .setNoDelay()
-      .pipe(socket)
-      .on("error", () => {}),
-).listen(0, "127.0.0.1");
-await once(echo, "listening");
-const client = connect({ host: "127.0.0.1", port }).setNoDelay();
-client.write(`CONNECT 127.0.0.1:${(echo.address() as AddressInfo).port} HTTP/1.1\r\nHost: x\r\n\r\n`);
-await once(client, "data");
+using pingPong = new PingPong(port, core.pid);
 
-const still = await roundTrips(client, quiet(QUIET_MS));
-console.log(`without a document: ${still}; ${residentMiB()} MiB`);
+const resident = (): number => Math.round(residentMiB(core.pid));
+const still = await pingPong.during(() => delay(QUIET_MS));
+console.log(`without a document: ${shownTrips(still)}; ${resident()} MiB`);
 for (const document of documentsOf(config, { names: NAMES, rules: RULES })) {
   if (!document.name.includes(WORD)) continue;
-  const before = residentMiB();
+  const before = resident();
   const from = performance.now();
   let status = 0;
-  const taken = take(document.take).then((answer) => (status = answer));
-  const trips = await roundTrips(client, taken);
+  const trips = await pingPong.during(async () => (status = await take(document.take)));
   const seconds = ((performance.now() - from) / 1000).toFixed(1);
-  console.log(`${document.name}: ${trips}, answered ${status} after ${seconds} s`);
+  console.log(`${document.name}: ${shownTrips(trips)}, answered ${status} after ${seconds} s`);
   const gets = document.take.kind === "file" ? (document.take.get ?? []) : [];
-  for (const path of gets) console.log(`  GET ${path}: ${await roundTrips(client, got(path))}`);
-  const after = await roundTrips(client, quiet(QUIET_MS));
-  const during = residentMiB();
-  const gone = await roundTrips(
-    client,
-    takeBack(document.take).then(() => quiet(QUIET_MS)),
-  );
-  console.log(`  behind it: ${after}\n  taken back: ${gone}`);
-  console.log(`  ${before} -> ${during} -> ${residentMiB()} MiB`);
+  for (const path of gets)
+    console.log(`  GET ${path}: ${shownTrips(await pingPong.during(() => got(path)))}`);
+  console.log(`  behind it: ${shownTrips(await pingPong.during(() => delay(QUIET_MS)))}`);
+  const during = resident();
+  const gone = await pingPong.during(async () => {
+    await takeBack(document.take);
+    await delay(BACK_MS);
+  });
+  console.log(`  taken back: ${shownTrips(gone)}\n  ${before} -> ${during} -> ${resident()} MiB`);
 }
-client.destroy();
-echo.close();
 
 /** The status of the answer. */
 async function take(document: Take): Promise<number> {
@@ -102,29 +93,4 @@ function putFile(body: string): Promise<number> {
 async function got(path: string): Promise<void> {
   const answer = await api(core, path);
   for await (const _ of answer.body ?? []); // read as it comes: this process has a ping-pong to time
-}
-
-function residentMiB(): number {
-  const [, kiB] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${core.pid}/status`, "utf8")) ?? [];
-  return Math.round(Number(kiB) / 1024);
-}
-
-async function quiet(ms: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-/** The three longest, and the middle of all. */
-async function roundTrips(socket: Socket, work: Promise<unknown>): Promise<string> {
-  let isOver = false;
-  void work.finally(() => (isOver = true));
-  const trips: number[] = [];
-  while (!isOver) {
-    const from = performance.now();
-    socket.write("ping");
-    await once(socket, "data");
-    trips.push(performance.now() - from);
-  }
-  trips.sort((a, b) => b - a);
-  const longest = trips.slice(0, 3).map(Math.round).join(", ");
-  return `longest ${longest} ms of ${trips.length}, median ${(trips[trips.length >> 1] ?? 0).toFixed(2)} ms`;
 }
