@@ -32,6 +32,7 @@ export class RuleProvider implements RuleData, AsyncDisposable {
   readonly #log: RuleProviderEnv["log"];
   readonly #onChange: () => void;
   #contents: RuleData = NO_CONTENTS;
+  #asksDatabases = false;
 
   constructor(options: RuleProviderOptions, env: RuleProviderEnv) {
     this.#options = options;
@@ -73,9 +74,15 @@ export class RuleProvider implements RuleData, AsyncDisposable {
     return "networks" in this.#contents ? (this.#contents as NetworkData).networks() : [];
   }
 
+  /** Its contents are of use only as long as the databases that were there when they were read. */
+  get asksDatabases(): boolean {
+    return this.#asksDatabases;
+  }
+
   /** Takes what another one of the same definition has in use. */
   inherit(from: RuleProvider): void {
     this.#contents = from.#contents;
+    this.#asksDatabases = from.#asksDatabases;
     this.resource.inherit(from.resource);
   }
 
@@ -83,7 +90,7 @@ export class RuleProvider implements RuleData, AsyncDisposable {
     await this.resource[Symbol.asyncDispose]();
   }
 
-  #prepared({ data, skipped }: Contents): Prepared {
+  #prepared({ data, skipped, asksDatabases = false }: Contents): Prepared {
     if (skipped.count > 0)
       this.#log.warning(
         `${this.#options.source.title}: ${skipped.count} items left out; the first is ${skipped.first}`,
@@ -91,6 +98,7 @@ export class RuleProvider implements RuleData, AsyncDisposable {
     return {
       commit: () => {
         this.#contents = data;
+        this.#asksDatabases = asksDatabases;
         this.#onChange();
       },
       abandon: async () => {}, // nothing but memory

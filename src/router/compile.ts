@@ -46,9 +46,17 @@ export function compileList(name: string, rules: readonly Rule[]): RuleList {
   return atOnce(compileInSteps(name, rules));
 }
 
-export function* compileInSteps(name: string, rules: readonly Rule[]): Steps<RuleList> {
+/** `before`: a list whose tables are taken where they are over the same rules. */
+export function* compileInSteps(name: string, rules: readonly Rule[], before?: RuleList): Steps<RuleList> {
   const steps: Step[] = [];
+  const known = new Map(before?.steps.map((step) => [step.first, step]));
   for (let first = 0; first < rules.length;) {
+    const same = before === undefined ? null : yield* stepOfBefore(rules, before, known.get(first));
+    if (same !== null) {
+      steps.push(same);
+      first = same.last + 1;
+      continue;
+    }
     const keys = yield* mergeableRun(rules, first);
     if (keys.length < SMALLEST_SEGMENT) {
       steps.push({ first, last: first, segment: null });
@@ -61,12 +69,27 @@ export function* compileInSteps(name: string, rules: readonly Rule[]): Steps<Rul
   return { name, rules, steps, disabled: null };
 }
 
+function keyOf({ type, matcher }: Rule): MergeKey | null {
+  return type === "SUB-RULE" ? null : mergeKeyOf(matcher); // a table finds rules that decide, not lists to enter
+}
+
+/** Null where the table would be another one: a rule of it is, or the run of rules goes on behind it. */
+function* stepOfBefore(rules: readonly Rule[], before: RuleList, step: Step | undefined): Steps<Step | null> {
+  if (step === undefined || step.segment === null) return null;
+  for (let at = step.first; at <= step.last; at++) {
+    if (rules[at] !== before.rules[at]) return null;
+    if (at % RULES_AT_ONCE === 0) yield;
+  }
+  const next = rules[step.last + 1];
+  const goesOn = next !== undefined && keyOf(next)?.kind === keyOf(itemAt(rules, step.first))?.kind;
+  return goesOn ? null : step;
+}
+
 /** The keys of the rules from `first` on that fit into one table. */
 function* mergeableRun(rules: readonly Rule[], first: number): Steps<readonly MergeKey[]> {
   const keys: MergeKey[] = [];
   for (let at = first; at < rules.length; at++) {
-    const { type, matcher } = itemAt(rules, at);
-    const key = type === "SUB-RULE" ? null : mergeKeyOf(matcher); // a table finds rules that decide, not lists to enter
+    const key = keyOf(itemAt(rules, at));
     if (key === null || key.kind !== (keys[0] ?? key).kind) break;
     keys.push(key);
     if (at % RULES_AT_ONCE === 0) yield;

@@ -16,7 +16,7 @@ import type { DirectQuestion, Proof } from "./direct-proof.ts";
 import { discover } from "./fact-lookup.ts";
 import { Walk } from "./match.ts";
 import { RuleCounters } from "./rule-counters.ts";
-import type { RouterEnv, RuleRouter, RuleView, TraceObserver } from "./rule-router.ts";
+import type { RouterEnv, RuleListsInForce, RuleRouter, RuleView, TraceObserver } from "./rule-router.ts";
 import { factsOf } from "./session-facts.ts";
 import type { Prepared } from "./session-facts.ts";
 
@@ -38,10 +38,13 @@ export function openRouter(env: RouterEnv): RuleRouter {
 
 export function* openRouterInSteps(env: RouterEnv): Steps<RuleRouter> {
   yield* checkLists(env.rules, env.subRules);
-  const lists = new Map<string, RuleList>();
-  for (const [name, rules] of env.subRules) lists.set(name, yield* compileInSteps(name, rules));
-  const main = yield* compileInSteps("rules", env.rules);
-  return new ListRouter(env, main, lists, yield* resolveTargets(env, [main, ...lists.values()]));
+  const { before = null, ...rest } = env; // the router does not keep the one before
+  const nested = new Map<string, RuleList>();
+  for (const [name, rules] of env.subRules)
+    nested.set(name, yield* compileInSteps(name, rules, before?.nested.get(name)));
+  const main = yield* compileInSteps("rules", env.rules, before?.main);
+  const targets = yield* resolveTargets(env, [main, ...nested.values()]);
+  return new ListRouter(rest, { main, nested }, targets);
 }
 
 function* resolveTargets(env: RouterEnv, lists: readonly RuleList[]): Steps<ReadonlyMap<string, Outbound>> {
@@ -63,22 +66,17 @@ function* resolveTargets(env: RouterEnv, lists: readonly RuleList[]): Steps<Read
 class ListRouter implements RuleRouter {
   revision = 0;
   readonly #env: RouterEnv;
+  readonly lists: RuleListsInForce;
   readonly #main: RuleList;
-  readonly #lists: ReadonlyMap<string, RuleList>;
   readonly #targets: ReadonlyMap<string, Outbound>;
   readonly #counters: RuleCounters;
 
-  constructor(
-    env: RouterEnv,
-    main: RuleList,
-    lists: ReadonlyMap<string, RuleList>,
-    targets: ReadonlyMap<string, Outbound>,
-  ) {
+  constructor(env: RouterEnv, lists: RuleListsInForce, targets: ReadonlyMap<string, Outbound>) {
     this.#env = env;
-    this.#main = main;
-    this.#lists = lists;
+    this.lists = lists;
+    this.#main = lists.main;
     this.#targets = targets;
-    this.#counters = new RuleCounters(main.rules.length);
+    this.#counters = new RuleCounters(this.#main.rules.length);
   }
 
   route(metadata: Metadata, signal: AbortSignal, sniffed: Sniffed | null = null): Promise<Decision> {
@@ -140,7 +138,7 @@ class ListRouter implements RuleRouter {
     if (fixed !== null)
       return unruled(decisionOf(fixed, metadata, prepared, null, { facts }), metadata.network);
     const root = this.#rootFor(metadata.inbound);
-    const walk = new Walk(root, this.#lists, facts, observer);
+    const walk = new Walk(root, this.lists.nested, facts, observer);
     const counters = root === this.#main && observer === null ? this.#counters : null;
     return { walk, facts, counters, observer, metadata, prepared };
   }
@@ -192,7 +190,7 @@ class ListRouter implements RuleRouter {
   }
 
   #rootFor(inbound: Pick<InboundInfo, "ruleList">): RuleList {
-    return (inbound.ruleList === null ? undefined : this.#lists.get(inbound.ruleList)) ?? this.#main;
+    return (inbound.ruleList === null ? undefined : this.lists.nested.get(inbound.ruleList)) ?? this.#main;
   }
 
   proveDirect({ host, ip, inbound }: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof {
@@ -202,7 +200,7 @@ class ListRouter implements RuleRouter {
       return { direct: isDirect(fixed), reason: `${by} leads to ${fixed.name}` };
     }
     const proof = new DirectProof(this.#targets, isDirect);
-    return proof.walk(new Walk(this.#rootFor(inbound), this.#lists, { host, ip }));
+    return proof.walk(new Walk(this.#rootFor(inbound), this.lists.nested, { host, ip }));
   }
 
   disable(changes: ReadonlyMap<number, boolean>): void {

@@ -13,9 +13,18 @@ import type { Observer } from "./match.ts";
 import type { RuleCount } from "./rule-counters.ts";
 import type { FindProcessMode, Prepared } from "./session-facts.ts";
 
+/** All lists of a router, ready for matching. */
+export interface RuleListsInForce {
+  readonly main: RuleList;
+  /** Those of `sub-rules`, by name. */
+  readonly nested: ReadonlyMap<string, RuleList>;
+}
+
 export interface RouterEnv {
   readonly rules: readonly Rule[];
   readonly subRules: ReadonlyMap<string, readonly Rule[]>;
+  /** Of another router: tables over the same rules are taken from there. Absent, null: there is none. */
+  readonly before?: RuleListsInForce | null;
   mode(): "rule" | "global" | "direct";
   /** A proxy, a group or a built-in by name. */
   outbound(name: string): Outbound | null;
@@ -40,6 +49,7 @@ export interface RuleView extends RuleCount {
 }
 
 export interface RuleRouter extends Router {
+  readonly lists: RuleListsInForce;
   /** The `rules` list in file order, each made when it is read; nested lists are not shown. */
   views(): Iterable<RuleView>;
   /** Grows when rules are switched off or on. */

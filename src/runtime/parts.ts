@@ -14,7 +14,7 @@ import type { LeaseBook } from "./leases.ts";
 import { RuleData } from "./lists.ts";
 import { openDnsStack, type DnsStack } from "./names.ts";
 import { dnsAnswers, openOutbounds, type Outbounds } from "./outbounds.ts";
-import { openRules } from "./rules.ts";
+import { openRules, type RulesBefore } from "./rules.ts";
 import { nameSets } from "./scope.ts";
 import { routable } from "./sniffing.ts";
 import { showingBrowser } from "#transport/tls/provider.ts";
@@ -46,7 +46,7 @@ export interface Parts extends OutboundParts, InboundParts {
 }
 
 /** What is taken over of the runtime before. */
-type Previous = Pick<Parts, "lists" | "inbounds" | "names">;
+type Previous = Pick<Parts, "config" | "lists" | "inbounds" | "names" | "router">;
 
 /** Throws with nothing left open but what `undo` has. */
 export async function openParts(
@@ -124,10 +124,11 @@ async function openOutboundParts(
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);
   for (const text of await slices.run(outbounds.groupFaults())) log.warning(text);
-  const rules = await slices.run(openRules(config, scope));
+  const rules = await slices.run(openRules(config, scope, previous === null ? null : rulesOf(previous)));
   const router = await slices.run(
     openRouterInSteps({
       ...rules,
+      before: previous?.router.lists ?? null,
       mode,
       outbound: (name) => outbounds.all.get(name) ?? null,
       global: outbounds.global,
@@ -143,6 +144,11 @@ async function openOutboundParts(
   const way = coreDialers.through(config.ntp.dialerProxy || "DIRECT");
   const timeKeeper = undo.use(new TimeKeeper({ options: config.ntp, dialer: way, clock: host.clock, log }));
   return { outbounds, router, names, fakeIps, lists, trust, timeKeeper };
+}
+
+function rulesOf({ config, router }: Previous): RulesBefore {
+  const subRules = new Map(router.lists.nested.values().map(({ name, rules }) => [name, rules]));
+  return { config, rules: router.lists.main.rules, subRules };
 }
 
 /**

@@ -41,10 +41,12 @@ export class RuleProviders implements AsyncDisposable {
       const source = sourceOf(item, `rule provider ${name}`);
       const { behavior, format, payload } = item;
       const classical = async (lines: readonly string[]) => {
-        if (this.#isServing) await prepare(await slices.run(wantedByLines(lines)));
+        const wanted = await slices.run(wantedByLines(lines));
+        if (this.#isServing) await prepare(wanted);
         const skipped = new Skipped();
         const onSkip = (line: string, why: string): void => skipped.add(line, why);
-        return { data: await slices.run(conditionsInSteps(lines, scope(), onSkip)), skipped };
+        const data = await slices.run(conditionsInSteps(lines, scope(), onSkip));
+        return { data, skipped, asksDatabases: wanted.length > 0 };
       };
       const env = { ...resourceEnv(item, source, host, fetch, etags), onChange };
       const read = (bytes: Uint8Array, kind: ListKind) =>
@@ -63,10 +65,10 @@ export class RuleProviders implements AsyncDisposable {
       [...this.all].map(async ([name, provider]) => {
         const before = previous?.all.get(name);
         const item = this.configs.get(name);
-        // Conditions of behavior classical hold on to databases that the old runtime opened: they are read again.
-        const same = item?.behavior !== "classical" && isDeepStrictEqual(previous?.configs.get(name), item);
-        if (before === undefined || !same || before.resource.updatedAtMs === null)
-          return provider.resource.load();
+        const isSame = isDeepStrictEqual(previous?.configs.get(name), item);
+        const isUsable =
+          before !== undefined && before.resource.updatedAtMs !== null && !before.asksDatabases;
+        if (!isSame || !isUsable) return provider.resource.load();
         provider.inherit(before);
       }),
     );

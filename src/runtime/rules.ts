@@ -2,6 +2,7 @@ import type { Config, RuleConfig } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Rule, RuleScope } from "#core/rule.ts";
 import type { Steps } from "#lib/steps.ts";
+import { mergeKeyOf } from "#router/mergeable.ts";
 
 /** The rules of one runtime, ready to be compiled. */
 export interface RuleLists {
@@ -9,20 +10,47 @@ export interface RuleLists {
   readonly subRules: ReadonlyMap<string, readonly Rule[]>;
 }
 
-/** The configuration has checked every line; here each gets its matcher over the data that is loaded now. */
-export function* openRules(
-  { rules, subRules }: Pick<Config, "rules" | "subRules">,
-  scope: RuleScope,
-): Steps<RuleLists> {
-  const nested = new Map<string, readonly Rule[]>();
-  for (const [name, list] of subRules) nested.set(name, yield* openList(list, false, scope));
-  return { rules: yield* openList(rules, true, scope), subRules: nested };
+type RuleConfigs = Pick<Config, "rules" | "subRules">;
+
+/** Lists that are in force, with the lines that they were made of. */
+export interface RulesBefore extends RuleLists {
+  readonly config: RuleConfigs;
 }
 
-function* openList(list: readonly RuleConfig[], isTop: boolean, scope: RuleScope): Steps<readonly Rule[]> {
+/**
+ * The configuration has checked every line; here each gets its matcher over the data that is loaded now. A rule that stood in
+ * the same place before and knows names and networks alone is the same object again, so that its tables can be, too.
+ */
+export function* openRules(
+  config: RuleConfigs,
+  scope: RuleScope,
+  before: RulesBefore | null,
+): Steps<RuleLists> {
+  const subRules = new Map<string, readonly Rule[]>();
+  for (const [name, list] of config.subRules) {
+    const known = { list: before?.config.subRules.get(name) ?? [], rules: before?.subRules.get(name) ?? [] };
+    subRules.set(name, yield* openList(list, false, scope, known));
+  }
+  const known = { list: before?.config.rules ?? [], rules: before?.rules ?? [] };
+  return { rules: yield* openList(config.rules, true, scope, known), subRules };
+}
+
+interface Known {
+  readonly list: readonly RuleConfig[];
+  readonly rules: readonly Rule[];
+}
+
+function* openList(
+  list: readonly RuleConfig[],
+  isTop: boolean,
+  scope: RuleScope,
+  known: Known,
+): Steps<readonly Rule[]> {
   const rules: Rule[] = [];
-  for (const [at, rule] of list.entries()) {
-    rules.push(openRule(rule, isTop ? at : -1, scope));
+  for (const [at, config] of list.entries()) {
+    const before = known.list[at]?.text === config.text ? known.rules[at] : undefined;
+    const isSame = before !== undefined && mergeKeyOf(before.matcher) !== null;
+    rules.push(isSame ? before : openRule(config, isTop ? at : -1, scope));
     yield;
   }
   return rules;

@@ -24,7 +24,7 @@ const config = {
 
 test("many rules are opened and compiled in slices, and match as if it had been in one go", async () => {
   const slices = new Slices();
-  const [rules, opening] = await turnsDuring(() => slices.run(openRules(config, EMPTY_SCOPE)));
+  const [rules, opening] = await turnsDuring(() => slices.run(openRules(config, EMPTY_SCOPE, null)));
   assert.deepEqual(
     rules.rules.map(({ index }) => index),
     [...conditions.keys()],

@@ -12,6 +12,8 @@ export interface Contents {
   readonly data: RuleData;
   /** Items that were left out, and why the first one was. */
   readonly skipped: { readonly count: number; readonly first: string };
+  /** Conditions hold on to databases of the runtime that read them. Absent: none does. */
+  readonly asksDatabases?: boolean;
 }
 
 interface BuiltDomains {
