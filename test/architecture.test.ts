@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   platform: ["core", "lib"], // the only folder that knows the operating system
   net: ["core", "lib", "platform"], // sockets and addresses
   transport: ["core", "lib", "net", "platform"], // Duplex in, Duplex out: does not know who speaks through it; platform for the runtime's libssl
-  dns: ["core", "lib", "net"], // dials through what it is given
+  dns: ["core", "lib", "net", "transport"], // dials through what it is given; transport for QUIC and HTTP/3
   router: ["core", "lib", "net", "platform"], // decides; platform only for the process lookup it is built with
   groups: ["core", "lib"], // an outbound that picks another, nothing more
   geodata: ["core", "lib", "net"], // databases beside the configuration; their users are not its business
@@ -205,4 +205,17 @@ test("every abort gives a reason: without one an exception keeps the caller's fr
     (file) => !file.endsWith(".test.ts") && readFileSync(join(src, file), "utf8").includes(".abort()"),
   );
   assert.deepEqual(faults, []);
+});
+
+test("values of node:http come from lib/node-http.ts, the Controller is loaded by what opens it", () => {
+  const faults: string[] = [];
+  for (const file of globSync("**/*.ts", { cwd: src }).filter((name) => !name.endsWith(".test.ts"))) {
+    const text = readFileSync(join(src, file), "utf8");
+    for (const [statement] of text.matchAll(/^(?:import|export) (?!type )[^;]*?;/gm)) {
+      if (/from "node:https?"/.test(statement)) faults.push(`${file}: ${statement}`);
+      if (/"#api\//.test(statement) && !file.startsWith("api/") && !/#api\/hosts\.ts/.test(statement))
+        faults.push(`${file}: ${statement}`);
+    }
+  }
+  assert.deepEqual(faults, [], "each start would pay for it: docs/adr/0513");
 });

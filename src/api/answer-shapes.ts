@@ -2,7 +2,7 @@
  * What answers are made of, for the document. Nothing is checked or written by these while requests are served: tests
  * hold every answer to them.
  */
-import { z } from "zod";
+import * as z from "zod";
 
 /** A number of things, bytes or seconds. */
 export const amount = () => z.int().min(0);

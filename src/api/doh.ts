@@ -1,6 +1,6 @@
 /** DNS over HTTPS (RFC 8484) on a path of the user's choice, open to every client that reaches the server. */
 import type { FastifyReply } from "fastify";
-import { z } from "zod";
+import * as z from "zod";
 import { ProtocolError } from "#core/errors.ts";
 import type { DnsControl } from "#core/control.ts";
 import { route, type Call, type Route } from "./route.ts";

@@ -1,13 +1,13 @@
 /** Where the Controller listens and under which limits. Literal addresses only: nothing here looks a name up. */
 import { chmod, lstat, mkdir, unlink } from "node:fs/promises";
+import { connect, isIP, type AddressInfo, type Server } from "node:net";
+import { dirname } from "node:path";
 import {
   createServer,
   type IncomingMessage,
   type Server as HttpServer,
   type ServerResponse,
-} from "node:http";
-import { connect, isIP, type AddressInfo, type Server } from "node:net";
-import { dirname } from "node:path";
+} from "#lib/node-http.ts";
 import { ConfigError, errnoOf } from "#core/errors.ts";
 import { boundAddress } from "#core/sockets.ts";
 import { isWebSocketRequest } from "./upgrade.ts";

@@ -1,7 +1,7 @@
 /** Routes of other parts of the program, and the document that describes all of them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { z } from "zod";
+import * as z from "zod";
 import { ApiError } from "#core/errors.ts";
 import { apiApp } from "../../test/support/api-app.ts";
 import { controllerRoutes } from "./controller/index.ts";

@@ -1,5 +1,5 @@
 /** /openapi.json, made from the declarations that serve and check the requests. */
-import { z } from "zod";
+import * as z from "zod";
 import { MAX_BODY_BYTES } from "./body.ts";
 import { JsonText, route, type Route } from "./route.ts";
 

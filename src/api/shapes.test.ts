@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { z } from "zod";
+import * as z from "zod";
 import { cidr, jsonObject, queryInt, queryOf, statusRanges, word } from "./shapes.ts";
 
 const body = jsonObject({ "Mixed-Port": z.int().optional(), tun: jsonObject({ mtu: z.int() }).optional() });

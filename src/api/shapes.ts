@@ -1,6 +1,6 @@
 /** Shapes of queries and bodies, after the manners of the ecosystem: keys in any case, null is absent, unknown keys are ignored. */
 import { isIP } from "node:net";
-import { z } from "zod";
+import * as z from "zod";
 
 /** A JSON object. Keys match in any case, the exact spelling wins; null means absent; unknown keys are dropped. */
 export function jsonObject<Shape extends z.ZodRawShape>(shape: Shape) {

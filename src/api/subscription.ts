@@ -2,7 +2,7 @@
  * `/sub/svc/{token}`: what a managed user's client imports. The token is the only credential. A wrong token
  * and a form that does not exist get the same answer, which reveals nothing.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { SubscriptionView, UsersControl } from "#core/users.ts";

@@ -1,8 +1,8 @@
 /** HTTPS: HTTP/2 and HTTP/1.1, client certificates, and certificates that change while it runs. */
 import { constants } from "node:crypto";
-import { maxHeaderSize } from "node:http";
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from "node:tls";
+import { maxHeaderSize } from "#lib/node-http.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";

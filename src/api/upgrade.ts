@@ -2,7 +2,7 @@
  * WebSocket requests go through the same routes, hooks and answers as any other; a handler that streams takes the
  * socket over. Everything else about the upgrade (401, 400, 404) is then an ordinary answer on that socket.
  */
-import { ServerResponse, type IncomingMessage } from "node:http";
+import { ServerResponse, type IncomingMessage } from "#lib/node-http.ts";
 import type { Socket } from "node:net";
 
 export interface Upgrade {

@@ -3,14 +3,8 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "no
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { isAbsolute, join } from "node:path";
-import { adminRoutes } from "#api/admin/index.ts";
-import { subscriptionRoutes } from "#api/subscription.ts";
-import {
-  openController,
-  type Controller,
-  type ControllerEndpoint,
-  type ControllerOptions,
-} from "#api/open-controller.ts";
+import type * as api from "#api/index.ts";
+import type { Controller, ControllerEndpoint, ControllerOptions } from "#api/open-controller.ts";
 import { isLoopbackHost } from "#api/hosts.ts";
 import type { Config } from "#config/config.ts";
 import type { Control } from "#core/control.ts";
@@ -24,7 +18,12 @@ import { SECRET_FILE } from "#host/file-guard.ts";
 import { builtInUiFolder, externalUiFolder } from "#host/ui-folder.ts";
 import { descriptorOf } from "#core/handover.ts";
 
-/** Holds the running Controller and makes it anew when its settings change. */
+type Api = typeof api;
+
+/**
+ * Holds the running Controller and makes it anew when its settings change. The folder `api`, with its HTTP framework and its
+ * schemas, is a third of the program: it is loaded when the listeners are open, so that clients need not wait for it.
+ */
 export class ControllerSlot implements AsyncDisposable {
   readonly #control: Control;
   readonly #host: Host;
@@ -50,18 +49,19 @@ export class ControllerSlot implements AsyncDisposable {
     if (settings === this.#settings) return;
     const before = { options: this.#options, settings: this.#settings };
     try {
-      const options = controllerOptions(config, this.#host, this.#control);
-      if ((await this.#replace(options, settings)) || before.options === null) return;
+      const loaded = await import("#api/index.ts");
+      const options = controllerOptions(config, this.#host, this.#control, loaded);
+      if ((await this.#replace(loaded, options, settings)) || before.options === null) return;
       this.#host.log.error("controller: it goes on with the earlier settings");
     } catch (error) {
       this.#host.log.error(`controller: ${messageOf(error)}`);
     }
     if (before.options !== null && before.options !== this.#options)
-      await this.#replace(before.options, before.settings);
+      await this.#replace(await import("#api/index.ts"), before.options, before.settings);
   }
 
   /** True where all of it could be opened. */
-  async #replace(options: ControllerOptions, settings: string): Promise<boolean> {
+  async #replace({ openController }: Api, options: ControllerOptions, settings: string): Promise<boolean> {
     await this[Symbol.asyncDispose]();
     this.#running = await openController(options, this.#control, this.#host.log);
     this.#host.sockets.listening.setController(this.#running.endpoints.flatMap(endpointOf));
@@ -78,7 +78,12 @@ export class ControllerSlot implements AsyncDisposable {
   }
 }
 
-function controllerOptions(config: Config, host: Host, control: Control): ControllerOptions {
+function controllerOptions(
+  config: Config,
+  host: Host,
+  control: Control,
+  { adminRoutes, subscriptionRoutes }: Api,
+): ControllerOptions {
   const { controller, tls } = config;
   const mark = controller.externalControllerRoutingMark;
   const marked = mark === 0 ? {} : { listen: markedListen(mark) };

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { KeyMaterial } from "#core/protocol.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { realityKeyMaterial } from "#transport/reality/generate.ts";
+import { echKeyMaterial } from "#transport/tls13/ech/generate.ts";
 import { UsageError } from "./flags.ts";
 
 const UUID: KeyMaterial = { kind: "uuid", forms: [], make: () => `${randomUUID()}\n` };
@@ -9,10 +10,14 @@ const UUID: KeyMaterial = { kind: "uuid", forms: [], make: () => `${randomUUID()
 const KINDS: readonly KeyMaterial[] = [
   UUID,
   ...realityKeyMaterial,
+  echKeyMaterial,
   ...PROTOCOLS.flatMap(({ keyMaterial }) => keyMaterial ?? []),
 ];
 
-const WORDS = KINDS.map(({ kind, forms }) => (forms.length === 0 ? kind : `${kind} [${forms.join("|")}]`));
+const WORDS = KINDS.map(({ kind, forms, argument }) => {
+  if (argument !== undefined) return `${kind} ${argument}`;
+  return forms.length === 0 ? kind : `${kind} [${forms.join("|")}]`;
+});
 
 export const GENERATE_USAGE = `generate ${WORDS.join(" | ")}   print fresh key material`;
 
@@ -28,7 +33,11 @@ export function generate(args: readonly string[]): number {
   return 0;
 }
 
-function formOf({ kind, forms }: KeyMaterial, form: string | undefined): string {
+function formOf({ kind, forms, argument }: KeyMaterial, form: string | undefined): string {
+  if (argument !== undefined) {
+    if (form !== undefined) return form;
+    throw new UsageError(`generate ${kind}: expected ${kind} ${argument}`);
+  }
   const [first = ""] = forms;
   if (forms.length === 0 || form === undefined) return first;
   if (forms.includes(form)) return form;

@@ -23,6 +23,7 @@ const SCHEMES: ReadonlySet<string> = new Set([
   "tcp",
   "tls",
   "https",
+  "h3",
   "http",
   "quic",
   "system",
@@ -138,7 +139,8 @@ function readServers(
   const list = [...servers.values()];
   const warn = (message: string): void => report.warning(path, message);
   if (list.length === 0 && items.length > 0) return noServer(`dns.${key}`, warn);
-  return withoutUnsupported(list, `dns.${key}`, warn);
+  // What the runtime can do is not the file's business: it is asked when the service is built.
+  return withoutUnsupported(list, `dns.${key}`, warn, () => true);
 }
 
 function readPolicies(

@@ -1,6 +1,6 @@
 /** Fields that every group has, whatever picks its members. */
 import { anyUrl, flag, int, leftOut, list, maybe, name, pattern, text } from "#core/fields.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { expectedStatus } from "./sections/proxy-providers.ts";
 
 export const groupFields = z.object({

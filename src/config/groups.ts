@@ -1,6 +1,6 @@
 /** `proxy-groups`. */
 import { suggestion } from "#lib/nearest-word.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { findCircles } from "./circles.ts";
 import type { GroupConfig, GroupSettings } from "./config.ts";
 import type { Context } from "./context.ts";

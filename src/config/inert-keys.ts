@@ -5,7 +5,6 @@ import type { Path } from "./report.ts";
 /** What of the file is looked at; the values are those of the sections. */
 interface Asked {
   readonly general: { readonly inboundTfo: boolean; readonly inboundMptcp: boolean };
-  readonly dns: { readonly preferH3: boolean };
   readonly tun: {
     readonly includeAndroidUser: readonly number[];
     readonly includePackage: readonly string[];
@@ -25,17 +24,16 @@ const NO_APPS = "only Android tells apps and users apart; it has no effect here"
 
 /** One warning a key, at its place. */
 export function warnOfInertKeys(asked: Asked, { report }: Context): void {
-  const { general, dns, tun, tls, experimental, ntp, proxyProviders, ruleProviders } = asked;
+  const { general, tun, tls, experimental, ntp, proxyProviders, ruleProviders } = asked;
   const say = (is: boolean, path: Path, why: string): void => {
     if (is) report.warning(path, `${path.at(-1)}: ${why}`, "key");
   };
   say(general.inboundTfo, ["inbound-tfo"], "TCP Fast Open is not available; it has no effect");
   say(general.inboundMptcp, ["inbound-mptcp"], "Multipath TCP is not available; it has no effect");
-  say(dns.preferH3, ["dns", "prefer-h3"], "there is no QUIC in this runtime; HTTP/2 is used");
   say(tun.includeAndroidUser.length > 0, ["tun", "include-android-user"], NO_APPS);
   say(tun.includePackage.length > 0, ["tun", "include-package"], NO_APPS);
   say(tun.excludePackage.length > 0, ["tun", "exclude-package"], NO_APPS);
-  say(tls.echKey !== "", ["tls", "ech-key"], "Encrypted ClientHello is not available; it has no effect");
+  say(tls.echKey !== "", ["tls", "ech-key"], "the Controller has no Encrypted ClientHello; it has no effect");
   say(experimental.dialerIp4pConvert, ["experimental", "dialer-ip4p-convert"], "it has no effect");
   say(
     ntp.enable && ntp.writeToSystem,

@@ -1,6 +1,6 @@
 /** What the lists of typed items (proxies, listeners, groups) have in common. */
 import { Plain, show } from "#core/fields.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { parseSafely, without, type Context, type Issue } from "./context.ts";
 import type { Path } from "./report.ts";
 import { fold, isMapValue, type KeyMatch } from "./shape.ts";

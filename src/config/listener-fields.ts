@@ -3,7 +3,7 @@ import { Fault, leftOut, maybe, name, parseInteger, scalar, show, text } from "#
 import { disguiseFields } from "#core/node-fields.ts";
 import { parseRanges, type Range } from "#core/ranges.ts";
 import { ANY_V4, parseIp } from "#net/address/ip.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { mark } from "./sections/general.ts";
 
 /** One listener opens every port of its ranges; more than this is a mistake. */

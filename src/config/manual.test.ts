@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { z } from "zod";
+import * as z from "zod";
 import { groupFields } from "./group-fields.ts";
 import { listenerFields } from "./listener-fields.ts";
 import { proxyFields } from "./proxy-fields.ts";

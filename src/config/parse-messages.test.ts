@@ -220,7 +220,6 @@ test("configuration.md 17.3: every error of the file at once, in the order of th
 test("keys that ask for what this build does not do are warned of, once each, at their places", () => {
   const text = `inbound-tfo: true
 inbound-mptcp: true
-dns: {prefer-h3: true}
 tun: {include-package: [a], exclude-package: [b], include-android-user: [1]}
 tls: {ech-key: k}
 experimental: {dialer-ip4p-convert: true}
@@ -239,22 +238,24 @@ rule-providers:
     [
       "1:1 inbound-tfo",
       "2:1 inbound-mptcp",
-      "3:7 dns.prefer-h3",
-      "4:7 tun.include-package",
-      "4:29 tun.exclude-package",
-      "4:51 tun.include-android-user",
-      "5:7 tls.ech-key",
-      "6:16 experimental.dialer-ip4p-convert",
-      "7:21 ntp.write-to-system",
-      "9:49 proxies[0].tfo",
-      "9:60 proxies[0].mptcp",
-      "12:28 proxy-providers.p.age-secret-key",
-      "12:63 proxy-providers.p.override.override-expr",
-      "14:46 rule-providers.r.path-in-bundle",
+      "3:7 tun.include-package",
+      "3:29 tun.exclude-package",
+      "3:51 tun.include-android-user",
+      "4:7 tls.ech-key",
+      "5:16 experimental.dialer-ip4p-convert",
+      "6:21 ntp.write-to-system",
+      "8:49 proxies[0].tfo",
+      "8:60 proxies[0].mptcp",
+      "11:28 proxy-providers.p.age-secret-key",
+      "11:63 proxy-providers.p.override.override-expr",
+      "13:46 rule-providers.r.path-in-bundle",
     ],
   );
   assert.doesNotMatch(warnings.join("\n"), /hidden/);
-  assert.deepEqual(warningsOf("inbound-tfo: false\ndns: {prefer-h3: false}\n"), []);
+  assert.deepEqual(
+    warningsOf("inbound-tfo: false\ndns: {prefer-h3: true, nameserver: [quic://1.1.1.1, h3://1.1.1.1/q]}\n"),
+    [],
+  );
 });
 
 test("names that lead nowhere and entries without a value are warned of at their places", () => {

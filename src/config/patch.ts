@@ -5,7 +5,7 @@ import { camelCase, list } from "#core/fields.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { cidr } from "#net/address/address-fields.ts";
 import type { Cidr } from "#net/address/cidr.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { Config } from "./config.ts";
 import { Context, type Registries } from "./context.ts";
 import { checkTun } from "./cross-checks.ts";

@@ -3,7 +3,7 @@ import { interfaceNameFault, show } from "#core/fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { parseIp } from "#net/address/ip.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { ProxyConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import { findCircles } from "./circles.ts";

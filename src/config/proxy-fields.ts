@@ -1,7 +1,7 @@
 /** Fields that every node has, whatever it speaks. */
 import { flag, leftOut, maybe, name, text } from "#core/fields.ts";
 import { disguiseFields } from "#core/node-fields.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { mark } from "./sections/general.ts";
 
 export type IpVersion = "dual" | "ipv4" | "ipv6" | "ipv4-prefer" | "ipv6-prefer";

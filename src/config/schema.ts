@@ -1,5 +1,5 @@
 /** The JSON Schema of the file, made from the definitions that check it. */
-import { z } from "zod";
+import * as z from "zod";
 import { groupFields } from "./group-fields.ts";
 import { joined } from "./items.ts";
 import type { Registries } from "./context.ts";

@@ -5,7 +5,7 @@
 import { isPemText, type SafeFiles } from "#core/files.ts";
 import { messageOf } from "#core/errors.ts";
 import { Plain } from "#core/fields.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { Path, Report } from "./report.ts";
 import { isStrict } from "./strict.ts";
 import { itemAt } from "#lib/at.ts";

@@ -1,5 +1,5 @@
 import { flag } from "#core/fields.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { Context, parseSafely, type Registries } from "./context.ts";
 import { Report, type Diagnostic } from "./report.ts";
 import { isMapValue } from "./shape.ts";

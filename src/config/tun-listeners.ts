@@ -1,7 +1,7 @@
 /** Items of `listeners` with the type tun: the keys of the block `tun`, with addresses of their own and other defaults. */
 import { camelCase, flag, list } from "#core/fields.ts";
 import { prefix } from "#net/address/address-fields.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { Context } from "./context.ts";
 import { issueText, joined, readBoth } from "./items.ts";
 import { listenerFields } from "./listener-fields.ts";

@@ -3,7 +3,7 @@ import { list, maybe, name, noneOf, Plain, scalar, show, text, Unsupported } fro
 import type { Network, Ip } from "#core/session.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { ANY_V4, parseIp } from "#net/address/ip.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { Context, Issue } from "./context.ts";
 import { issueText, reportIssues } from "./items.ts";
 import type { Path } from "./report.ts";

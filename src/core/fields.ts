@@ -2,7 +2,7 @@
  * The vocabulary of configuration values. One definition gives the check, the TypeScript type, the JSON Schema and the
  * error text. Values come from YAML, where an unquoted scalar keeps its source text (`Plain`), or from JSON.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf } from "./errors.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { compilePattern } from "#lib/wildcard-pattern.ts";

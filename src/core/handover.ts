@@ -5,9 +5,9 @@ import { TLSSocket } from "node:tls";
 
 /**
  * What lies between a socket and the plain bytes. `tls`: by libssl. `records`: TLS 1.3 by our own engine. `framed`: a
- * stream in frames of a session, in TLS.
+ * stream in frames of a session, in TLS. `encrypted`: records with a header in the clear and a counted nonce.
  */
-export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed";
+export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encrypted";
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {

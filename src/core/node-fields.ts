@@ -1,5 +1,5 @@
 /** Fields of nodes and listeners that cost only their item where they cannot be used. */
-import { z } from "zod";
+import * as z from "zod";
 import { parseInteger, scalar, show, sourceOf, Unsupported } from "./fields.ts";
 
 /**

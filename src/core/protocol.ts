@@ -10,15 +10,7 @@ import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "./sha
  */
 export interface Side<Options, Env, Made> {
   readonly schema: z.ZodObject;
-  /** Outbounds and groups that options name. Absent: none. */
-  readonly named?: (options: object) => readonly NamedOutbound[];
   open(options: Options, env: Env): Promise<Made>;
-}
-
-/** A name of an outbound or a group, and the keys below the listener or node where it stands. */
-export interface NamedOutbound {
-  readonly path: readonly string[];
-  readonly name: string;
 }
 
 /** All that the program knows of a protocol; what needs it elsewhere asks the registry. */
@@ -59,7 +51,12 @@ export interface KeyMaterial {
   readonly kind: string;
   /** Forms that the keys may have; the first is the default. */
   readonly forms: readonly string[];
-  /** Lines of YAML for both ends; those of the listener are secret. `form` is one of `forms`. */
+  /** What has to be said besides, as the usage calls it; absent: nothing. */
+  readonly argument?: string;
+  /**
+   * Lines of YAML for both ends; those of the listener are secret. `form`: one of `forms`, or the argument. Throws
+   * `ConfigError` where the argument will not do.
+   */
   make(form: string): string;
 }
 
@@ -115,9 +112,8 @@ export interface OutboundSide<Options> extends Side<Options, OutboundEnv, Outbou
 export function inboundSide<S extends z.ZodObject>(
   schema: S,
   open: (options: z.output<S>, env: InboundEnv) => Promise<Inbound>,
-  named: (options: object) => readonly NamedOutbound[] = () => [],
 ): Side<never, InboundEnv, Inbound> {
-  return { schema, open, named };
+  return { schema, open };
 }
 
 export function outboundSide<S extends z.ZodObject>(

@@ -14,4 +14,10 @@ export interface LookupOptions {
 /** Gives literal addresses. Throws `DialError("resolve")` where there is none; never returns an empty list. */
 export interface Resolver {
   lookup(host: string, options: LookupOptions): Promise<readonly Answer[]>;
+  /**
+   * The ECHConfigList that the HTTPS records of a name have (RFC 9460 §14.3.2, the parameter `ech`); null: they have none,
+   * or there are none. Throws `DialError("resolve")` where the question is not answered. Absent: only addresses are
+   * looked up here.
+   */
+  echConfigs?(host: string, signal: AbortSignal): Promise<Buffer | null>;
 }

@@ -90,6 +90,8 @@ export interface Datagram {
  */
 export interface DatagramFlow extends AsyncDisposable {
   send(item: Datagram): void;
+  /** The payload is datagrams of `size` bytes each, one behind another; the last may be shorter. Absent: only `send`. */
+  sendRun?(item: Datagram, size: number): void;
   receive(on: (item: Datagram) => void): void;
   readonly closed: Promise<void>;
   /** Sends the client a refusal for datagrams to a destination, as it came; absent: the protocol has none. */

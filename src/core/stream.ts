@@ -6,6 +6,17 @@ import { TLSSocket } from "node:tls";
 export const COPIES = Symbol("the stream copies what is written to it");
 
 /**
+ * On streams of nodes that give a stream before their server has reached the destination: where one fails before its first
+ * byte, the dial has failed.
+ */
+export const ANSWERS_LATE = Symbol("the dial may still fail");
+
+/** The same stream. */
+export function answeringLate<Stream extends Duplex>(stream: Stream): Stream {
+  return Object.assign(stream, { [ANSWERS_LATE]: true });
+}
+
+/**
  * Ends a stream as a peer would see a fault: a kernel TCP socket sends RST, anything else is destroyed with the error
  * (TLS, too: its close without `close_notify` is what a truncated connection looks like). Never throws.
  */

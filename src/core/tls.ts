@@ -54,6 +54,14 @@ export interface TlsClientOptions extends CommonOptions {
   readonly clientFingerprint: string;
   /** Null: the server proves itself by its certificate. */
   readonly reality: RealityOptions | null;
+  /** Null: the name of the server is sent in the clear. */
+  readonly ech: EchOptions | null;
+}
+
+/** Encrypted ClientHello: where its configuration comes from. */
+export interface EchOptions {
+  /** An ECHConfigList with a configuration that can be used. Throws `DialError` where there is none. */
+  configs(signal: AbortSignal): Promise<Buffer>;
 }
 
 /** By what a REALITY server and its client know each other. */
@@ -109,11 +117,15 @@ export const CLIENT_AUTH_TYPES = [
 export type ClientAuthType = (typeof CLIENT_AUTH_TYPES)[number];
 
 export interface TlsServerOptions extends CommonOptions {
+  /** Named in errors: `listener l`. */
+  readonly where: string;
   /** PEM text or path. */
   readonly certificate: string;
   readonly privateKey: string;
   readonly clientAuthType: ClientAuthType;
   readonly clientAuthCert: string | null;
+  /** Encrypted ClientHello: PEM text or path; null: clients cannot hide the name that they ask for. */
+  readonly echKey: string | null;
 }
 
 export interface TlsAccepting {

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
 import { reportDial, type Decision } from "#core/router.ts";
+import { ANSWERS_LATE } from "#core/stream.ts";
 import { parseIp } from "#net/address/ip.ts";
 import type { RelayOwner } from "./backend.ts";
 import { matched } from "./connection-log.ts";
@@ -25,6 +26,8 @@ export class ActiveRelay implements RelayOwner, Disposable {
   readonly #entry: LiveEntry;
   readonly #noted: Disposable | null;
   readonly #onEnd: () => void;
+  /** What became of the dial is not yet known. */
+  #isUnanswered: boolean;
 
   /** Reports, logs and meters a connection from here on. */
   constructor({ entry, remote, noted, onEnd }: DialledConnection, env: SessionEnv) {
@@ -33,7 +36,8 @@ export class ActiveRelay implements RelayOwner, Disposable {
     this.#entry = entry;
     this.#noted = noted;
     this.#onEnd = onEnd;
-    reportDial(decision, null);
+    this.#isUnanswered = remote !== null && ANSWERS_LATE in remote;
+    if (!this.#isUnanswered) reportDial(decision, null);
     entry.dialled(remote);
     env.flows.connected(decision, () => parseIp(entry.remoteAddress));
     env.log.info(() => matched(metadata, decision));
@@ -44,7 +48,21 @@ export class ActiveRelay implements RelayOwner, Disposable {
     this.#entry.count(direction, bytes);
   }
 
+  /** The way out failed by itself. */
+  onRemoteLost(error: Error): void {
+    this.#report(error);
+  }
+
+  #report(error: Error | null): void {
+    const { decision, downloadBytes } = this.#entry;
+    if (!this.#isUnanswered || decision === null) return;
+    this.#isUnanswered = false;
+    if (downloadBytes > 0) reportDial(decision, null);
+    else if (error !== null) reportDial(decision, error);
+  }
+
   onEnded(): void {
+    this.#report(null);
     this[Symbol.dispose]();
     this.#entry.resets = null;
     this.#entry[Symbol.dispose]();

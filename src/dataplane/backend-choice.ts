@@ -6,9 +6,13 @@ import {
   type WorkerBackend,
   type WorkerBackendOptions,
 } from "./workers/main/worker-backend.ts";
+import { thisMachine, workerCount, type WorkerCount } from "./worker-count.ts";
 
-/** The configuration's `relay`. */
-export type RelayMode = "auto" | "portable";
+export interface RelaySettings {
+  readonly relay: "auto" | "portable";
+  /** Null: as many as suit the machine. */
+  readonly workers: number | null;
+}
 
 export interface RelayPathOptions extends Pick<WorkerBackendOptions, "tlsLibrary" | "seams"> {
   /** The last thread of the engine has died. */
@@ -23,6 +27,7 @@ export class BackendChoice implements AsyncDisposable {
   readonly #log: Log;
   #engine: Promise<WorkerBackend | null> | null = null;
   #opened: WorkerBackend | null = null;
+  #count: WorkerCount = { count: 0, why: "" };
   #said = "";
 
   readonly #options: RelayPathOptions;
@@ -33,19 +38,22 @@ export class BackendChoice implements AsyncDisposable {
   }
 
   /** Null: everything goes through the portable pump. Says in one line of the log what is so, and why. Never rejects. */
-  async choose(mode: RelayMode): Promise<RelayBackend | null> {
-    if (mode === "portable") {
+  async choose({ relay, workers }: RelaySettings): Promise<RelayBackend | null> {
+    if (relay === "portable") {
       this.#say("relay: portable pump (relay: portable)");
       return null;
     }
-    const engine = await (this.#engine ??= this.#open());
-    if (engine === null) return null;
-    const { threads } = engine;
-    if (threads > 0)
-      this.#say(
-        `relay: plain TCP by ${threads} threads (accept, dial, splice), the rest by the portable pump`,
-      );
-    return threads > 0 ? engine : null;
+    const engine = await (this.#engine ??= this.#open(workers));
+    if (engine === null || engine.threads === 0) return null;
+    this.#say(`relay: ${this.#waysOf(engine.threads)}`);
+    if (workers !== null && workers !== this.#count.count)
+      this.#log.warning(`workers: ${workers} is for the next start, ${this.#count.count} were started`);
+    return engine;
+  }
+
+  #waysOf(threads: number): string {
+    const number = threads === 1 ? "1 thread" : `${threads} threads`;
+    return `plain TCP by ${number} (${this.#count.why}; accept, dial, splice), the rest by the portable pump`;
   }
 
   /** Has the engine report what it has moved; see `Engine.look`. */
@@ -63,11 +71,12 @@ export class BackendChoice implements AsyncDisposable {
     this.#opened?.invalidateRoutes();
   }
 
-  async #open(): Promise<WorkerBackend | null> {
+  async #open(workers: number | null): Promise<WorkerBackend | null> {
     try {
+      this.#count = workerCount(workers, thisMachine());
       const { tlsLibrary, seams } = this.#options;
       const onDeath = (why: string, left: number): void => this.#died(why, left);
-      this.#opened = await openWorkerBackend({ tlsLibrary, seams, onDeath });
+      this.#opened = await openWorkerBackend({ tlsLibrary, seams, onDeath, threads: this.#count.count });
       return this.#opened;
     } catch (error) {
       this.#say(`relay: portable pump: the relay engine ${messageOf(error)}`);

@@ -162,7 +162,9 @@ class OpeningSession implements DialEvents {
     }
     stream.off("close", this.#onGone); // from here on the relay decides: an end both ways is no fault
     const onBytes = active.onBytes.bind(active);
-    return relay(stream, remote, meter, { backend, timers, idleMs, halfClosedIdleMs, signal, onBytes });
+    const onRemoteLost = active.onRemoteLost.bind(active);
+    const times = { timers, idleMs, halfClosedIdleMs };
+    return relay(stream, remote, meter, { backend, ...times, signal, onBytes, onRemoteLost });
   }
 
   #planDial(decision: Decision): void {

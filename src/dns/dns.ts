@@ -4,6 +4,7 @@ import type { DnsOptions } from "#core/dns-options.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DnsEnv } from "./env.ts";
 import type { Steps } from "#lib/steps.ts";
+import { NO_QUIC } from "#net/dial/nameserver.ts";
 import { FakeIp, fakeIpFilter, type FakeIpState } from "./fake-ip.ts";
 import { openHosts } from "./hosts.ts";
 import { Mapping } from "./mapping.ts";
@@ -63,13 +64,15 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
 /** What runs while `dns.enable` is true. Throws `ConfigError`; nothing stays open then. */
 export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
   await using undo = new AsyncDisposableStack();
+  const preferHttp3 = options.preferH3 && env.hasQuic();
+  if (options.preferH3 && !preferHttp3) env.log.warning(`dns.prefer-h3: ${NO_QUIC}; HTTP/2 is used`);
   const hosts = await openHosts({
     entries: env.hosts,
     systemFile: options.useSystemHosts ? env.hostsFile : null,
     nowMs: env.nowMs,
     slices: env.slices,
   });
-  const pool = undo.use(new UpstreamPool(env));
+  const pool = undo.use(new UpstreamPool({ ...env, preferHttp3 }));
   const roles = await env.slices.run(openRoles(options, env, pool, hosts));
   for (const role of roles.open) undo.use(role);
   const fakeIp =

@@ -1,10 +1,14 @@
 /** The OPT record of queries that leave this program (RFC 6891, RFC 7871). */
+import { ProtocolError } from "#core/errors.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { lastOf } from "#lib/at.ts";
 import { OUR_UDP_BYTES } from "./answer.ts";
-import type { Edns, Query } from "./query.ts";
-import { EDNS_CLIENT_SUBNET, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
+import { type Edns, type Query, QueryReader } from "./query.ts";
+import { EDNS_CLIENT_SUBNET, EDNS_DO, EDNS_PADDING, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
+
+/** Queries of encrypted transports have a multiple of this length (RFC 8467 §4.1). */
+const PADDED_BYTES = 128;
 
 /**
  * The query as it goes out: one question, the asker's OPT without the options that concern only the hop between the
@@ -22,6 +26,17 @@ export function withClientSubnet(query: Query, subnet: IpPrefix, override: boole
   return encodeQuery(query, { dnssecOk: query.edns?.dnssecOk ?? false, subnet: subnetData(subnet) });
 }
 
+/**
+ * The query of an encrypted transport whose own packets are not padded, so that its length does not tell the name (RFC 9250
+ * §5.4). Id 0. Throws `ProtocolError` where it is no query.
+ */
+export function paddedQuery(bytes: Uint8Array): Uint8Array {
+  const query = new QueryReader().read(bytes);
+  if (query === null) throw new ProtocolError("DNS query without a question");
+  const { dnssecOk, subnet } = query.edns ?? { dnssecOk: false, subnet: null };
+  return encodeQuery(query, { dnssecOk, subnet }, PADDED_BYTES);
+}
+
 // ECS (RFC 7871 §6): FAMILY(2) SOURCE PREFIX-LENGTH(1) SCOPE PREFIX-LENGTH(1)=0 ADDRESS (as many bytes as needed)
 function subnetData({ ip, bits }: IpPrefix): Uint8Array {
   const address = bytesOfIp(ip);
@@ -34,13 +49,19 @@ function subnetData({ ip, bits }: IpPrefix): Uint8Array {
   return data;
 }
 
+// OPT (RFC 6891 §6.1.2): NAME(1)=0 TYPE(2)=41 CLASS(2)=UDP size TTL(4)=ext. rcode, version, flags RDLENGTH(2), then
+// options of CODE(2) LENGTH(2) DATA
+/** `multiple`: the whole message is padded to one of this length (RFC 7830); 1: it is not. */
 function encodeQuery(
   { bytes, flags, questionEnd }: Query,
   edns: Pick<Edns, "dnssecOk" | "subnet"> | null,
+  multiple = 1,
 ): Uint8Array {
   const subnet = edns?.subnet ?? null;
-  const optionBytes = subnet === null ? 0 : 4 + subnet.length;
-  const out = Buffer.alloc(questionEnd + (edns === null ? 0 : 11 + optionBytes));
+  const subnetBytes = subnet === null ? 0 : 4 + subnet.length;
+  const bareBytes = questionEnd + (edns === null ? 0 : 11 + subnetBytes);
+  const size = multiple === 1 ? bareBytes : Math.ceil((bareBytes + 4) / multiple) * multiple;
+  const out = Buffer.alloc(size);
   out.set(bytes.subarray(HEADER_BYTES, questionEnd), HEADER_BYTES);
   out.writeUInt16BE(FLAG.RD | (flags & (FLAG.AD | FLAG.CD)), 2);
   out.writeUInt16BE(1, 4);
@@ -49,10 +70,15 @@ function encodeQuery(
   out.writeUInt16BE(TYPE.OPT, questionEnd + 1);
   out.writeUInt16BE(OUR_UDP_BYTES, questionEnd + 3);
   out.writeUInt32BE(edns.dnssecOk ? EDNS_DO : 0, questionEnd + 5);
-  out.writeUInt16BE(optionBytes, questionEnd + 9);
-  if (subnet === null) return out;
-  out.writeUInt16BE(EDNS_CLIENT_SUBNET, questionEnd + 11);
-  out.writeUInt16BE(subnet.length, questionEnd + 13);
-  out.set(subnet, questionEnd + 15);
+  out.writeUInt16BE(size - questionEnd - 11, questionEnd + 9);
+  let at = questionEnd + 11;
+  const option = (code: number, data: Uint8Array): void => {
+    out.writeUInt16BE(code, at);
+    out.writeUInt16BE(data.length, at + 2);
+    out.set(data, at + 4);
+    at += 4 + data.length;
+  };
+  if (subnet !== null) option(EDNS_CLIENT_SUBNET, subnet);
+  if (size > bareBytes) option(EDNS_PADDING, Buffer.alloc(size - at - 4));
   return out;
 }

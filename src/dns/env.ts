@@ -35,6 +35,8 @@ export interface SystemEnv {
 }
 
 export interface DnsEnv extends SystemEnv {
+  /** False: servers that are asked over QUIC alone are left out of their lists. Asked only where there are such. */
+  readonly hasQuic: () => boolean;
   readonly sets: NameSets;
   /** Null: no GeoIP database; then no answer is judged by country. */
   readonly countryOf: CountryOf | null;

@@ -5,6 +5,7 @@ import type { Ip } from "#core/session.ts";
 import { familyOf, ipFromBytes, parseIp } from "#net/address/ip.ts";
 import type { Aged } from "./cache.ts";
 import type { CachingResolver } from "./caching-resolver.ts";
+import { lookUpEch } from "./ech-lookup.ts";
 import { type Hosts, HOSTS_TTL_SECONDS } from "./hosts.ts";
 import { canonicalName } from "./name.ts";
 import { eachAddress } from "./packet.ts";
@@ -29,16 +30,30 @@ export interface LookupEnv {
 export function openLookup(env: LookupEnv): Resolver {
   const lookup = new Lookup(env);
   return {
-    async lookup(host, options) {
-      try {
-        return await lookup.find(host, options);
-      } catch (error) {
-        if (error instanceof DialError) throw error;
-        const reason = options.signal.aborted ? "aborted" : "resolve";
-        throw new DialError(reason, `${host}: ${messageOf(error)}`, { cause: error });
-      }
-    },
+    lookup: (host, options) => asLookup(host, options.signal, () => lookup.find(host, options)),
+    echConfigs: (host, signal) =>
+      asLookup(host, signal, () => lookUpEch(env.resolver, plainName(host), signal)),
   };
+}
+
+/** Whatever fails is a `DialError`. */
+async function asLookup<Found>(
+  host: string,
+  signal: AbortSignal,
+  find: () => Promise<Found>,
+): Promise<Found> {
+  try {
+    return await find();
+  } catch (error) {
+    if (error instanceof DialError) throw error;
+    const reason = signal.aborted ? "aborted" : "resolve";
+    throw new DialError(reason, `${host}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function plainName(text: string): string {
+  if (PLAIN_NAME.test(text)) return text;
+  throw new DialError("resolve", `${JSON.stringify(text)} is no host name`);
 }
 
 class Lookup {
@@ -53,7 +68,7 @@ class Lookup {
     const { family, signal } = options;
     const literal = parseIp(text);
     if (literal !== null) return ofFamily(text, [{ ip: literal, ttlMs: 0 }], family);
-    if (!PLAIN_NAME.test(text)) throw new DialError("resolve", `${JSON.stringify(text)} is no host name`);
+    plainName(text);
     if (family === 6 && !this.#env.ipv6) throw new DialError("resolve", `${text}: ipv6 disabled`);
     const listed = this.#env.hosts?.find(canonicalName(text)) ?? null;
     const pinned = listed?.addresses ?? null;

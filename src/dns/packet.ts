@@ -160,9 +160,14 @@ export function eachAddress(
   type: number,
   visit: (address: Uint8Array, ttl: number) => void,
 ): void {
-  const { bytes } = packet;
-  walkRecords(bytes, packet.questionEnd, (offset) => {
-    if (offset.section !== "answer" || offset.type !== type || offset.class !== 1) return;
-    visit(bytes.subarray(offset.dataAt, offset.end), readU32(bytes, offset.ttlAt));
+  eachAnswer(packet, type, ({ dataAt, end, ttlAt }) =>
+    visit(packet.bytes.subarray(dataAt, end), readU32(packet.bytes, ttlAt)),
+  );
+}
+
+/** Calls back for every record of a type in the answer section. */
+export function eachAnswer(packet: Packet, type: number, visit: (record: RecordPosition) => void): void {
+  walkRecords(packet.bytes, packet.questionEnd, (record) => {
+    if (record.section === "answer" && record.type === type && record.class === 1) visit(record);
   });
 }

@@ -31,7 +31,7 @@ export interface Roles {
 
 /** The four resolvers of dns.md §1 and what the core sees of them. */
 export function* openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, hosts: Hosts): Steps<Roles> {
-  const { log, nowMs, sets } = env;
+  const { log, nowMs, sets, hasQuic } = env;
   const cache = {
     algorithm: options.cacheAlgorithm,
     maxEntries: options.cacheMaxSize > 0 ? options.cacheMaxSize : 4096,
@@ -57,7 +57,7 @@ export function* openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool,
     lookup: (host) => Promise.reject(new DialError("resolve", `default-nameserver ${host} is no address`)),
   };
   const listOf = (servers: readonly NameserverOptions[], key: string, resolver: Resolver) =>
-    withoutUnsupported(servers, key, (text) => log.warning(text)).map((server) =>
+    withoutUnsupported(servers, key, (text) => log.warning(text), hasQuic).map((server) =>
       pool.open(server, resolver),
     );
   const defaults = options.defaultNameserver;

@@ -4,6 +4,7 @@ import { ipFromBytes } from "#net/address/ip.ts";
 import { readName } from "./name.ts";
 import { byteAt } from "#lib/at.ts";
 
+const ECH_KEY = 5;
 const KEYS = ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint"];
 
 const keyName = (key: number) => KEYS[key] ?? `key${key}`;
@@ -12,18 +13,43 @@ const keyName = (key: number) => KEYS[key] ?? `key${key}`;
 /** Throws `ProtocolError` where the data is cut short or malformed. */
 export function svcbText(data: Uint8Array): string {
   if (data.length < 3) throw new ProtocolError("SVCB data is cut short");
-  const view = new DataView(data.buffer, data.byteOffset, data.length);
-  const { name, end } = readName(data, 2);
-  const parts = [String(view.getUint16(0)), `${name}.`];
-  for (let at = end; at < data.length;) {
-    const stop = at + 4 <= data.length ? at + 4 + view.getUint16(at + 2) : Infinity;
-    if (stop > data.length) throw new ProtocolError("SVCB parameter is cut short");
-    const key = view.getUint16(at);
-    const value = valueText(key, Buffer.from(data.subarray(at + 4, stop)));
-    parts.push(value === "" ? keyName(key) : `${keyName(key)}=${value}`);
-    at = stop;
+  const bytes = Buffer.from(data);
+  const { name, end } = readName(bytes, 2);
+  const parts = [String(bytes.readUInt16BE(0)), `${name}.`];
+  for (const { key, value } of parameters(bytes, end)) {
+    const text = valueText(key, value);
+    parts.push(text === "" ? keyName(key) : `${keyName(key)}=${text}`);
   }
   return parts.join(" ");
+}
+
+/** One record. */
+export interface ServiceBinding {
+  /** 0: the record is an alias for `target`; otherwise the lowest is the favourite. */
+  readonly priority: number;
+  /** Without its last dot; empty: the owner itself. */
+  readonly target: string;
+  /** The ECHConfigList; null: it has none. */
+  readonly ech: Buffer | null;
+}
+
+/** Throws `ProtocolError` where the data is cut short. */
+export function readServiceBinding(data: Uint8Array): ServiceBinding {
+  if (data.length < 3) throw new ProtocolError("SVCB data is cut short");
+  const bytes = Buffer.from(data);
+  const { name, end } = readName(bytes, 2);
+  let ech: Buffer | null = null;
+  for (const { key, value } of parameters(bytes, end)) if (key === ECH_KEY) ech = value;
+  return { priority: bytes.readUInt16BE(0), target: name, ech };
+}
+
+function* parameters(bytes: Buffer, start: number): Generator<{ key: number; value: Buffer }> {
+  for (let at = start; at < bytes.length;) {
+    const stop = at + 4 <= bytes.length ? at + 4 + bytes.readUInt16BE(at + 2) : Infinity;
+    if (stop > bytes.length) throw new ProtocolError("SVCB parameter is cut short");
+    yield { key: bytes.readUInt16BE(at), value: bytes.subarray(at + 4, stop) };
+    at = stop;
+  }
 }
 
 function valueText(key: number, value: Buffer): string {

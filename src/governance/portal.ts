@@ -1,6 +1,6 @@
 /** The portal: a plain HTTP server of its own that shows people why they are slow. It has no secret and no commands. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "#lib/node-http.ts";
 import { messageOf } from "#core/errors.ts";
 import type { PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";

@@ -1,5 +1,5 @@
 /** `fallback`: the first member that is alive, in the order of the file. */
-import { z } from "zod";
+import * as z from "zod";
 import { groupKind } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { TestedGroup } from "./tested-group.ts";

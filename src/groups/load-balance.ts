@@ -1,7 +1,7 @@
 /** `load-balance`: spreads sessions over the members that are alive. */
 import { createHash } from "node:crypto";
 import { getDomain } from "tldts";
-import { z } from "zod";
+import * as z from "zod";
 import type { DialError } from "#core/errors.ts";
 import { choice } from "#core/fields.ts";
 import { groupKind, type GroupEnv } from "#core/group.ts";

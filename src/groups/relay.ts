@@ -1,5 +1,5 @@
 /** `relay`: goes through all its members in order; each reaches its server through the one before it. */
-import { z } from "zod";
+import * as z from "zod";
 import { DialError } from "#core/errors.ts";
 import { groupKind } from "#core/group.ts";
 import type { Dialer, DialContext, Outbound } from "#core/outbound.ts";

@@ -1,5 +1,5 @@
 /** `select`: a person picks the member, and the pick outlives reloads and restarts. */
-import { z } from "zod";
+import * as z from "zod";
 import { groupKind, type SelectableGroup } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { MemberGroup } from "./member-group.ts";

@@ -1,5 +1,5 @@
 /** `url-test`: the member with the lowest delay among those that are alive. */
-import { z } from "zod";
+import * as z from "zod";
 import { int, leftOut } from "#core/fields.ts";
 import { groupKind, type GroupEnv } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";

@@ -5,7 +5,7 @@ import type { HostMemory } from "#core/inbound.ts";
 import type { Ledger } from "#core/meter.ts";
 import type { TlsProvider } from "#core/tls.ts";
 import { Slices } from "#core/slices.ts";
-import { BackendChoice, type RelayMode } from "#dataplane/backend-choice.ts";
+import { BackendChoice, type RelaySettings } from "#dataplane/backend-choice.ts";
 import { systemClock } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
 import { PortalSlot } from "#governance/portal-slot.ts";
@@ -68,7 +68,7 @@ export interface Host extends Disposable {
   /** The workers that relay plain connections, when the configuration and the system allow it. */
   readonly relayPath: BackendChoice;
   /** TLS, by what the configuration's `relay` allows. */
-  readonly tls: Readonly<Record<RelayMode, TlsProvider>>;
+  readonly tls: Readonly<Record<RelaySettings["relay"], TlsProvider>>;
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
   readonly loops: LoopDetector;

@@ -1,6 +1,6 @@
 import { Worker, type WorkerOptions } from "node:worker_threads";
 
-const BOOT = new URL("../boot-thread.mjs", import.meta.url);
+const BOOT = "boot-thread.mjs";
 
 /** Where the program of a thread is: beside the file that starts it in a checkout, beside the bundle in a build (scripts/build.mjs). */
 export interface ThreadProgram {
@@ -12,6 +12,7 @@ export interface ThreadProgram {
 }
 
 export function openThread({ from, source, built }: ThreadProgram, options: WorkerOptions): Worker {
-  if (!from.endsWith(".ts")) return new Worker(new URL(built, from), options);
-  return new Worker(BOOT, { ...options, argv: [new URL(source, from).href] });
+  const isCheckout = from.endsWith(".ts");
+  const boot = isCheckout ? new URL(`../${BOOT}`, import.meta.url) : new URL(BOOT, from);
+  return new Worker(boot, { ...options, argv: [new URL(isCheckout ? source : built, from).href] });
 }

@@ -12,6 +12,7 @@ import { shadowsocks, ss } from "./shadowsocks/index.ts";
 import { socks, socks5 } from "./socks/index.ts";
 import { tproxy } from "./tproxy/index.ts";
 import { trojan } from "./trojan/index.ts";
+import { tuic } from "./tuic/index.ts";
 import { tunnel } from "./tunnel/index.ts";
 import { vless } from "./vless/index.ts";
 import { vmess } from "./vmess/index.ts";
@@ -34,4 +35,5 @@ export const PROTOCOLS: readonly Protocol[] = [
   vmess,
   trojan,
   hysteria2,
+  tuic,
 ];

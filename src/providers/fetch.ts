@@ -1,6 +1,6 @@
 /** Downloads over any outbound: HTTP/1.1 on a stream that is already dialled, bounded in time, size and redirects. */
-import { request, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import { request, type IncomingMessage } from "#lib/node-http.ts";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";

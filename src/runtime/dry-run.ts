@@ -28,7 +28,6 @@ const INBOUND_ENV = {
   listenTransparentUdp: nowhere,
   accept() {},
   dialer: REFUSING,
-  through: () => REFUSING,
   tls: TLS,
   log: SILENT,
   nowMs: Date.now,

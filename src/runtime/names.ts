@@ -5,6 +5,7 @@ import type { Log } from "#core/log.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Destination } from "#core/session.ts";
 import type { Slices } from "#core/slices.ts";
+import type { TlsProvider } from "#core/tls.ts";
 import type { Trust } from "#core/trust.ts";
 import { openDns, type Dns } from "#dns/dns.ts";
 import type { PersistFakeIp } from "#dns/journaled-pool.ts";
@@ -14,6 +15,7 @@ import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
+import { hasQuic } from "#transport/quic/native-tls.ts";
 import type { CoreDialers } from "./core-dialers.ts";
 
 export interface DnsStackEnv {
@@ -27,6 +29,7 @@ export interface DnsStackEnv {
   readonly log: Log;
   readonly trust: Trust;
   readonly slices: Slices;
+  readonly tls: TlsProvider;
 }
 
 export interface DnsStack extends AsyncDisposable {
@@ -46,7 +49,7 @@ const HOSTS_FILE = "/etc/hosts";
 /** Throws `ConfigError`; nothing stays open then. */
 export async function openDnsStack(
   config: Config,
-  { coreDialers, egress, sets, countryOf, persist, observer, log, trust, slices }: DnsStackEnv,
+  { coreDialers, egress, sets, countryOf, persist, observer, log, trust, slices, tls }: DnsStackEnv,
 ): Promise<DnsStack> {
   const system = {
     hosts: config.hosts,
@@ -61,7 +64,14 @@ export async function openDnsStack(
     hostsFile: process.env["DISABLE_SYSTEM_HOSTS"] === "true" || !existsSync(HOSTS_FILE) ? null : HOSTS_FILE,
   };
   if (config.dns.enable) {
-    const dns = await openDns(config.dns, { ...system, sets, countryOf, observer, persist });
+    const dns = await openDns(config.dns, {
+      ...system,
+      sets,
+      countryOf,
+      observer,
+      persist,
+      hasQuic: () => tls.allowsQuic && hasQuic(),
+    });
     return { ...pick(dns), dns, [Symbol.asyncDispose]: () => dns[Symbol.asyncDispose]() };
   }
   const plain = await openSystemDns(system);

@@ -96,6 +96,7 @@ async function openOutboundParts(
       log,
       trust,
       slices,
+      tls: host.tls[config.general.relay],
     }),
   );
   const isFaking = (previous?.names.dns?.exportState().fakeIp ?? null) !== null; // then its pools are taken, not the stored ones
@@ -167,9 +168,8 @@ async function openInboundParts(
 ): Promise<InboundParts> {
   const { log, files, sockets, live, clock, memory } = host;
   const tls = host.tls[config.general.relay];
-  const { direct: dialer, through } = inForce;
-  const { nowMs } = clock;
-  const env = { sockets, live, accept, files, dialer, through, tls, log, nowMs, memory, tolerant };
+  const dialer = inForce.direct;
+  const env = { sockets, live, accept, files, dialer, tls, log, nowMs: clock.nowMs, memory, tolerant };
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());

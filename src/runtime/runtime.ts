@@ -99,7 +99,7 @@ export class Runtime {
   /** Throws with nothing left open and nothing changed; `previous` stays in force. */
   static async open(config: Config, previous: Runtime | null, env: RuntimeEnv): Promise<Runtime> {
     await using undo = new AsyncDisposableStack();
-    const carrying = env.host.relayPath.choose(config.general.relay); // its threads start meanwhile
+    const carrying = env.host.relayPath.choose(config.general); // its threads start meanwhile
     const adopt: RuntimeEnv["adopt"] = async (...all) => {
       await carrying; // nothing may take time any more when the users have been taken over
       await env.adopt(...all);

@@ -1,5 +1,5 @@
 /** The transport keys of nodes and listeners, under their names in files. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   choice,
   Fault,

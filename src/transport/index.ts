@@ -11,12 +11,14 @@ import { FakeHttpCodec } from "./fake-http.ts";
 import { openGrpcStream, openH2Stream } from "./http2/client.ts";
 import { Http1Pool } from "./http1/pool.ts";
 import { Http2Exchanges } from "./http2/exchanges.ts";
+import { HTTP3_ALPN } from "./http3/request.ts";
 import { Http2Pool } from "./http2/pool.ts";
 import { parseConfiguredPath, pathOf } from "./http-head.ts";
 import type { Secured, SecurityClientFields } from "./security.ts";
 import { chooseSecurityClient } from "./security.ts";
 import { EARLY_DATA_HEADER } from "./websocket/early-data.ts";
 import { openXhttpStream, type XhttpClientOptions } from "./xhttp/client.ts";
+import { asksForHttp3, openHttp3Exchanges } from "./xhttp/http3.ts";
 import { openHttpUpgradeClient, openWebSocketClient } from "./websocket/client.ts";
 
 export interface TransportClientOptions extends TransportClientFields, SecurityClientFields {
@@ -33,6 +35,8 @@ export interface TransportClientOptions extends TransportClientFields, SecurityC
 /** Opens streams to one server. Disposing it ends what it pools, not the streams. */
 export interface TransportClient extends AsyncDisposable {
   readonly security: "none" | "tls";
+  /** True: its server is reached by datagrams. */
+  readonly sendsDatagrams?: true;
   /** Throws `DialError`; nothing is left open then. */
   connect(context: DialContext): Promise<Secured>;
 }
@@ -47,10 +51,7 @@ export async function openTransportClient(
   const network: TransportNetwork = options.network || "tcp";
   if (network === "h2" && !options.tls)
     throw new ConfigError(`proxy ${env.name}: network h2 needs tls: true`);
-  if (network === "xhttp" && options.alpn?.length === 1 && options.alpn[0] === "h3")
-    throw new ConfigError(
-      `proxy ${env.name}: network xhttp over HTTP/3 is not available: have h2 or http/1.1 in alpn`,
-    );
+  if (network === "xhttp" && asksForHttp3(options)) return openXhttp3(options, env);
   const secure = await openSecured(options, network, env);
   if (isMultiplexed(network)) return openMultiplexed(options, network, secure, env);
   const carry = carrierOf(options, network);
@@ -76,7 +77,7 @@ interface SecuredDialer {
 async function openSecured(
   options: TransportClientOptions,
   network: TransportNetwork,
-  { name, dialer, files, log, trust, tls }: OutboundEnv,
+  { name, dialer, files, log, trust, tls, resolver }: OutboundEnv,
 ): Promise<SecuredDialer> {
   const { "ws-opts": ws } = options;
   const wsHost = network === "ws" ? headerOf(ws?.headers, "host") : undefined;
@@ -94,6 +95,7 @@ async function openSecured(
       files,
       log,
       trust,
+      resolver,
     },
   );
   const server = toDestination(options.server, options.port);
@@ -206,6 +208,22 @@ function openMultiplexed(
       await http[Symbol.asyncDispose]();
       await pool[Symbol.asyncDispose]();
     },
+  };
+}
+
+async function openXhttp3(options: TransportClientOptions, env: OutboundEnv): Promise<TransportClient> {
+  const http = await openHttp3Exchanges(options, env);
+  const xhttp = xhttpOf(options, "https");
+  return {
+    security: "tls",
+    sendsDatagrams: true,
+    connect: async (context) => ({
+      stream: await openXhttpStream(http, xhttp, context),
+      alpn: HTTP3_ALPN,
+      serverName: options.serverName ?? options.server,
+      bypass: null,
+    }),
+    [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),
   };
 }
 

@@ -78,10 +78,8 @@ export interface SecurityServerContext {
   readonly carriesHttp2: boolean;
   readonly tls: TlsProvider;
   readonly files: SafeFiles;
-  /** To dest of REALITY, where it is not reached by another outbound. */
+  /** To dest of REALITY. */
   readonly dialer: Dialer;
-  /** As `InboundEnv` has it. */
-  readonly through: (name: string) => Dialer;
   readonly nowMs: () => number;
   readonly log: Log;
 }

@@ -1,5 +1,5 @@
 /** A state file as one JSON document: for moving users between machines and programs. It holds every credential. */
-import { z } from "zod";
+import * as z from "zod";
 import { StoreError } from "#core/errors.ts";
 import type { Protocol, UserSupport } from "#core/protocol.ts";
 import type { UserLimits } from "#core/users.ts";

@@ -1,5 +1,5 @@
 /** Limits in the state file and in exported documents, by the names of the API. */
-import { z } from "zod";
+import * as z from "zod";
 import { StoreError } from "#core/errors.ts";
 import type { UserLimits } from "#core/users.ts";
 import type { StoredUsage } from "./allowance.ts";

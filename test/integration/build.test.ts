@@ -27,6 +27,8 @@ test("the build starts in an empty directory and says its version everywhere", a
     );
     const folder = join(out, readdirSync(out)[0] as string);
     assert.equal(readFileSync(join(folder, "version.txt"), "utf8"), "test-build-7\n");
+    const compiled = globSync("lib/compiled/*/*", { cwd: folder });
+    assert.ok(compiled.length >= 3, "the program, its workers and the reader of configurations are compiled");
     const notices = readFileSync(join(folder, "THIRD-PARTY-NOTICES.txt"), "utf8");
     for (const name of ["fastify", "preact", "uplot", "Node.js"])
       assert.match(notices, new RegExp(`==== ${name} `));

@@ -217,6 +217,10 @@ test("schema prints the JSON Schema of the file; generate uuid prints one", asyn
     properties: Record<string, unknown>;
   };
   for (const key of ["mixed-port", "proxies", "rules", "dns"]) assert.ok(key in properties, key);
+  const ech = await run(["generate", "ech-keypair", "www.example.com"]);
+  assert.match(ech.stdout, /^ech-opts: .*\nech-key: \|\n {2}-----BEGIN ECH KEYS-----\n/);
+  assert.match((await run(["generate", "ech-keypair"])).stderr, /expected ech-keypair NAME/);
+  assert.match((await run(["generate", "ech-keypair", "127.0.0.1"])).stderr, /expected the host name/);
   assert.match((await run(["generate", "uuid"])).stdout, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n$/);
 });
 

@@ -77,6 +77,7 @@ export const ENV: DnsEnv = {
   },
   countryOf: null,
   slices: new Slices(),
+  hasQuic: () => true,
   observer: () => null,
   persist: null,
 };

@@ -1,72 +1,16 @@
 /** QUIC connections over a network inside the test, whose clock, losses and order are the test's. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { Brutal } from "#transport/quic/congestion/brutal.ts";
-import { Bbr } from "#transport/quic/congestion/bbr.ts";
-import { Cubic } from "#transport/quic/congestion/cubic.ts";
-import { NewReno } from "#transport/quic/congestion/new-reno.ts";
-import type { Congestion } from "#transport/quic/congestion/congestion.ts";
+import { bytesOf, echo, echoAll, Echoed } from "../support/quic-echo.ts";
+import { runSchedule } from "../support/quic-schedule.ts";
 import { openQuicServerTls } from "../support/quic-tls.ts";
 import { type LinkOptions, QuicNetwork, seededRandom } from "../support/quic-network.ts";
 import { runs } from "../support/runs.ts";
 
 const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
 const PLAIN: LinkOptions = { delayMs: 10 };
-const sha = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
-
-/** Sends back all that comes, and the end behind it. */
-function echo(stream: QuicStream): void {
-  stream.on("error", () => {});
-  stream.on("data", (bytes: Buffer) => {
-    if (stream.write(bytes)) return;
-    stream.pause();
-    stream.once("drain", () => stream.resume());
-  });
-  stream.on("end", () => stream.end());
-}
-
-/** Settles by `isDone` when all came back, and compares. */
-class Echoed {
-  isDone = false;
-  readonly #hash = createHash("sha256");
-  readonly #bytes: Buffer;
-
-  constructor(stream: QuicStream, bytes: Buffer) {
-    this.#bytes = bytes;
-    stream.on("data", (piece: Buffer) => this.#hash.update(piece));
-    stream.on("end", () => (this.isDone = true));
-    stream.on("error", (error) => assert.fail(error));
-    stream.end(bytes);
-  }
-
-  check(): void {
-    assert.equal(this.#hash.digest("hex"), sha(this.#bytes));
-  }
-}
-
-function bytesOf(random: () => number, size: number): Buffer {
-  return Buffer.from(Uint8Array.from({ length: size }, () => random() * 256));
-}
-
-/** So many streams at once, each echoed; answers with the network as it was left. */
-async function echoAll(network: QuicNetwork, sizes: readonly number[]): Promise<QuicNetwork> {
-  const random = seededRandom(7);
-  const streams: Echoed[] = [];
-  network.server.onStream = echo;
-  network.client.onConnected = () => {
-    const open = (size: number): void => {
-      const stream = network.client.made.open(true);
-      if (stream === null) network.client.made.whenAllowed(true, () => open(size));
-      else streams.push(new Echoed(stream, bytesOf(random, size)));
-    };
-    for (const size of sizes) open(size);
-  };
-  await network.run(() => streams.length === sizes.length && streams.every(({ isDone }) => isDone));
-  for (const stream of streams) stream.check();
-  return network;
-}
 
 describe("QUIC on a network of the test", { skip: SKIP }, () => {
   test("transfer: streams of several sizes at once, and the largest datagram that the way takes", async () => {
@@ -137,37 +81,7 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
 
   test("random schedules: loss, doubles, damage and another order, each transfer checked by its hash", async () => {
     const count = runs(1000);
-    for (let seed = 1; seed <= count; seed++) {
-      const random = seededRandom(seed);
-      const link = (): LinkOptions => ({
-        delayMs: random() * 60,
-        jitterMs: random() < 0.5 ? 0 : random() * 40,
-        loss: random() < 0.3 ? 0 : random() * 0.25,
-        doubled: random() < 0.5 ? 0 : random() * 0.3,
-        damaged: random() < 0.7 ? 0 : random() * 0.1,
-        ...(random() < 0.3 ? { rate: 50 + random() * 1000, queueBytes: 5000 + random() * 60_000 } : {}),
-      });
-      const controls: (() => Congestion)[] = [
-        () => new Cubic(),
-        () => new NewReno(),
-        () => new Bbr(),
-        () => new Brutal(1e6),
-      ];
-      const pick = () => controls[Math.floor(random() * controls.length)]?.() ?? new Cubic();
-      const network = await QuicNetwork.open({
-        seed,
-        up: link(),
-        down: link(),
-        client: { congestion: pick(), numbers: { idleTimeoutMs: 600_000 } },
-        server: { congestion: pick(), numbers: { idleTimeoutMs: 600_000 } },
-      });
-      const sizes = Array.from({ length: 1 + Math.floor(random() * 3) }, () => Math.floor(random() * 12_000));
-      try {
-        await echoAll(network, sizes);
-      } catch (error) {
-        throw new Error(`schedule ${seed}`, { cause: error });
-      }
-    }
+    for (let seed = 1; seed <= count; seed++) await runSchedule(seed);
   });
 
   test("key updates of both sides while bytes are on their way", async () => {
@@ -253,6 +167,25 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
     second = new Echoed(stream, Buffer.from("still here"));
     await network.run(() => second.isDone);
     second.check();
+  });
+
+  test("bytes of streams that nobody reads any more give their window back", async () => {
+    const numbers = { maxData: 20_000 };
+    const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN, client: { numbers } });
+    network.server.onStream = (stream) => {
+      stream.on("error", () => {});
+      stream.resume();
+      stream.end(Buffer.alloc(9_000));
+    };
+    await network.run(() => network.client.isConnected);
+    for (let round = 0; round < 8; round++) {
+      const stream = network.client.made.open(true);
+      assert.ok(stream !== null);
+      stream.on("error", () => {});
+      stream.end("x");
+      await network.run(() => stream.receive?.isComplete === true && stream.isRetired);
+      stream.destroy();
+    }
   });
 
   test("Brutal keeps its rate where a twentieth is lost", async () => {

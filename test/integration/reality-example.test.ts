@@ -1,29 +1,17 @@
 /** The examples of a REALITY server with managed users and of its client, as they stand, against each other. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { Agent, get } from "node:https";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { makeCertificate } from "../support/certificate.ts";
+import { example, withPlaces } from "../support/examples.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { startCore } from "../support/start-core.ts";
 import { openTunnel } from "../support/tunnels.ts";
 import { until } from "../support/until.ts";
 import { openWebOrigin } from "../support/web-origin.ts";
-
-const example = (name: string): string =>
-  readFileSync(new URL(`../../examples/${name}.yaml`, import.meta.url), "utf8");
-
-/** Each text must stand in the example; only places of this machine are put in. */
-function withPlaces(text: string, places: Readonly<Record<string, string>>): string {
-  for (const [from, to] of Object.entries(places)) {
-    assert.ok(text.includes(from), from);
-    text = text.replaceAll(from, to);
-  }
-  return text;
-}
 
 test("a user is carried, but not while disabled, and who has no key sees the site", async () => {
   const { cert, key } = makeCertificate({ names: ["www.example.com"] });

@@ -121,7 +121,7 @@ test("a relay group in the Controller: fields, chains of a connection, a delay t
 mixed-port: ${mixed}
 external-controller: 127.0.0.1:${controller}
 proxies: ${lines}
-  - { name: not here, type: tuic, server: 127.0.0.1, port: 1 }
+  - { name: not here, type: hysteria, server: 127.0.0.1, port: 1 }
 proxy-groups:
   - { name: R, type: relay, proxies: [ss, G, vl], hidden: true }
   - { name: G, type: select, proxies: [so] }

@@ -11,7 +11,7 @@ import { createServer } from "node:tls";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { ALERT } from "#transport/tls13/alerts.ts";
 import { RECORD, takeRecord } from "#transport/tls13/records.ts";
-import { Tls13Stream } from "#transport/tls13/stream.ts";
+import { RecordStream } from "#transport/record-stream.ts";
 import { type CountingCarrier, openThreads, pathsOver } from "../support/carriers.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { arrivesWhole, type Way } from "../support/connections.ts";
@@ -33,7 +33,7 @@ function openRelay(port: number, options: RelayedOptions = {}): Promise<Relayed>
     backend: late,
     ...options,
     async back(socket) {
-      const stream = new Tls13Stream(socket, connection13());
+      const stream = new RecordStream(socket, connection13());
       stream.begin();
       await once(stream, "secure");
       return stream;

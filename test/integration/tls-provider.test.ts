@@ -5,7 +5,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { duplexPair, type Duplex } from "node:stream";
 import { test } from "node:test";
 import { TLSSocket } from "node:tls";
-import { z } from "zod";
+import * as z from "zod";
 import { SILENT } from "#core/log.ts";
 import type { TlsClientOptions, TlsProvider, TlsServerOptions } from "#core/tls.ts";
 import { showingBrowser } from "#transport/tls/provider.ts";

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { duplexPair } from "node:stream";
 import { createSecureContext } from "node:tls";
 import { afterEach, describe, test } from "node:test";
-import { z } from "zod";
+import * as z from "zod";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import { abortStream } from "#core/stream.ts";
@@ -198,13 +198,23 @@ describe("TLS", () => {
       assert.throws(() => readTlsServer(serverFields(extra), "listener x"), pattern);
     fault({ "private-key": "" }, /both certificate and private-key/);
     fault({ "client-auth-type": "require-and-verify" }, /listener x: .*client-auth-cert/);
-    fault({ "ech-key": "x" }, /ech-key/);
+    fault(
+      { "ech-key": "x", "client-auth-type": "request" },
+      /ech-key and client-auth-type exclude each other/,
+    );
+    fault(
+      { "ech-key": "x", certificate: "", "private-key": "" },
+      /ech-key needs certificate and private-key/,
+    );
     assert.throws(() => serverFields({ "client-auth-type": "required" }), /expected one of/);
     const fields = (extra: object) => z.object(tlsClientFields).parse(extra);
     const place = { node: "n", server: "h", files: textFiles };
-    const ech = { "ech-opts": { enable: true } };
-    assert.throws(() => fields(ech), /Encrypted ClientHello/);
-    await assert.rejects(readTlsClient({ ...fields({}), ...ech }, place), /proxy n: ech-opts/);
+    const ech = (extra: object) => fields({ "ech-opts": { enable: true, ...extra } });
+    await assert.rejects(readTlsClient(ech({}), place), /proxy n: ech-opts: needs config/);
+    await assert.rejects(readTlsClient(ech({ config: "AAAA" }), place), /proxy n: ech-opts.config: expected/);
+    const there = { ...place, server: "10.0.0.1", resolver: { lookup: () => Promise.resolve([]) } };
+    await assert.rejects(readTlsClient(ech({}), there), /10.0.0.1 is an address/);
+    assert.equal((await readTlsClient(fields({ "ech-opts": { config: "?" } }), place)).ech, null);
     await assert.rejects(readTlsClient(fields({ certificate: server.cert }), place), /both/);
     assert.throws(() => fields({ fingerprint: "chrome" }), /client-fingerprint/);
     const colons = (server.fingerprint.match(/../g) as string[]).join(":").toUpperCase();

@@ -1,61 +1,16 @@
 /** The TLS 1.3 engine against OpenSSL's own server: groups that need a retry, suites, its commands for new keys, client certificates. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, test } from "node:test";
 import { FIREFOX_148 } from "#transport/tls13/fingerprints/firefox.ts";
 import { SAFARI_26 } from "#transport/tls13/fingerprints/safari.ts";
-import { makeCertificate } from "../support/certificate.ts";
-import { freePort, missing } from "../support/peer.ts";
+import { openssl, type OpensslServer, opensslClient as client } from "../support/openssl-server.ts";
+import { missing } from "../support/peer.ts";
 import { dial13, type Dial13Options } from "../support/tls13-dial.ts";
 import { until } from "../support/until.ts";
 
-const own = makeCertificate({ names: ["server.test"] });
-const client = makeCertificate({ names: ["client.test"] });
-
-async function openssl(...more: string[]) {
-  const folder = mkdtempSync(join(tmpdir(), "tls13-"));
-  for (const [name, text] of [
-    ["c.pem", own.cert],
-    ["k.pem", own.key],
-    ["client.pem", client.cert],
-  ] as const)
-    writeFileSync(join(folder, name), text);
-  const port = await freePort();
-  const args = [
-    "s_server",
-    "-accept",
-    `127.0.0.1:${port}`,
-    "-cert",
-    "c.pem",
-    "-key",
-    "k.pem",
-    "-tls1_3",
-    ...more,
-  ];
-  const child = spawn("openssl", args, { cwd: folder });
-  const closed = once(child, "close");
-  let said = "";
-  for (const out of [child.stdout, child.stderr]) out.on("data", (bytes: Buffer) => (said += String(bytes)));
-  await until("the server listens", () => said.includes("ACCEPT"));
-  return {
-    port,
-    said: () => said,
-    write: (text: string) => child.stdin.write(text),
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await closed;
-      rmSync(folder, { recursive: true });
-    },
-  };
-}
-
 /** What comes from the server is what was typed there, and the other way round. */
-async function talk(server: Awaited<ReturnType<typeof openssl>>, options: Dial13Options = {}): Promise<void> {
+async function talk(server: OpensslServer, options: Dial13Options = {}): Promise<void> {
   const { stream } = await dial13(server.port, options);
   let got = "";
   stream.on("data", (bytes: Buffer) => (got += String(bytes)));

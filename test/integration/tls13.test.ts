@@ -96,6 +96,26 @@ for (const group of ["X25519MLKEM768", "X25519", "P-256", "P-384", "P-521"])
     assert.deepEqual(server.errors, []);
   });
 
+for (const [template, algorithms] of [
+  [CHROME_133, ["brotli"]],
+  [FIREFOX_148, ["zlib", "brotli", "zstd"]],
+  [SAFARI_26, ["zlib"]],
+] as const)
+  for (const algorithm of algorithms)
+    test(`${template.name}: a certificate compressed by ${algorithm}`, async () => {
+      const long = { minVersion: "TLSv1.3", cert: own.cert.repeat(8) } as const;
+      const bytesOf = async (options: TlsOptions): Promise<number> => {
+        await using server = await serve({ ...long, ...options }, (socket) => socket.end("."));
+        const { socket, stream } = await dial13(server.port, { template });
+        assert.equal(await text(stream), ".");
+        assert.deepEqual(server.errors, []);
+        return socket.bytesRead;
+      };
+      const plain = await bytesOf({});
+      const compressed = await bytesOf({ certificateCompression: [algorithm] });
+      assert.ok(plain - compressed > 1500, `${compressed} bytes where ${plain} were without`);
+    });
+
 for (const portable of [false, true])
   test(`8 MiB each way at once${portable ? " by node:crypto" : ""}`, async () => {
     const [up, down] = [randomBytes(8 << 20), randomBytes(8 << 20)];

@@ -27,7 +27,6 @@ async function open(host = "") {
       files: textFiles,
       tls: tlsProvider,
       dialer: directDialer,
-      through: () => directDialer,
       nowMs: Date.now,
     },
   );

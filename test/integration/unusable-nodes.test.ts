@@ -14,7 +14,7 @@ const weir = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "bi
 
 const PROFILE = `
 proxies:
-  - { name: quic, type: tuic, server: 192.0.2.1, port: 443, uuid: x }
+  - { name: quic, type: hysteria, server: 192.0.2.1, port: 443 }
   - name: shadow
     type: vless
     server: 192.0.2.1
@@ -32,7 +32,7 @@ rules: ["MATCH,Mixed"]
 test("the rest of the profile works, and every such node and group is named", async () => {
   const [controller] = (await freePorts(1)) as [number];
   await using core = await startCore(`external-controller: 127.0.0.1:${controller}\n${PROFILE}`);
-  assert.match(core.output(), /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[0\]\.type: .*tuic/);
+  assert.match(core.output(), /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[0\]\.type: .*hysteria/);
   assert.match(
     core.output(),
     /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[1\]\.shadow-tls-opts: .*shadow-tls.*cannot be dialled"/,
@@ -77,7 +77,7 @@ rules: ["MATCH,Empty"]
 test("-t names them, too", async () => {
   const encoded = Buffer.from(PROFILE).toString("base64");
   const { stdout } = await promisify(execFile)(weir, ["-d", "/nonexistent", "-t", "-config", encoded]);
-  assert.match(stdout, /proxies\[0\]\.type: .*tuic/);
+  assert.match(stdout, /proxies\[0\]\.type: .*hysteria/);
   assert.match(stdout, /proxies\[1\]\.shadow-tls-opts: .*shadow-tls/);
   assert.match(stdout, /configuration test is successful\n$/);
 });
@@ -111,8 +111,8 @@ const ODD_ENTRIES: readonly (readonly [where: RegExp, text: string])[] = [
   [/sniffer\.skip-domain/, "sniffer: {enable: true, skip-domain: [Mijia Cloud]}"],
   [/dns\.fake-ip-filter/, "dns: {fake-ip-filter: ['a b']}"],
   [/dns\.nameserver-policy/, "dns: {nameserver-policy: {'a b': 1.1.1.1}}"],
-  [/dns\.nameserver\b/, "dns: {nameserver: ['quic://1.1.1.1']}"],
-  [/dns\.nameserver\[0\]/, "dns: {nameserver: ['https://1.1.1.1/dns-query#h3=true']}"],
+  [/dns\.nameserver\b/, "dns: {nameserver: ['ts://node']}"],
+  [/dns\.nameserver\[0\]/, "dns: {nameserver: ['tls://1.1.1.1#h3=true']}"],
   [/dns\.nameserver\[0\]/, "dns: {nameserver: [dns.example/dns-query]}"],
   [/hosts/, "hosts: {'a b': 192.0.2.1}"],
   [/rules\[0\]/, "rules: ['GEOIP,,DIRECT', 'MATCH,DIRECT']"],

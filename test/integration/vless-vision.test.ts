@@ -3,12 +3,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect as connectHttp2, createSecureServer } from "node:http2";
-import type { Server as TcpServer, Socket } from "node:net";
-import { connect, createServer } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { connect as tlsConnect, createServer as createTlsServer } from "node:tls";
-import { createHash, randomBytes } from "node:crypto";
+import { connect as tlsConnect } from "node:tls";
+import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import type { RelayBackend } from "#dataplane/backend.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -16,51 +14,16 @@ import { vless } from "#protocols/vless/index.ts";
 import type { VisionStream } from "#protocols/vless/vision-stream.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { echoed, inbox, readAll } from "../support/client.ts";
-import { relayPaths } from "../support/carriers.ts";
-import { digestNext, exchange, pour } from "../support/exchange.ts";
+import { CountingCarrier, relayPaths } from "../support/carriers.ts";
+import { exchange } from "../support/exchange.ts";
 import { countThenAnswer, openTcpOrigin, openUdpEcho, untilHeldUp } from "../support/origin.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
 import { directDialer } from "../support/direct-accept.ts";
+import { converse, openTap, openTlsOrigin } from "../support/vision.ts";
 
 const certificate = makeCertificate({ names: ["server.test"] });
 const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const flow = "xtls-rprx-vision";
-
-/** Passes bytes on and keeps them; `cut` splits what it passes into pieces of that size. */
-async function openTap(port: number, cut: number | null) {
-  const seen = { up: [] as Buffer[], down: [] as Buffer[] };
-  const pass = (from: Socket, to: Socket, kept: Buffer[]) => {
-    from.on("error", () => to.destroy()).on("end", () => to.end());
-    from.on("close", () => from.readableEnded || to.destroy());
-    from.on("data", (bytes: Buffer) => {
-      kept.push(bytes);
-      let flowing = true;
-      for (let at = 0; at < bytes.length; at += cut ?? bytes.length)
-        flowing = to.write(bytes.subarray(at, at + (cut ?? bytes.length)));
-      if (flowing) return;
-      from.pause();
-      to.once("drain", () => from.resume());
-    });
-  };
-  const sockets = new Set<Socket>();
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-    const remote = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
-    sockets.add(client).add(remote);
-    pass(client, remote, seen.up);
-    pass(remote, client, seen.down);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const of = (pieces: Buffer[]) => Buffer.concat(pieces);
-  return {
-    port: (server.address() as { port: number }).port,
-    up: () => of(seen.up),
-    down: () => of(seen.down),
-    async [Symbol.asyncDispose]() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
 
 async function openVision(backend: RelayBackend | null, cut: number | null = null) {
   await using undo = new AsyncDisposableStack();
@@ -84,53 +47,6 @@ async function openVision(backend: RelayBackend | null, cut: number | null = nul
   const outbound = undo.use(await openClient(vless, client));
   const all = undo.move();
   return { outbound, tap, server, [Symbol.asyncDispose]: () => all.disposeAsync() };
-}
-
-async function openTlsOrigin(maxVersion: "TLSv1.2" | "TLSv1.3", on: (socket: TLSSocket) => void) {
-  const options = { cert: certificate.cert, key: certificate.key, maxVersion, allowHalfOpen: true };
-  const sockets = new Set<Socket>();
-  const server: TcpServer = createTlsServer(options, (socket) => {
-    sockets.add(socket.on("error", () => {}));
-    on(socket);
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  return {
-    destination: { host: "origin.test", ip: null, port },
-    async [Symbol.asyncDispose]() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
-
-/** A TLS connection inside: 4 MiB each way at once; what the VLESS stream says of itself, and the plain inner bytes. */
-async function converse(
-  outbound: Pick<Dialer, "connect">,
-  version: "TLSv1.2" | "TLSv1.3",
-  size = 4 << 20,
-): Promise<VisionStream> {
-  const [up, down] = [randomBytes(size), randomBytes(size)];
-  const arrived = Promise.withResolvers<string>();
-  await using origin = await openTlsOrigin(version, (socket) => {
-    digestNext(socket, size).then(arrived.resolve, arrived.reject);
-    pour(socket, down, 30_000).catch(arrived.reject);
-  });
-  const signal = AbortSignal.timeout(20_000);
-  const stream = await outbound.connect(origin.destination, { signal, metadata: null });
-  const inner = tlsConnect({ socket: stream, servername: "server.test", rejectUnauthorized: false });
-  inner.on("error", () => {});
-  await once(inner, "secureConnect");
-  const received = digestNext(inner, size);
-  await pour(inner, up, 70_000);
-  const [got, want] = [await received, await arrived.promise];
-  const digest = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
-  assert.equal(got, digest(down));
-  assert.equal(want, digest(up));
-  inner.destroy();
-  stream.destroy();
-  return stream as VisionStream;
 }
 
 /** The records of a captured direction: type and length. */
@@ -242,10 +158,13 @@ for (const { name, backend } of ways)
 
     test("inner TLS 1.2 and no TLS at all stay inside", { timeout: 60_000 }, async () => {
       await using vision = await openVision(backend);
+      const takenBefore = backend instanceof CountingCarrier ? backend.taken : 0;
       const stream = await converse(vision.outbound, "TLSv1.2");
       assert.deepEqual(stream.raw, { read: false, write: false });
       const plain = (await exchange(vision.outbound, 4 << 20)) as VisionStream;
       assert.deepEqual(plain.raw, { read: false, write: false });
+      if (backend instanceof CountingCarrier)
+        assert.equal(backend.taken - takenBefore, 2, "a worker goes on with the TLS of both");
     });
 
     test("half-close, empty streams, and a server that speaks first", { timeout: 30_000 }, async () => {

@@ -58,13 +58,15 @@ test("the log says once which way is taken, and why", { skip }, async () => {
   const at = (text: string | (() => string)): void =>
     void lines.push(typeof text === "string" ? text : text());
   await using path = new BackendChoice({ debug: at, info: at, warning: at, error: at }, { tlsLibrary });
-  assert.equal(await path.choose("portable"), null);
-  const backend = await path.choose("auto");
+  assert.equal(await path.choose({ relay: "portable", workers: null }), null);
+  const backend = await path.choose({ relay: "auto", workers: 1 });
   assert.notEqual(backend, null);
-  assert.equal(await path.choose("auto"), backend);
+  assert.equal(await path.choose({ relay: "auto", workers: null }), backend);
   assert.equal(lines.length, 2);
   assert.match(lines[0] ?? "", /^relay: portable pump \(relay: portable\)$/);
-  assert.match(lines[1] ?? "", /^relay: plain TCP by \d+ threads/);
+  assert.match(lines[1] ?? "", /^relay: plain TCP by 1 thread \(workers: 1; /);
+  assert.equal(await path.choose({ relay: "auto", workers: 2 }), backend);
+  assert.equal(lines[2], "workers: 2 is for the next start, 1 were started");
 });
 
 test("what both sides said before the dial was done goes first, in order", { skip }, async () => {

@@ -7,7 +7,7 @@ import { Duplex } from "node:stream";
 import { after, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
-import { z } from "zod";
+import * as z from "zod";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";

@@ -32,8 +32,6 @@ export interface PageOptions {
   readonly width?: number;
   readonly height?: number;
   readonly colorScheme?: "light" | "dark";
-  /** Sites are shown whatever their certificate is. */
-  readonly anyCertificate?: boolean;
 }
 
 export interface WatchedPage extends AsyncDisposable {
@@ -51,13 +49,9 @@ export async function openBrowser(): Promise<Browser> {
   });
   const browser = first.browser();
   return {
-    async open({ width = 1180, height = 800, colorScheme = "light", anyCertificate = false } = {}) {
+    async open({ width = 1180, height = 800, colorScheme = "light" } = {}) {
       if (browser === null) throw new Error("the browser has gone");
-      const context = await browser.newContext({
-        viewport: { width, height },
-        colorScheme,
-        ignoreHTTPSErrors: anyCertificate,
-      });
+      const context = await browser.newContext({ viewport: { width, height }, colorScheme });
       return watch(context, await context.newPage());
     },
     async [Symbol.asyncDispose]() {

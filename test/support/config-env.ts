@@ -21,7 +21,7 @@ import type { Protocol } from "#core/protocol.ts";
 import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Matcher, ParsedCondition, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
 import { parseCidr } from "#net/address/cidr.ts";
-import { z } from "zod";
+import * as z from "zod";
 
 const notBuilt = () => Promise.reject(new Error("test protocols open nothing"));
 

@@ -61,6 +61,7 @@ const NODES: readonly object[] = [
   { type: "anytls", ...at, password: "p", "idle-session-timeout": 30, "client-fingerprint": "chrome" },
   { type: "direct", "interface-name": "eth0", "routing-mark": 7, "ip-version": "ipv4" },
   { type: "hysteria2", ...at, password: "p" },
+  { type: "tuic", ...at, uuid, password: "p", "udp-relay-mode": "quic", alpn: ["h3"] },
 ];
 
 const GROUPS: readonly object[] = [

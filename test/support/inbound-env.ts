@@ -41,7 +41,6 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     files: textFiles,
     tls: tlsProvider,
     dialer: { connect: nowhere, associate: nowhere },
-    through: () => ({ connect: nowhere, associate: nowhere }),
     ruleList: null,
     target: null,
     routingMark: 0,

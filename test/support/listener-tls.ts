@@ -1,6 +1,6 @@
 /** The TLS of a listener in tests, with a certificate of its own for `server.test`. */
 import assert from "node:assert/strict";
-import { z } from "zod";
+import * as z from "zod";
 import { SILENT } from "#core/log.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import type { TlsServer } from "#core/tls.ts";

@@ -3,6 +3,7 @@
  * damage, a rate and a queue, all by a seeded generator, so that each run can be repeated.
  */
 import assert from "node:assert/strict";
+import type { Endpoint } from "#core/session.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import { Connection } from "#transport/quic/connection.ts";
 import type { ConnectionEvents, ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
@@ -34,6 +35,7 @@ export interface LinkOptions {
 
 interface Flight {
   readonly atMs: number;
+  readonly from: Endpoint | null;
   readonly to: NetworkPeer;
   readonly datagram: Uint8Array;
 }
@@ -51,6 +53,10 @@ export function seededRandom(seed: number): () => number {
 
 export class NetworkPeer {
   connection: Connection | null = null;
+  /** Of the accepting side: makes the connection from the first datagram; null: that is none. */
+  accept: (datagram: Uint8Array, from: Endpoint | null) => Connection | null = () => null;
+  /** Where its datagrams come from, as the other side sees it; null: there is one path alone. */
+  address: Endpoint | null = null;
   isDirty = false;
   isConnected = false;
   closed: Error | null | undefined;
@@ -61,12 +67,16 @@ export class NetworkPeer {
   onConnected: () => void = () => {};
   readonly events: ConnectionEvents;
 
-  constructor(send: (datagram: Uint8Array) => void) {
+  constructor(sendOne: (datagram: Uint8Array) => void) {
+    const send = (datagram: Uint8Array): void => {
+      this.sentDatagrams++;
+      this.sentBytes += datagram.length;
+      sendOne(datagram);
+    };
     this.events = {
-      send: (datagram) => {
-        this.sentDatagrams++;
-        this.sentBytes += datagram.length;
-        send(datagram);
+      send,
+      sendRun: (datagrams, size) => {
+        for (let at = 0; at < datagrams.length; at += size) send(datagrams.subarray(at, at + size));
       },
       wake: () => void (this.isDirty = true),
       connected: () => {
@@ -76,6 +86,7 @@ export class NetworkPeer {
       stream: (stream) => this.onStream(stream),
       datagram: (payload) => void this.datagrams.push(Buffer.from(payload)),
       ownId: () => {},
+      moved() {},
       closed: (error) => void (this.closed = error),
     };
   }
@@ -95,6 +106,24 @@ export interface NetworkOptions {
   readonly isValidated?: boolean;
 }
 
+interface Sides {
+  readonly client: ConnectionOptions;
+  readonly server: ConnectionOptions;
+}
+
+async function sidesOf({ client, server }: Pick<NetworkOptions, "client" | "server">): Promise<Sides> {
+  const ciphers = quicLibrary()?.ciphers ?? null;
+  assert.ok(ciphers !== null);
+  const common = (): Pick<ConnectionOptions, "ciphers" | "congestion"> => ({
+    ciphers,
+    congestion: new Cubic(),
+  });
+  return {
+    client: { openTls: await openQuicClientTls(), ...common(), ...client },
+    server: { openTls: openQuicServerTls(), ...common(), ...server },
+  };
+}
+
 export class QuicNetwork {
   nowMs = 0;
   readonly client: NetworkPeer;
@@ -103,37 +132,48 @@ export class QuicNetwork {
   /** Links as they are now. */
   up: LinkOptions;
   down: LinkOptions;
-  readonly #options: NetworkOptions;
-  readonly #serverOptions: ConnectionOptions;
+  readonly #isValidated: boolean;
+  readonly #peers: NetworkPeer[] = [];
   #flights: Flight[] = [];
   readonly #freeAt = { up: 0, down: 0 };
   dropped = 0;
 
   static async open(options: NetworkOptions): Promise<QuicNetwork> {
-    const ciphers = quicLibrary()?.ciphers ?? null;
-    assert.ok(ciphers !== null);
-    const side = (more: Partial<ConnectionOptions> = {}) => ({ ciphers, congestion: new Cubic(), ...more });
-    return new QuicNetwork(
-      options,
-      { openTls: await openQuicClientTls(), ...side(options.client) },
-      { openTls: openQuicServerTls(), ...side(options.server) },
-    );
+    return new QuicNetwork(options, await sidesOf(options));
   }
 
-  constructor(options: NetworkOptions, client: ConnectionOptions, server: ConnectionOptions) {
-    this.#options = options;
-    this.#serverOptions = server;
+  constructor(options: NetworkOptions, sides: Sides) {
+    this.#isValidated = options.isValidated ?? false;
     this.random = seededRandom(options.seed ?? 1);
     this.up = options.up;
     this.down = options.down;
-    this.client = new NetworkPeer((datagram) => this.#launch("up", this.server, datagram));
-    this.server = new NetworkPeer((datagram) => this.#launch("down", this.client, datagram));
-    this.client.connection = new Connection(client, this.client.events, null, 0);
-    this.client.connection.begin();
-    this.client.isDirty = true;
+    [this.client, this.server] = this.#join(sides);
   }
 
-  #launch(way: "up" | "down", to: NetworkPeer, datagram: Uint8Array): void {
+  /** Two more peers, whose datagrams share rate and queue of the same links. */
+  async join(
+    options: Pick<NetworkOptions, "client" | "server">,
+  ): Promise<{ readonly client: NetworkPeer; readonly server: NetworkPeer }> {
+    const [client, server] = this.#join(await sidesOf(options));
+    return { client, server };
+  }
+
+  #join(sides: Sides): readonly [NetworkPeer, NetworkPeer] {
+    const client: NetworkPeer = new NetworkPeer((datagram) =>
+      this.#launch("up", client.address, server, datagram),
+    );
+    const server: NetworkPeer = new NetworkPeer((datagram) =>
+      this.#launch("down", server.address, client, datagram),
+    );
+    server.accept = (datagram, from) => this.#accept(datagram, from, sides.server, server);
+    client.connection = new Connection(sides.client, client.events, null, this.nowMs);
+    client.connection.begin();
+    client.isDirty = true;
+    this.#peers.push(client, server);
+    return [client, server];
+  }
+
+  #launch(way: "up" | "down", from: Endpoint | null, to: NetworkPeer, datagram: Uint8Array): void {
     const link = this[way];
     const { delayMs, jitterMs = 0, loss = 0, doubled = 0, damaged = 0, rate = Infinity } = link;
     const { queueBytes = Infinity, mtu = Infinity } = link;
@@ -149,7 +189,7 @@ export class QuicNetwork {
       if (this.random() < damaged)
         flip(bytes, FIRST_DAMAGED + Math.floor(this.random() * 1000), 1 + Math.floor(this.random() * 255));
       const atMs = this.#freeAt[way] + delayMs + this.random() * jitterMs;
-      this.#insert({ atMs, to, datagram: bytes });
+      this.#insert({ atMs, from, to, datagram: bytes });
     }
   }
 
@@ -159,18 +199,24 @@ export class QuicNetwork {
     this.#flights.splice(place, 0, flight);
   }
 
-  #accept(datagram: Uint8Array): Connection | null {
+  #accept(
+    datagram: Uint8Array,
+    from: Endpoint | null,
+    options: ConnectionOptions,
+    server: NetworkPeer,
+  ): Connection | null {
     try {
       const { destination, source, type } = readHeader(new WireReader().reset(datagram));
       if (type !== 0 || datagram.length < 1200) return null;
       const start: ServerStart = {
         original: new Uint8Array(destination),
         client: new Uint8Array(source),
-        isValidated: this.#options.isValidated ?? false,
+        from,
+        isValidated: this.#isValidated,
         retrySource: null,
         resetTokenOf: () => new Uint8Array(16),
       };
-      return new Connection(this.#serverOptions, this.server.events, start, this.nowMs);
+      return new Connection(options, server.events, start, this.nowMs);
     } catch {
       return null; // damaged on the way
     }
@@ -183,12 +229,12 @@ export class QuicNetwork {
       lastMs = this.nowMs;
       assert.ok(still < MOST_TURNS, "the clock stands still");
       await new Promise<void>((resolve) => process.nextTick(resolve));
-      for (const peer of [this.client, this.server]) {
+      for (const peer of this.#peers) {
         if (!peer.isDirty || peer.connection === null) continue;
         peer.isDirty = peer.connection.flush(this.nowMs);
       }
       if (isDone()) return;
-      if (this.client.isDirty || this.server.isDirty) continue;
+      if (this.#peers.some(({ isDirty }) => isDirty)) continue;
       const nextMs = Math.min(this.#flights[0]?.atMs ?? Infinity, ...this.#deadlines());
       if (nextMs === Infinity || nextMs > endMs) {
         const why = nextMs === Infinity ? "nothing is due" : `not done after ${mostMs} ms`;
@@ -200,19 +246,18 @@ export class QuicNetwork {
   }
 
   #deadlines(): number[] {
-    return [this.client, this.server].map(({ connection }) => connection?.deadlineMs ?? Infinity);
+    return this.#peers.map(({ connection }) => connection?.deadlineMs ?? Infinity);
   }
 
   #step(): void {
     let count = 0;
     while ((this.#flights[count]?.atMs ?? Infinity) <= this.nowMs) count++;
-    for (const { to, datagram } of this.#flights.splice(0, count)) {
-      if (to === this.server && this.server.connection === null)
-        this.server.connection = this.#accept(datagram);
-      to.connection?.receive(datagram, this.nowMs);
+    for (const { from, to, datagram } of this.#flights.splice(0, count)) {
+      to.connection ??= to.accept(datagram, from);
+      to.connection?.receive(datagram, this.nowMs, from);
       to.isDirty = true;
     }
-    for (const peer of [this.client, this.server]) {
+    for (const peer of this.#peers) {
       if (peer.connection === null || peer.connection.deadlineMs > this.nowMs) continue;
       peer.connection.onTimer(this.nowMs);
       peer.isDirty = true;

@@ -25,7 +25,11 @@ export function openQuicClientTls(
 }
 
 export function openQuicServerTls(
-  options: { readonly ciphers?: string; readonly certificate?: TestCertificate } = {},
+  options: {
+    readonly ciphers?: string;
+    readonly certificate?: TestCertificate;
+    readonly alpn?: string[];
+  } = {},
 ): OpenQuicTls {
   const native = quicLibrary();
   assert.ok(native !== null);
@@ -33,7 +37,7 @@ export function openQuicServerTls(
   const context = native.contexts.make({
     certificate: cert,
     privateKey: key,
-    alpn: ["h3"],
+    alpn: options.alpn ?? ["h3"],
     minVersion: "TLSv1.3",
     ciphers: options.ciphers ?? clientTuning.ciphers,
     asksClient: false,

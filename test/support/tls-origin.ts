@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { createServer, type TlsOptions, type TLSSocket } from "node:tls";
-import { z } from "zod";
+import * as z from "zod";
 import { SILENT } from "#core/log.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import type { TlsOpened, TlsProvider } from "#core/tls.ts";

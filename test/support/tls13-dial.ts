@@ -5,27 +5,37 @@ import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
 import { ClientConnection, type ClientConnectionOptions } from "#transport/tls13/client-connection.ts";
-import { Tls13Stream } from "#transport/tls13/stream.ts";
+import { acceptAnybody } from "#transport/tls13/leaf-certificate.ts";
+import type { Session } from "#transport/tls13/sessions.ts";
+import { RecordStream } from "#transport/record-stream.ts";
 
 export interface Dial13Options extends Partial<ClientConnectionOptions> {
   readonly template?: HelloTemplate;
   readonly protocols?: readonly string[] | null;
   readonly serverName?: string;
+  /** To be resumed. */
+  readonly session?: Session | null;
 }
 
 /** Judges nobody unless told how to. */
 export function connection13(options: Dial13Options = {}): ClientConnection {
-  const { template = CHROME_133, protocols = null, serverName = "server.test", ...others } = options;
+  const {
+    template = CHROME_133,
+    protocols = null,
+    serverName = "server.test",
+    session = null,
+    ...others
+  } = options;
   return new ClientConnection({
-    hello: buildHello(template, { serverName, protocols }),
+    hello: buildHello(template, { serverName, protocols, session }),
     identity: null,
-    judge: () => {},
+    judge: acceptAnybody,
     ...others,
   });
 }
 
 export interface Dialed13 {
-  readonly stream: Tls13Stream;
+  readonly stream: RecordStream;
   readonly socket: Socket;
   readonly connection: ClientConnection;
 }
@@ -35,7 +45,7 @@ export async function dial13(port: number, options: Dial13Options = {}): Promise
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   await once(socket, "connect");
   const connection = connection13(options);
-  const stream = new Tls13Stream(socket, connection);
+  const stream = new RecordStream(socket, connection);
   stream.begin();
   await once(stream, "secure");
   stream.on("error", () => {}); // of a test that is over

@@ -10,7 +10,7 @@ import { finishedData, KeySchedule } from "#transport/tls13/key-schedule.ts";
 import { plainRecord, RECORD, RecordOpener, RecordSealer } from "#transport/tls13/records.ts";
 import { signTranscript } from "#transport/tls13/signatures.ts";
 import { Transcript } from "#transport/tls13/transcript.ts";
-import { u16, vector16 } from "#transport/tls13/wire.ts";
+import { typedVector16, u16, vector16 } from "#transport/tls13/wire.ts";
 import type { TestCertificate } from "./certificate.ts";
 
 const SUITE = cipherSuite(0x1301) as NonNullable<ReturnType<typeof cipherSuite>>;
@@ -19,6 +19,8 @@ export type Part = (typeof FLIGHT)[number];
 
 export interface Flight {
   readonly parts: Readonly<Record<Part, Buffer>>;
+  /** Of the server's records behind its ServerHello, and behind its Finished. */
+  readonly secrets: { readonly handshake: Buffer; readonly application: Buffer };
   /** Seals what is behind the ServerHello. */
   readonly handshake: RecordSealer;
   /** Seals payload. */
@@ -27,8 +29,16 @@ export interface Flight {
   readonly ofClient: RecordOpener;
 }
 
+/** That a server goes on with a session, right or wrong. */
+export interface Resumed {
+  readonly secret: Buffer;
+  /** Of the identities that were shown; only 0 is right. */
+  readonly identity?: number;
+  readonly withoutShare?: boolean;
+}
+
 /** The answer to a ClientHello, a whole message. */
-export function answerHello(message: Buffer, { cert, key }: TestCertificate): Flight {
+export function answerHello(message: Buffer, { cert, key }: TestCertificate, resumed?: Resumed): Flight {
   const { extensions, sessionId } = decodeClientHello(message.subarray(4));
   const shares = readKeyShares(extensions.get(EXTENSION.keyShare) ?? Buffer.alloc(0));
   const answer = answerKeyShare(GROUP.x25519, shares.get(GROUP.x25519) ?? Buffer.alloc(0));
@@ -39,7 +49,10 @@ export function answerHello(message: Buffer, { cert, key }: TestCertificate): Fl
     suite: SUITE.id,
     extensions: new Map([
       [EXTENSION.supportedVersions, u16(0x0304)],
-      [EXTENSION.keyShare, Buffer.concat([u16(GROUP.x25519), vector16(answer.share)])],
+      ...(resumed === undefined ? [] : ([[EXTENSION.preSharedKey, u16(resumed.identity ?? 0)]] as const)),
+      ...(resumed?.withoutShare === true
+        ? []
+        : ([[EXTENSION.keyShare, typedVector16(GROUP.x25519, answer.share)]] as const)),
     ]),
   });
   const transcript = new Transcript();
@@ -49,19 +62,22 @@ export function answerHello(message: Buffer, { cert, key }: TestCertificate): Fl
     transcript.add(part);
     return part;
   };
+  /** In the flight, and not in the transcript, where it has no place. */
+  const addUnlessResumed = (make: () => Buffer): Buffer => (resumed === undefined ? add(make()) : make());
   add(hello);
-  const schedule = new KeySchedule(SUITE);
+  const schedule = new KeySchedule(SUITE, resumed?.secret);
   const secrets = schedule.handshakeSecrets(answer.secret, transcript.digest());
   const parts = {
     hello,
     extensions: add(encodeMessage(MESSAGE.encryptedExtensions, vector16())),
-    certificate: add(encodeCertificate(Buffer.alloc(0), [new X509Certificate(cert).raw])),
-    verify: add(verifyOf(createPrivateKey(key), transcript.digest())),
+    certificate: addUnlessResumed(() => encodeCertificate(Buffer.alloc(0), [new X509Certificate(cert).raw])),
+    verify: addUnlessResumed(() => verifyOf(createPrivateKey(key), transcript.digest())),
     finished: add(encodeMessage(MESSAGE.finished, finishedData(SUITE, secrets.server, transcript.digest()))),
   };
   const application = schedule.applicationSecrets(transcript.digest());
   return {
     parts,
+    secrets: { handshake: secrets.server, application: application.server },
     handshake: new RecordSealer(SUITE, secrets.server),
     application: new RecordSealer(SUITE, application.server),
     ofClient: new RecordOpener(SUITE, application.client),
@@ -72,6 +88,11 @@ function verifyOf(key: ReturnType<typeof createPrivateKey>, digest: Buffer): Buf
   const signed = signTranscript(key, [0x0403, 0x0807], "server", digest);
   if (signed === null) throw new Error("a key of another kind");
   return encodeCertificateVerify(signed);
+}
+
+/** A sealer that has sealed nothing yet, by one of the secrets of a flight. */
+export function sealerOf(secret: Buffer): RecordSealer {
+  return new RecordSealer(SUITE, secret);
 }
 
 /** One record a message; the first is open. */

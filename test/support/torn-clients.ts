@@ -1,7 +1,7 @@
 /** Clients of what we serve and never speak ourselves, for torn wires: SOCKS4, requests with a whole URL, a second try. */
 import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { Duplex } from "node:stream";
-import { z } from "zod";
+import * as z from "zod";
 import { DialError } from "#core/errors.ts";
 import { flag } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";

@@ -1,3 +1,3 @@
 #!/bin/sh
 # The program on the system's own Node, which must be 26.10 or newer.
-exec /usr/bin/node --disable-warning=ExperimentalWarning --max-semi-space-size=8 --no-allocation-site-pretenuring --no-parallel-scavenge /usr/lib/weir/weir.mjs "$@"
+exec /usr/bin/node --disable-warning=ExperimentalWarning --max-semi-space-size=8 /usr/lib/weir/boot.mjs "$@"

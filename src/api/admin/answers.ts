@@ -1,5 +1,5 @@
 /** What the admin API answers, for the document. */
-import { z } from "zod";
+import * as z from "zod";
 import { amount, unixMs } from "#api/answer-shapes.ts";
 import { limitAnswers, onlineAnswers } from "./limits.ts";
 

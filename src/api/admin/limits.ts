@@ -1,5 +1,5 @@
 /** Limits of users, between the names of the admin API and ours. */
-import { z } from "zod";
+import * as z from "zod";
 import { amount, unixMs } from "#api/answer-shapes.ts";
 import { jsonObject } from "#api/shapes.ts";
 import {

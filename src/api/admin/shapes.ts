@@ -1,5 +1,5 @@
 /** Between the names of the admin API and ours. */
-import { z } from "zod";
+import * as z from "zod";
 import { jsonObject, queryInt } from "#api/shapes.ts";
 import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
 import type { ManagedInboundView, UsageView, UserChange, UserDetailView, UserView } from "#core/users.ts";

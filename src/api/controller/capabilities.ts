@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Control } from "#core/control.ts";
 import { DIMENSIONS } from "#core/policy.ts";
 import { texts } from "#api/answer-shapes.ts";

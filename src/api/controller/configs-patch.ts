@@ -1,5 +1,5 @@
 /** What PATCH /configs accepts (controller sheet §5.2, kernel-direct sheet 1.3); every other key is ignored. */
-import { z } from "zod";
+import * as z from "zod";
 import type { ConfigsPatch } from "#core/control.ts";
 import { LOG_LEVELS } from "#core/log.ts";
 import { cidr, jsonObject, port, word } from "#api/shapes.ts";

@@ -1,5 +1,5 @@
 /** The running settings as GET /configs shows them (controller sheet §5.1). */
-import { z } from "zod";
+import * as z from "zod";
 import { LOG_LEVELS } from "#core/log.ts";
 import { amount, portNumber, texts } from "#api/answer-shapes.ts";
 import { TUN_MEMBERS } from "./configs-patch.ts";

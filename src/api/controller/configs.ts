@@ -1,5 +1,5 @@
 import { isAbsolute } from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import type { ConfigSource, ConfigsView, Control, TunView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";

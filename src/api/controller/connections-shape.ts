@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { amount, instant, portText, texts } from "#api/answer-shapes.ts";
 
 const countries = () => texts().nullable().describe("null: never looked up");

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Control } from "#core/control.ts";
 import { ShapeError } from "#api/errors.ts";
 import { DONE, JsonText, route, type Call, type Route } from "#api/route.ts";

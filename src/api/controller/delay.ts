@@ -1,5 +1,5 @@
 /** What the delay tests of nodes, groups and provider nodes have in common (controller sheet §6.3). */
-import { z } from "zod";
+import * as z from "zod";
 import type { DelayTest } from "#core/control.ts";
 import { ApiError, DialError } from "#core/errors.ts";
 import type { Answer, Faults } from "#api/route.ts";

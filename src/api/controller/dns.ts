@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { DnsAnswerView, DnsControl, DnsRecordView } from "#core/control.ts";
 import { ApiError, DialError, messageOf, ProtocolError } from "#core/errors.ts";
 import { amount } from "#api/answer-shapes.ts";

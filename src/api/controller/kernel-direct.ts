@@ -1,5 +1,5 @@
 /** GET /api/svc/kernel-direct/status (kernel-direct.md §6). Hyphens inside of a fast path, underscores elsewhere. */
-import { z } from "zod";
+import * as z from "zod";
 import { amount, texts, unixSeconds } from "#api/answer-shapes.ts";
 import { queryOf } from "#api/shapes.ts";
 import { route, type Route } from "#api/route.ts";

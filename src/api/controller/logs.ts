@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { LogsControl } from "#core/control.ts";
 import { LOG_LEVELS, type LogEvent } from "#core/log.ts";
 import { route, type Route } from "#api/route.ts";

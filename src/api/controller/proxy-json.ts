@@ -1,5 +1,5 @@
 /** Views of proxies in the field names of the ecosystem (controller sheet §6.1). */
-import { z } from "zod";
+import * as z from "zod";
 import type { GroupView, ProxyView } from "#core/control.ts";
 import { amount, instant, texts } from "#api/answer-shapes.ts";
 import { timeJson } from "./time-json.ts";

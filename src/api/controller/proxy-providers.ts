@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
 import { amount, instant } from "#api/answer-shapes.ts";
 import { notFound } from "#api/errors.ts";

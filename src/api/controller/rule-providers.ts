@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { RuleProvidersControl, RuleProviderView } from "#core/control.ts";
 import { notFound } from "#api/errors.ts";
 import { amount, instant, texts } from "#api/answer-shapes.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { RulesControl, RuleView } from "#core/control.ts";
 import { amount, instant, texts } from "#api/answer-shapes.ts";
 import { LongList } from "#api/long-json.ts";

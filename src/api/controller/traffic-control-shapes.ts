@@ -1,5 +1,5 @@
 /** What the endpoints of traffic control answer, for the document. */
-import { z } from "zod";
+import * as z from "zod";
 import { amount, texts, unixSeconds } from "#api/answer-shapes.ts";
 import { DIMENSIONS } from "#core/policy.ts";
 

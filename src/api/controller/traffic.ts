@@ -1,5 +1,5 @@
 /** /traffic and /memory: one record a second. */
-import { z } from "zod";
+import * as z from "zod";
 import type { ConnectionsControl, Control } from "#core/control.ts";
 import { amount } from "#api/answer-shapes.ts";
 import { route, type Route } from "#api/route.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { UpkeepControl } from "#core/control.ts";
 import { route, type Route } from "#api/route.ts";
 import { queryOf } from "#api/shapes.ts";

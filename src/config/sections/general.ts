@@ -61,6 +61,7 @@ export const GENERAL = {
   "inbound-mptcp": flag().default(false),
   "global-ua": maybe(text()),
   relay: choice(["auto", "portable"], { fold: true }).default("auto"),
+  workers: maybe(int(1, 64)),
   "etag-support": flag().default(true),
 };
 

@@ -2,7 +2,7 @@
 import { block, list, mapOf, text } from "#core/fields.ts";
 import type { DnsOptions, HostEntry } from "#core/dns-options.ts";
 import type { IpPrefix } from "#core/session.ts";
-import { z } from "zod";
+import * as z from "zod";
 import type { SnifferOptions } from "#config/sniffer-build.ts";
 import { tunnelItem } from "#config/tunnels.ts";
 import { CONTROLLER } from "./controller.ts";

@@ -17,7 +17,7 @@ import {
   text,
 } from "#core/fields.ts";
 import { parseRanges, ranges, type Range } from "#core/ranges.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { IP_VERSIONS } from "#config/proxy-fields.ts";
 import { mark } from "./general.ts";
 

@@ -9,6 +9,8 @@ import type { IdleEntry } from "#dataplane/idle-timers.ts";
 
 export interface RelayOptions extends RelayBackendOptions {
   readonly backend: RelayBackend | null;
+  /** Called at most once: `remote` has failed, and not because of us. */
+  readonly onRemoteLost?: (error: Error) => void;
 }
 
 /**
@@ -157,6 +159,7 @@ class Pump implements IdleEntry {
     const isClient = stream === this.#client;
     const [from, into] = isClient ? [this.#up, this.#down] : [this.#down, this.#up];
     if (!from.ended) {
+      if (!isClient) this.#options.onRemoteLost?.(error);
       abortStream(isClient ? this.#remote : this.#client, error);
       return this.#settle();
     }

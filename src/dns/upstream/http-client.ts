@@ -1,12 +1,12 @@
 /** The part of HTTP that DNS needs: GET one path and take a small body, over a stream that is already dialled. */
-import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
-import { DialError, ProtocolError, asError } from "#core/errors.ts";
-import { MAX_MESSAGE_BYTES } from "#dns/types.ts";
+import { Agent, type ClientRequest, type IncomingMessage, request } from "#lib/node-http.ts";
+import { DialError, asError } from "#core/errors.ts";
+import { checkStatus, readBody } from "./http-body.ts";
 import { abortion } from "./wire.ts";
 
-const MEDIA_TYPE = "application/dns-message";
+export const MEDIA_TYPE = "application/dns-message";
 const IDLE_MS = 5 * 60_000;
 /** After that much silence an HTTP/2 server is asked whether it is there. */
 const PING_MS = 30_000;
@@ -16,7 +16,6 @@ const SILENCE_MS = 2000;
 const HTTP1_CONNECTIONS = 2;
 
 export interface HttpClient {
-  readonly closed: boolean;
   get(path: string, signal: AbortSignal): Promise<Uint8Array>;
   /** No question comes any more; those under way may still be answered. */
   retire(): void;
@@ -130,7 +129,6 @@ class StreamAgent extends Agent {
 type Created = (error: Error | null, stream?: Duplex) => void;
 
 class Http1Client implements HttpClient {
-  closed = false;
   readonly #target: HttpTarget;
   readonly #agent = new StreamAgent();
   /** Ends what is kept; the next request dials. */
@@ -190,7 +188,6 @@ class Http1Client implements HttpClient {
   retire(): void {} // a connection that failed is gone already, and what is kept goes by its own time
 
   close(): void {
-    this.closed = true;
     clearTimeout(this.#idle);
     this.#first?.destroy();
     this.#agent.destroy();
@@ -204,29 +201,4 @@ class Http1Client implements HttpClient {
 function closeAtEnd(stream: Duplex): void {
   stream.on("error", () => {});
   stream.on("end", () => stream.destroy());
-}
-
-function checkStatus(status: number, text: string): void {
-  if (status !== 200) throw new ProtocolError(`${text} answered with HTTP status ${status}`);
-}
-
-/** At most one DNS message; more is cut off by ending the stream. */
-function readBody(
-  stream: NodeJS.ReadableStream & { destroy(error?: Error): unknown },
-  text: string,
-): Promise<Uint8Array> {
-  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  promise.catch(() => {}); // the wait may already have ended by its signal
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  stream.on("data", (chunk: Uint8Array) => {
-    size += chunk.length;
-    if (size <= MAX_MESSAGE_BYTES) return void chunks.push(chunk);
-    reject(new ProtocolError(`${text} sent more than one DNS message`));
-    stream.destroy();
-  });
-  stream.on("end", () => resolve(Buffer.concat(chunks)));
-  stream.on("error", reject);
-  stream.on("close", () => reject(new DialError("failed", `${text} closed the request`)));
-  return promise;
 }

@@ -9,6 +9,7 @@ import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { openDhcpUpstream } from "./dhcp.ts";
 import { openHttpsUpstream } from "./https.ts";
 import { withParameters } from "./parameters.ts";
+import { openQuicUpstream } from "./quic.ts";
 import { openRcodeUpstream } from "./rcode.ts";
 import { openTcpUpstream, openTlsUpstream } from "./stream.ts";
 import { openSystemUpstream } from "./system.ts";
@@ -23,6 +24,8 @@ export interface UpstreamPoolEnv {
   readonly nowMs: () => number;
   /** Absent: the authorities of the runtime alone. */
   readonly trust?: Trust;
+  /** See `UpstreamEnv`; absent: false. */
+  readonly preferHttp3?: boolean;
 }
 
 type Opener = (server: NameserverOptions, env: UpstreamEnv, pool: UpstreamPool) => Upstream;
@@ -40,8 +43,8 @@ const OPENERS: Readonly<Record<NameserverOptions["scheme"], Opener>> = {
   rcode: openRcodeUpstream,
   system: (_, __, pool) => pool.openSystem(),
   dhcp: ({ host }, _, pool) => pool.openDhcp(host),
-  quic: unsupported, // left out of its list before it comes here
-  tailscale: unsupported,
+  quic: openQuicUpstream,
+  tailscale: unsupported, // left out of its list before it comes here
 };
 
 /** Equal entries share one upstream and with it their connections. Disposing closes all. */
@@ -73,8 +76,9 @@ export class UpstreamPool implements AsyncDisposable {
   }
 
   #openPlain(server: NameserverOptions, resolver: Resolver): Upstream {
-    const { exitFor, trust = DEFAULT_TRUST } = this.#env;
-    return OPENERS[server.scheme](server, { exit: () => exitFor(server), resolver, trust }, this);
+    const { exitFor, trust = DEFAULT_TRUST, preferHttp3 = false } = this.#env;
+    const exit = () => exitFor(server);
+    return OPENERS[server.scheme](server, { exit, resolver, trust, preferHttp3 }, this);
   }
 
   /** Of every upstream. */

@@ -33,4 +33,6 @@ export interface UpstreamEnv {
   /** Resolves names of upstream servers: the default resolver. */
   readonly resolver: Resolver;
   readonly trust: Trust;
+  /** `prefer-h3`: DNS over HTTPS by HTTP/3 where that is the faster way. */
+  readonly preferHttp3: boolean;
 }

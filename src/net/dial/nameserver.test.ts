@@ -21,6 +21,8 @@ test("every form of configuration.md §6.2", () => {
     ["https://me:pass@[2001:db8::1]:8443/q", "https://[2001:db8::1]:8443/q"],
     ["http://1.2.3.4/q", "http://1.2.3.4:80/q"],
     ["quic://dns.example.org", "quic://dns.example.org:853"],
+    ["h3://dns.example.org/q", "h3://dns.example.org:443/q"],
+    ["https://1.1.1.1/q#h3=true", "h3://1.1.1.1:443/q"],
     ["system", "system"],
     ["system://", "system"],
     ["dhcp://system", "system"],
@@ -56,6 +58,10 @@ test("parameters", () => {
   const warnings: string[] = [];
   assert.equal(parseNameserver("1.1.1.1#ecs=nonsense&what=1", (text) => void warnings.push(text)).ecs, null);
   assert.match(warnings.join(), /ecs=nonsense.*unknown nameserver parameter "what"/);
+  const clear = parseNameserver("tls://1.1.1.1#h3=true", (text) => void warnings.push(text));
+  assert.equal(clear.http3, false);
+  assert.match(warnings.at(-1) ?? "", /h3 means nothing to tls/);
+  assert.equal(nameserverKey(parse("h3://1.1.1.1/q")), nameserverKey(parse("https://1.1.1.1/q#h3=true")));
 });
 
 test("what is wrong is said, and never with the password", () => {
@@ -105,16 +111,23 @@ test("servers that cannot be asked here are left out; questions to a list of not
   const warn = (text: string) => void warnings.push(text);
   const list = ["quic://1.1.1.1", "https://1.1.1.1/q#h3=true", "ts://node", "1.1.1.1"].map(parse);
   assert.deepEqual(
-    withoutUnsupported(list, "dns.fallback", warn).map(({ scheme }) => scheme),
-    ["https", "udp"],
+    withoutUnsupported(list, "dns.fallback", warn, () => true).map(({ scheme }) => scheme),
+    ["quic", "https", "udp"],
   );
-  assert.equal(warnings.length, 2);
+  assert.equal(warnings.length, 1);
   assert.deepEqual(
-    withoutUnsupported(list.slice(0, 1), "dns.fallback", warn).map(({ text }) => text),
+    withoutUnsupported(list, "dns.fallback", warn, () => false).map(({ scheme }) => scheme),
+    ["udp"],
+  );
+  assert.deepEqual(
+    withoutUnsupported(list.slice(0, 1), "dns.fallback", warn, () => false).map(({ text }) => text),
     ["rcode://server_failure"],
   );
   assert.match(warnings.at(-1) ?? "", /dns\.fallback: no server of the list can be used/);
-  assert.deepEqual(withoutUnsupported([], "dns.fallback", warn), []);
+  assert.deepEqual(
+    withoutUnsupported([], "dns.fallback", warn, () => false),
+    [],
+  );
 });
 
 test("policy keys", () => {

@@ -12,6 +12,9 @@ import { itemAt } from "#lib/at.ts";
 
 const PORTS = { udp: 53, tcp: 53, tls: 853, https: 443, http: 80, quic: 853 } as const;
 
+/** Why servers cannot be asked over QUIC. */
+export const NO_QUIC = "QUIC needs a runtime with node:ffi and OpenSSL 3.5 on Linux, and not relay: portable";
+
 export const RCODE_NAMES = {
   success: 0,
   format_error: 1,
@@ -34,8 +37,15 @@ export function parseNameserver(text: string, warn: Warn): NameserverOptions {
   if (server.path === "" && body.replace(/^[a-z0-9+.-]+:\/\//i, "").includes("/"))
     warn(`the path means nothing to ${server.scheme}; write https:// where DNS over HTTPS is meant`);
   const suffix = parseFragment(hash < 0 ? "" : text.slice(hash + 1), warn);
-  return { ...server, ...suffix, text: nameserverText({ ...server, ...suffix }) };
+  const asksHttp3 = suffix.http3 || H3.test(body);
+  const http3 = asksHttp3 && server.scheme === "https";
+  if (asksHttp3 && !http3) warn(`h3 means nothing to ${server.scheme}; write https:// or h3://`);
+  const read = { ...server, ...suffix, http3 };
+  return { ...read, text: nameserverText(read) };
 }
+
+/** A spelling of `https://` with `h3=true`. */
+const H3 = /^h3:\/\//i;
 
 type Server = Pick<NameserverOptions, "scheme" | "host" | "ip" | "port" | "path" | "userInfo">;
 
@@ -56,10 +66,11 @@ function parseServer(body: string): Server {
     throw new UnusableError(`dhcp:// needs the name of an interface, as in dhcp://eth0`);
   }
   if (scheme === "https" || scheme === "http") return parseUrl(scheme, body);
+  if (scheme === "h3") return parseUrl("https", body.replace(H3, "https://"));
   if (scheme === "ts" || scheme === "tailscale") return serverOf("tailscale", rest, 0);
   if (!Object.hasOwn(PORTS, scheme))
     throw new ConfigError(
-      `unknown DNS scheme "${scheme}", expected udp, tcp, tls, https, http, system, dhcp or rcode`,
+      `unknown DNS scheme "${scheme}", expected udp, tcp, tls, https, h3, http, quic, system, dhcp or rcode`,
     );
   const kind = scheme as keyof typeof PORTS;
   const { host, port } = parseHostPort(rest, PORTS[kind]);
@@ -144,7 +155,6 @@ function parseFragment(fragment: string, warn: Warn): Suffix {
     } else if (type === null) warn(`unknown nameserver parameter "${key}"`);
     else if (value === "true") disabled.add(type);
   }
-  if (found.http3) warn("there is no QUIC in this runtime; h3 means HTTP/2 here");
   return { ...found, disabledTypes: [...disabled].sort((a, b) => a - b) };
 }
 
@@ -163,7 +173,8 @@ function parseSubnet(value: string): IpPrefix | null {
 
 /** For logs and explanations: no user info, no parameters. */
 function nameserverText(server: Omit<NameserverOptions, "text">): string {
-  const { scheme, port, path, exit, followRules } = server;
+  const { port, path, exit, followRules } = server;
+  const scheme = server.http3 ? "h3" : server.scheme;
   const host = server.host.includes(":") ? `[${server.host}]` : server.host;
   const place = scheme === "system" ? scheme : `${scheme}://${host}${port === 0 ? "" : `:${port}`}${path}`;
   return followRules ? `${place}#${RULES_EXIT}` : exit === null ? place : `${place}#${exit}`;
@@ -180,16 +191,17 @@ export function needsNoResolver({ scheme, ip }: NameserverOptions): boolean {
 }
 
 /**
- * Leaves out servers that cannot be asked here (QUIC, which this runtime does not have; Tailscale), with one warning
- * each. Where nothing is left of a list that was not empty, every question to it fails: other servers would see names
- * that were not meant for them. `key`: of the list, for messages.
+ * Leaves out servers that cannot be asked here (over QUIC, where the runtime has none; Tailscale), with one warning each.
+ * Where nothing is left of a list that was not empty, every question to it fails: other servers would see names that were
+ * not meant for them. `key`: of the list, for messages.
  */
 export function withoutUnsupported(
   list: readonly NameserverOptions[],
   key: string,
   warn: Warn,
+  hasQuic: () => boolean,
 ): readonly NameserverOptions[] {
-  const left = list.map((server) => [server, unsupported(server)] as const);
+  const left = list.map((server) => [server, unsupported(server, hasQuic)] as const);
   const kept = left.filter(([, why]) => why === null).map(([server]) => server);
   for (const [server, why] of left) if (why !== null) warn(`${key}: ${server.text} is left out: ${why}`);
   return list.length === 0 || kept.length > 0 ? kept : noServer(key, warn);
@@ -201,7 +213,8 @@ export function noServer(key: string, warn: Warn): readonly NameserverOptions[] 
   return [parseNameserver("rcode://server_failure", warn)];
 }
 
-function unsupported({ scheme }: NameserverOptions): string | null {
-  if (scheme === "quic") return "this runtime has no QUIC; write tls:// or https:// instead of quic://";
+function unsupported({ scheme, http3 }: NameserverOptions, hasQuic: () => boolean): string | null {
+  if ((scheme === "quic" || http3) && !hasQuic())
+    return `${NO_QUIC}; write tls:// instead of quic://, or https:// without h3`;
   return scheme === "tailscale" ? "there is no Tailscale proxy; write the server's address" : null;
 }

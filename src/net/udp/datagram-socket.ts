@@ -29,6 +29,8 @@ export interface DatagramSocket {
    * Never waits and may drop.
    */
   send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void;
+  /** Datagrams of `size` bytes each, one behind another; the last may be shorter. Otherwise as `send`. */
+  sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number): void;
   close(): void;
 }
 
@@ -116,6 +118,11 @@ class PlainSocket implements DatagramSocket {
     this.#socket.send(bytes, port, address, ignore);
   }
 
+  sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number): void {
+    for (let at = 0; at < payloads.length; at += size)
+      this.send(null, payloads.subarray(at, at + size), ip, port);
+  }
+
   close(): void {
     if (this.#open) this.#socket.close();
     this.#open = false;
@@ -173,6 +180,11 @@ class BatchedSocket implements DatagramSocket {
   send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void {
     if (!this.#open || port === 0) return; // the kernel would refuse port 0
     this.#batches.send.put(this.#outgoing, head, payload, this.#names.nameOf(ip, port));
+  }
+
+  sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number): void {
+    if (!this.#open || port === 0) return;
+    this.#batches.send.putRun(this.#outgoing, payloads, size, this.#names.nameOf(ip, port));
   }
 
   close(): void {

@@ -90,6 +90,17 @@ export class DirectFlow implements DatagramFlow {
     else if (host !== null) this.#sendByName(host, item);
   }
 
+  sendRun({ payload, destination }: Datagram, size: number): void {
+    const { host, ip, port } = destination;
+    const { families, resolvesAnew } = this.#options;
+    const isKnown = ip !== null && (host === null || !resolvesAnew);
+    if (isKnown && allows(families, familyOf(ip))) {
+      if (!this.#abort.signal.aborted) this.#socketTo(ip, port)?.sendRun(payload, size, ip, port);
+    } else
+      for (let at = 0; at < payload.length; at += size)
+        this.send({ payload: payload.subarray(at, at + size), destination });
+  }
+
   #sendByName(host: string, item: Datagram): void {
     const known = this.#names.get(host);
     if (known !== undefined && known.waiting !== null) {
@@ -124,10 +135,15 @@ export class DirectFlow implements DatagramFlow {
   }
 
   #sendTo(ip: Ip, port: number, payload: Uint8Array): void {
-    if (port === 0 || !this.#mayReach(ip, port)) return; // port 0: the kernel would refuse it
+    this.#socketTo(ip, port)?.send(null, payload, ip, port);
+  }
+
+  /** Null: nothing may go there, or the system refuses a socket. */
+  #socketTo(ip: Ip, port: number): DatagramSocket | null {
+    if (port === 0 || !this.#mayReach(ip, port)) return null; // port 0: the kernel would refuse it
     const socket = familyOf(ip) === 4 ? (this.#v4 ??= this.#open(4)) : (this.#v6 ??= this.#open(6));
     if (this.#hops > 0 && socket !== null) this.#note(socket);
-    socket?.send(null, payload, ip, port);
+    return socket;
   }
 
   /** Most datagrams go to the address of the one before, which is not looked at again. */

@@ -14,10 +14,7 @@ const SIGNATURES = {
   EVP_CipherUpdate: { arguments: WORDS[5], return: "i32" },
   EVP_CipherFinal_ex: { arguments: WORDS[3], return: "i32" },
   EVP_CIPHER_CTX_ctrl: { arguments: WORDS[4], return: "i32" },
-  EVP_aes_128_gcm: { arguments: [], return: "pointer" },
-  EVP_aes_192_gcm: { arguments: [], return: "pointer" },
-  EVP_aes_256_gcm: { arguments: [], return: "pointer" },
-  EVP_chacha20_poly1305: { arguments: [], return: "pointer" },
+  EVP_CIPHER_fetch: { arguments: WORDS[3], return: "pointer" },
   ERR_clear_error: { arguments: [], return: "void" },
 } as const;
 
@@ -61,6 +58,8 @@ export class Evp {
   readonly #counter = new DataView(this.#scratch.buffer);
   /** Memory whose addresses were given out, for as long as the thread lives. */
   readonly #pinned: Uint8Array[] = [];
+  /** Addresses of EVP_CIPHER, looked up once; kept for as long as the thread lives. */
+  readonly #ciphers = new Map<EvpName, bigint>();
   /** Where the library is to look while a call runs, and not longer: an address alone keeps no memory. */
   readonly #lent: [Uint8Array, Uint8Array] = [NOTHING, NOTHING];
   readonly #nonce: bigint;
@@ -102,14 +101,25 @@ export class Evp {
     const { EVP_CIPHER_CTX_new, EVP_CipherInit_ex } = this.#functions;
     const context = EVP_CIPHER_CTX_new();
     if (context === NULL) throw new Error("libcrypto has no memory for a cipher context");
-    const cipher = this.#functions[`EVP_${name.replaceAll("-", "_")}` as "EVP_aes_128_gcm"]();
+    const cipher = this.#cipher(name);
     const isStarted =
+      cipher !== NULL &&
       EVP_CipherInit_ex(context, cipher, NULL, this.#lend(1, key), NULL, BigInt(direction)) === 1;
     this.#lent[1] = NOTHING;
     if (isStarted) return context;
     this.#functions.EVP_CIPHER_CTX_free(context);
     this.#functions.ERR_clear_error();
     throw new Error(`libcrypto refuses ${name}`);
+  }
+
+  /** 0: the library does not know it. */
+  #cipher(name: EvpName): bigint {
+    const known = this.#ciphers.get(name);
+    if (known !== undefined) return known;
+    const fetched = this.#functions.EVP_CIPHER_fetch(NULL, this.#lend(1, Buffer.from(`${name}\0`)), NULL);
+    this.#lent[1] = NOTHING;
+    this.#ciphers.set(name, fetched);
+    return fetched;
   }
 
   /** The library wipes the key. */

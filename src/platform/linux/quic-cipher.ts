@@ -5,6 +5,7 @@
 import type * as Ffi from "node:ffi";
 import { byteAt } from "#lib/at.ts";
 import { MINUS_ONE, WORDS } from "./machine-words.ts";
+import { PacketMemory, Words } from "./packet-memory.ts";
 
 const SIGNATURES = {
   EVP_CIPHER_CTX_new: { arguments: [], return: "pointer" },
@@ -39,21 +40,18 @@ const EVP_CTRL_AEAD_SET_TAG = 0x11n;
 const SAMPLE_SIZE = 16n;
 const MASK_SIZE = 5n;
 const NULL = 0n;
+const LONG_HEADER = 0x80;
 
-// Scratch: NONCE(12) .. LENGTH(4) .. END(16) MASK(32) ZEROS(16) SAMPLE(16)
+// Scratch: NONCE(12) .. LENGTH(4) .. END(16) MASK(32) ZEROS(16)
+const NONCE_AT = 0;
 const LENGTH_AT = 16;
 const END_AT = 32;
 const MASK_AT = 64;
 const ZEROS_AT = 96;
-const SAMPLE_AT = 112;
-const SCRATCH_BYTES = 128;
-const MAX_HEAD_BYTES = 2048;
-
-/** Memory that stays where it is, and its address. */
-export interface Memory {
-  readonly bytes: Buffer;
-  readonly address: bigint;
-}
+const SCRATCH_BYTES = 112;
+/** The sample begins so far behind the start of the packet number, however long that is (RFC 9001 §5.4.2). */
+const SAMPLE_AFTER = 4;
+const SAMPLE_BYTES = 16;
 
 type Functions = ReturnType<typeof Ffi.dlopen<typeof SIGNATURES>>["functions"];
 
@@ -62,9 +60,14 @@ export class QuicCiphers {
   readonly functions: Functions;
   readonly scratch: Uint8Array;
   readonly numbers: DataView;
-  readonly at: bigint;
-  /** A copy of the header of the packet that is opened, without its protection. */
-  readonly head: Memory;
+  /** Where foreign functions find and leave what `scratch` holds. */
+  readonly nonceAt: bigint;
+  readonly lengthAt: bigint;
+  readonly endAt: bigint;
+  readonly maskAt: bigint;
+  readonly zerosAt: bigint;
+  /** Lengths as machine words. */
+  readonly lengths = new Words(0n);
   readonly #ffi: typeof Ffi;
   readonly #library;
   /** Frees the contexts of a cipher that was collected without being closed. */
@@ -87,18 +90,18 @@ export class QuicCiphers {
     this.functions = this.#library.functions;
     this.scratch = new Uint8Array(new ArrayBuffer(SCRATCH_BYTES));
     this.numbers = new DataView(this.scratch.buffer);
-    this.at = ffi.getRawPointer(this.scratch);
-    this.head = this.allocate(MAX_HEAD_BYTES);
+    const at = ffi.getRawPointer(this.scratch);
+    this.nonceAt = at + BigInt(NONCE_AT);
+    this.lengthAt = at + BigInt(LENGTH_AT);
+    this.endAt = at + BigInt(END_AT);
+    this.maskAt = at + BigInt(MASK_AT);
+    this.zerosAt = at + BigInt(ZEROS_AT);
   }
 
-  /** The holder of the memory keeps it alive, and with it the address good. */
-  allocate(bytes: number): Memory {
-    const made = Buffer.from(new ArrayBuffer(bytes));
-    return { bytes: made, address: this.#ffi.getRawPointer(made) };
-  }
-
-  addressOf(bytes: Uint8Array): bigint {
-    return this.#ffi.getRawPointer(bytes);
+  /** The holder keeps it alive, and with it its addresses good. */
+  allocate(bytes: number): PacketMemory {
+    const made = new Uint8Array(new ArrayBuffer(bytes));
+    return new PacketMemory(made, this.#ffi.getRawPointer(made));
   }
 
   /** One direction of one key. Throws for a suite that is not known, or a key of another length. */
@@ -125,7 +128,7 @@ export class QuicCiphers {
       context,
       this.functions[name](),
       NULL,
-      memory.address,
+      memory.addresses.of(0),
       NULL,
       seals ? 1n : 0n,
     );
@@ -171,77 +174,64 @@ export class PacketCipher implements Disposable {
   }
 
   /**
-   * In place: `headBytes` of header with the packet number at its end, `plainBytes` behind it, and room for 16 more. The
+   * In place: `headBytes` of header with the packet number at its end, `bodyBytes` behind it, and room for 16 more. The
    * header is protected, too. `at`: of the packet within the memory.
    */
-  seal(memory: Memory, at: number, layout: PacketLayout, packetNumber: number): void {
+  seal({ bytes, addresses }: PacketMemory, at: number, layout: PacketLayout, packetNumber: number): void {
     const { headBytes, numberBytes, bodyBytes } = layout;
     const { EVP_CipherUpdate, EVP_CipherFinal_ex, EVP_CIPHER_CTX_ctrl } = this.#functions;
-    const start = memory.address + BigInt(at);
-    const body = start + BigInt(headBytes);
-    const size = BigInt(bodyBytes);
-    const lengthAt = this.#ciphers.at + BigInt(LENGTH_AT);
+    const { lengthAt, endAt, lengths } = this.#ciphers;
+    const bodyAt = at + headBytes;
+    const body = addresses.of(bodyAt);
     this.#setNonce(packetNumber);
     const done =
-      EVP_CipherUpdate(this.#body, NULL, lengthAt, start, BigInt(headBytes)) === 1 &&
-      EVP_CipherUpdate(this.#body, body, lengthAt, body, size) === 1 &&
-      EVP_CipherFinal_ex(this.#body, this.#ciphers.at + BigInt(END_AT), lengthAt) === 1 &&
-      EVP_CIPHER_CTX_ctrl(this.#body, EVP_CTRL_AEAD_GET_TAG, TAG_SIZE, body + size) === 1;
+      EVP_CipherUpdate(this.#body, NULL, lengthAt, addresses.of(at), lengths.of(headBytes)) === 1 &&
+      EVP_CipherUpdate(this.#body, body, lengthAt, body, lengths.of(bodyBytes)) === 1 &&
+      EVP_CipherFinal_ex(this.#body, endAt, lengthAt) === 1 &&
+      EVP_CIPHER_CTX_ctrl(this.#body, EVP_CTRL_AEAD_GET_TAG, TAG_SIZE, addresses.of(bodyAt + bodyBytes)) ===
+        1;
     if (!done) throw this.#broken();
-    const numberAt = headBytes - numberBytes;
-    this.#makeMask(start + BigInt(numberAt + 4));
-    this.#applyMask(memory.bytes, at, at + numberAt, numberBytes);
+    const numberAt = bodyAt - numberBytes;
+    this.#makeMask(addresses.of(numberAt + SAMPLE_AFTER));
+    bytes[at] = byteAt(bytes, at) ^ this.#maskOfFirst(byteAt(bytes, at));
+    this.#maskNumber(bytes, numberAt, numberBytes);
   }
 
   /**
-   * Removes the protection of the header, of a copy: answers the first byte, and the packet number's low bytes are in
-   * `numberOf`; -1 where the packet is too short for it. `packet` is not written to.
+   * Removes the protection of the header of a packet of `size` bytes at the start of the memory, in place; `numberAt`: of
+   * its packet number. Answers the first byte; -1 where the packet is too short for it.
    */
-  unmask(packet: Uint8Array, numberAt: number): number {
-    const { head, scratch } = this.#ciphers;
-    if (numberAt + 20 > packet.length || numberAt + 4 > MAX_HEAD_BYTES) return -1;
-    // The sample begins four bytes behind the start of the number, however long that is (RFC 9001 §5.4.2).
-    for (let index = 0; index < 16; index++)
-      scratch[SAMPLE_AT + index] = byteAt(packet, numberAt + 4 + index);
-    this.#makeMask(this.#ciphers.at + BigInt(SAMPLE_AT));
-    for (let index = 0; index < numberAt + 4; index++) head.bytes[index] = byteAt(packet, index);
-    const isLong = (byteAt(packet, 0) & 0x80) !== 0;
-    const first = byteAt(packet, 0) ^ (byteAt(scratch, MASK_AT) & (isLong ? 0x0f : 0x1f));
-    head.bytes[0] = first;
-    for (let index = 0; index <= (first & 3); index++)
-      head.bytes[numberAt + index] =
-        byteAt(head.bytes, numberAt + index) ^ byteAt(scratch, MASK_AT + 1 + index);
+  unmask({ bytes, addresses }: PacketMemory, size: number, numberAt: number): number {
+    if (numberAt + SAMPLE_AFTER + SAMPLE_BYTES > size) return -1;
+    this.#makeMask(addresses.of(numberAt + SAMPLE_AFTER));
+    const first = byteAt(bytes, 0) ^ this.#maskOfFirst(byteAt(bytes, 0));
+    bytes[0] = first;
+    this.#maskNumber(bytes, numberAt, (first & 3) + 1);
     return first;
   }
 
-  /** Of the header that was unmasked last. */
-  numberOf(numberAt: number, numberBytes: number): number {
-    let number = 0;
-    for (let index = 0; index < numberBytes; index++)
-      number = number * 256 + byteAt(this.#ciphers.head.bytes, numberAt + index);
-    return number;
-  }
-
   /**
-   * Writes the plain bytes of the packet whose header was unmasked last into `out` at `at`, which has room for them; answers
-   * how many they are, or -1 where the tag is wrong, and then what was written is not to be used.
+   * Opens a packet of `size` bytes at the start of the memory, whose header was unmasked, in place: its plain bytes begin at
+   * `headBytes`. Answers how many they are, or -1 where the tag is wrong, and then they are not to be used.
    */
-  open(packet: Uint8Array, headBytes: number, packetNumber: number, out: Memory, at: number): number {
-    const size = packet.length - headBytes - TAG_BYTES;
-    if (size < 0 || at + size > out.bytes.length) return -1;
+  open({ addresses }: PacketMemory, size: number, headBytes: number, packetNumber: number): number {
+    const bodyBytes = size - headBytes - TAG_BYTES;
+    if (bodyBytes < 0) return -1;
     const { EVP_CipherUpdate, EVP_CipherFinal_ex, EVP_CIPHER_CTX_ctrl } = this.#functions;
-    const { head } = this.#ciphers;
-    const lengthAt = this.#ciphers.at + BigInt(LENGTH_AT);
-    const body = this.#ciphers.addressOf(packet) + BigInt(headBytes);
-    const to = out.address + BigInt(at);
-    const bytes = BigInt(size);
+    const { lengthAt, endAt, lengths } = this.#ciphers;
+    const body = addresses.of(headBytes);
     this.#setNonce(packetNumber);
     const isAuthentic =
-      EVP_CIPHER_CTX_ctrl(this.#body, EVP_CTRL_AEAD_SET_TAG, TAG_SIZE, body + bytes) === 1 &&
-      EVP_CipherUpdate(this.#body, NULL, lengthAt, head.address, BigInt(headBytes)) === 1 &&
-      (size === 0 || EVP_CipherUpdate(this.#body, to, lengthAt, body, bytes) === 1) &&
-      EVP_CipherFinal_ex(this.#body, this.#ciphers.at + BigInt(END_AT), lengthAt) === 1;
-    if (isAuthentic) return size;
+      EVP_CIPHER_CTX_ctrl(
+        this.#body,
+        EVP_CTRL_AEAD_SET_TAG,
+        TAG_SIZE,
+        addresses.of(headBytes + bodyBytes),
+      ) === 1 &&
+      EVP_CipherUpdate(this.#body, NULL, lengthAt, addresses.of(0), lengths.of(headBytes)) === 1 &&
+      (bodyBytes === 0 || EVP_CipherUpdate(this.#body, body, lengthAt, body, lengths.of(bodyBytes)) === 1) &&
+      EVP_CipherFinal_ex(this.#body, endAt, lengthAt) === 1;
+    if (isAuthentic) return bodyBytes;
     this.#functions.ERR_clear_error();
     return -1;
   }
@@ -249,11 +239,11 @@ export class PacketCipher implements Disposable {
   /** The nonce is the IV XOR the packet number (RFC 9001 §5.3). */
   #setNonce(packetNumber: number): void {
     if (this.#closed) throw new Error("the keys of this packet were given up");
-    const { numbers, at } = this.#ciphers;
+    const { numbers, nonceAt } = this.#ciphers;
     numbers.setUint32(0, this.#iv0);
     numbers.setUint32(4, this.#iv1 ^ Math.floor(packetNumber / 2 ** 32));
     numbers.setUint32(8, this.#iv2 ^ packetNumber);
-    if (this.#functions.EVP_CipherInit_ex(this.#body, NULL, NULL, NULL, at, MINUS_ONE) !== 1)
+    if (this.#functions.EVP_CipherInit_ex(this.#body, NULL, NULL, NULL, nonceAt, MINUS_ONE) !== 1)
       throw this.#broken();
   }
 
@@ -261,21 +251,23 @@ export class PacketCipher implements Disposable {
   #makeMask(sample: bigint): void {
     if (this.#closed) throw new Error("the keys of this packet were given up");
     const { EVP_CipherInit_ex, EVP_CipherUpdate } = this.#functions;
-    const { at } = this.#ciphers;
-    const [mask, length] = [at + BigInt(MASK_AT), at + BigInt(LENGTH_AT)];
+    const { maskAt, lengthAt, zerosAt } = this.#ciphers;
     // ChaCha20: the sample is counter and nonce, as libcrypto's IV has them, and the mask is the key stream.
     const done =
       this.suite === CHACHA
         ? EVP_CipherInit_ex(this.#header, NULL, NULL, NULL, sample, MINUS_ONE) === 1 &&
-          EVP_CipherUpdate(this.#header, mask, length, at + BigInt(ZEROS_AT), MASK_SIZE) === 1
-        : EVP_CipherUpdate(this.#header, mask, length, sample, SAMPLE_SIZE) === 1;
+          EVP_CipherUpdate(this.#header, maskAt, lengthAt, zerosAt, MASK_SIZE) === 1
+        : EVP_CipherUpdate(this.#header, maskAt, lengthAt, sample, SAMPLE_SIZE) === 1;
     if (!done) throw this.#broken();
   }
 
-  #applyMask(bytes: Uint8Array, first: number, numberAt: number, numberBytes: number): void {
+  /** Long headers show more of it (RFC 9001 §5.4.1). */
+  #maskOfFirst(first: number): number {
+    return byteAt(this.#ciphers.scratch, MASK_AT) & ((first & LONG_HEADER) === 0 ? 0x1f : 0x0f);
+  }
+
+  #maskNumber(bytes: Uint8Array, numberAt: number, numberBytes: number): void {
     const { scratch } = this.#ciphers;
-    const isLong = (byteAt(bytes, first) & 0x80) !== 0;
-    bytes[first] = byteAt(bytes, first) ^ (byteAt(scratch, MASK_AT) & (isLong ? 0x0f : 0x1f));
     for (let index = 0; index < numberBytes; index++)
       bytes[numberAt + index] = byteAt(bytes, numberAt + index) ^ byteAt(scratch, MASK_AT + 1 + index);
   }

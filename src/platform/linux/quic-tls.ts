@@ -19,6 +19,10 @@ const SIGNATURES = {
   SSL_get_error: { arguments: ["pointer", "i32"], return: "i32" },
   SSL_get_current_cipher: { arguments: ["pointer"], return: "pointer" },
   SSL_CIPHER_get_protocol_id: { arguments: ["pointer"], return: "u16" },
+  SSL_export_keying_material: {
+    arguments: ["pointer", "pointer", "pointer", "pointer", "pointer", "pointer", "pointer", "i32"],
+    return: "i32",
+  },
   ERR_clear_error: { arguments: [], return: "void" },
   ERR_peek_error: { arguments: [], return: "u64" },
   ERR_reason_error_string: { arguments: ["u64"], return: "pointer" },
@@ -312,6 +316,31 @@ export class QuicTlsSession implements Disposable {
 
   #copy(at: unknown, size: unknown): Uint8Array {
     return this.#library.ffi.toBuffer(wordOf(at), Number(size), true);
+  }
+
+  /** `size` bytes that only both sides of this connection know (RFC 8446 §7.5). Throws where the handshake is not done. */
+  exportKey(label: Uint8Array, context: Uint8Array, size: number): Buffer {
+    const { ffi, functions } = this.#library;
+    const out = Buffer.from(new ArrayBuffer(size));
+    const [name, about] = [pinned(label), pinned(context)];
+    const found =
+      this.isDone && !this.#isClosed
+        ? functions.SSL_export_keying_material(
+            this.ssl,
+            ffi.getRawPointer(out),
+            BigInt(size),
+            ffi.getRawPointer(name),
+            BigInt(name.length),
+            ffi.getRawPointer(about),
+            BigInt(about.length),
+            1,
+          )
+        : 0;
+    name.fill(0); // both live to here
+    about.fill(0);
+    functions.ERR_clear_error();
+    if (found !== 1) throw new Error("TLS gives no key of this connection");
+    return out;
   }
 
   /** Frees the library's object; from within one of its callbacks, when that has returned. */

@@ -80,14 +80,35 @@ export class SendBatch {
     const headBytes = head === null ? 0 : head.length;
     const bytes = headBytes + payload.length;
     if (bytes > MOST_PAYLOAD_BYTES) return;
-    if (this.#waiting === MOST_WAITING || this.#used + bytes > MEMORY_BYTES) this.flush();
-    if (!this.#turnEnds) setImmediate(this.#onTurnEnd);
-    this.#turnEnds = true;
-    const at = this.#waiting++;
-    const start = this.#used;
-    this.#used += bytes;
+    const start = this.#take(1, bytes);
     if (head !== null) this.#memory.set(head, start);
     this.#memory.set(payload, start + headBytes);
+    this.#add(socket, start, bytes, name);
+  }
+
+  /** Datagrams of `size` bytes each, one behind another; the last may be shorter. More than may wait are dropped. */
+  putRun(socket: Outgoing, payloads: Uint8Array, size: number, name: Uint8Array): void {
+    const end = payloads.length;
+    const count = Math.ceil(end / size);
+    if (size > MOST_PAYLOAD_BYTES || count > MOST_WAITING || end > MEMORY_BYTES) return;
+    const start = this.#take(count, end);
+    this.#memory.set(payloads, start);
+    for (let from = 0; from < end; from += size)
+      this.#add(socket, start + from, Math.min(size, end - from), name);
+  }
+
+  /** Room for so many datagrams of so many bytes together; answers where it begins. */
+  #take(count: number, bytes: number): number {
+    if (this.#waiting + count > MOST_WAITING || this.#used + bytes > MEMORY_BYTES) this.flush();
+    if (!this.#turnEnds) setImmediate(this.#onTurnEnd);
+    this.#turnEnds = true;
+    const start = this.#used;
+    this.#used += bytes;
+    return start;
+  }
+
+  #add(socket: Outgoing, start: number, bytes: number, name: Uint8Array): void {
+    const at = this.#waiting++;
     this.#starts[at] = start;
     this.#lengths[at] = bytes;
     this.#nexts[at] = NONE;

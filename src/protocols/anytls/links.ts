@@ -6,7 +6,7 @@ import { common, needUser, server } from "#protocols/shared/links/node.ts";
 import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
 import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import { singBoxHead, singBoxTls } from "#protocols/shared/links/sing-box.ts";
-import { securityFields, textOf, fieldsOf } from "#protocols/shared/links/stream.ts";
+import { echQuery, fieldsOf, securityFields, textOf } from "#protocols/shared/links/stream.ts";
 import type { InboundOptions } from "./options.ts";
 
 export const links: LinkForm = {
@@ -25,6 +25,7 @@ export const links: LinkForm = {
         sni: textOf(node["sni"]),
         insecure: node["skip-cert-verify"] === true ? "1" : undefined,
         hpkp: textOf(node["fingerprint"]),
+        ech: echQuery(node),
       },
     }),
 };

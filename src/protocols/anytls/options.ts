@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError } from "#core/errors.ts";
 import { Fault, flag, int, mapOf, scalar, secret, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";

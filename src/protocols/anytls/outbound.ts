@@ -25,7 +25,7 @@ const CLIENT_NAME = "weir/1";
 
 /** Throws `ConfigError` for TLS keys that do not fit. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
-  const { name, files, log, trust, tls } = env;
+  const { name, files, log, trust, tls, resolver } = env;
   const context = {
     node: name,
     server: options.server,
@@ -35,6 +35,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     log,
     trust,
     tls,
+    resolver,
   };
   const client = new Client(options, env, await chooseSecurityClient({ ...options, tls: true }, context));
   return {

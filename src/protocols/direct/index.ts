@@ -1,5 +1,5 @@
 /** `type: direct`, and the built-ins DIRECT and COMPATIBLE. */
-import { z } from "zod";
+import * as z from "zod";
 import { BOTH_NETWORKS } from "#core/outbound.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import { outboundSide } from "#core/protocol.ts";

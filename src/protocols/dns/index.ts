@@ -1,6 +1,6 @@
 /** `type: dns`: whatever server the client meant, the core's own DNS service answers. For rules on port 53. */
 import { duplexPair } from "node:stream";
-import { z } from "zod";
+import * as z from "zod";
 import { DialError } from "#core/errors.ts";
 import { BOTH_NETWORKS } from "#core/outbound.ts";
 import type { DnsAnswers, Outbound, OutboundEnv } from "#core/outbound.ts";

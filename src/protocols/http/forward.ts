@@ -1,11 +1,11 @@
 /** One request on its way to the origin and its answer back. */
+import type { Duplex } from "node:stream";
 import {
   type ClientRequest,
   type IncomingMessage,
   request as sendRequest,
   type ServerResponse,
-} from "node:http";
-import type { Duplex } from "node:stream";
+} from "#lib/node-http.ts";
 import { DialError } from "#core/errors.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import { type Answer, answerTo } from "./answers.ts";

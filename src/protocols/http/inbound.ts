@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { inboundSide } from "#core/protocol.ts";
 import { listenFields, openHandshakes } from "#protocols/mixed/listen.ts";
 import { PlainProxy } from "./plain.ts";

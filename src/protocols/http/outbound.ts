@@ -1,6 +1,6 @@
-import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { Duplex } from "node:stream";
-import { z } from "zod";
+import * as z from "zod";
+import { validateHeaderName, validateHeaderValue } from "#lib/node-http.ts";
 import { ConfigError, DialError } from "#core/errors.ts";
 import { flag, secret, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";

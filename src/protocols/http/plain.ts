@@ -1,6 +1,6 @@
 /** Plain proxying: requests with a whole URL, parsed and answered by node:http, forwarded over sessions. */
-import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "#lib/node-http.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import { endWithReply, guardErrors } from "#net/listen/accept.ts";
 import type { Client } from "#protocols/mixed/client.ts";

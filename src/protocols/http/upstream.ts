@@ -1,5 +1,5 @@
-import { Agent, type ClientRequestArgs } from "node:http";
 import type { Duplex } from "node:stream";
+import { Agent, type ClientRequestArgs } from "#lib/node-http.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
 import { describe, guardErrors, streamSession } from "#net/listen/accept.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { choice, Fault, flag, int, scalar, secret, text } from "#core/fields.ts";
 import { parseRanges, ranges } from "#core/ranges.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";

@@ -1,10 +1,11 @@
 import { randomInt } from "node:crypto";
 import { ConfigError, DialError } from "#core/errors.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
-import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
+import type { Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { type QuicLibrary, quicLibrary } from "#platform/quic.ts";
+import { QuicSessions } from "#transport/quic/sessions.ts";
 import { HTTP3_ALPN } from "#transport/http3/request.ts";
 import { Bbr, type BbrProfile } from "#transport/quic/congestion/bbr.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
@@ -15,8 +16,6 @@ import { Hysteria2Session } from "./session.ts";
 
 const KEEP_ALIVE_MS = 10_000;
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** How long the end of a node waits for the last bytes of its connection. */
-const MOST_END_MS = 500;
 const DEFAULT_HOP_SECONDS = { from: 30, to: 30 };
 
 /** Throws `ConfigError` for keys that do not fit, and where this runtime has no QUIC. */
@@ -46,23 +45,22 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     sendsDatagrams: true,
     connect: async (destination, context) =>
-      (await client.session(context)).connect(destination, context.signal),
+      (await client.session(context.signal)).connect(destination, context.signal),
     async associate(_destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${name}: udp is not enabled for this proxy`);
-      return (await client.session(context)).associate();
+      return (await client.session(context.signal)).associate();
     },
     [Symbol.asyncDispose]: () => client.retire(),
   };
 }
 
-/** Has one connection to its server, which all share; another one when that is over. */
 class Client {
   readonly #options: OutboundOptions;
   readonly #env: OutboundEnv;
   readonly #openTls: OpenQuicTls;
   readonly #library: QuicLibrary;
   readonly #timeoutMs: number;
-  #session: Promise<Hysteria2Session> | null = null;
+  readonly #sessions: QuicSessions<Hysteria2Session>;
 
   constructor(options: OutboundOptions, env: OutboundEnv, openTls: OpenQuicTls, library: QuicLibrary) {
     this.#options = options;
@@ -70,41 +68,26 @@ class Client {
     this.#openTls = openTls;
     this.#library = library;
     this.#timeoutMs = options["handshake-timeout"] * 1000 || DEFAULT_TIMEOUT_MS;
-  }
-
-  /** Throws `DialError`. The dial goes on where one caller gives up: others may wait for it, too. */
-  async session({ signal }: DialContext): Promise<Hysteria2Session> {
-    const first = this.#session ?? this.#begin();
-    const known = await this.#waitFor(first, signal);
-    if (!known.isOver) return known;
-    // Of those who find it over together, the first dials for all.
-    if (this.#session === first) this.#session = null;
-    return this.#waitFor(this.#session ?? this.#begin(), signal);
-  }
-
-  #begin(): Promise<Hysteria2Session> {
-    const made = this.#dial();
-    this.#session = made;
-    made.catch(() => {
-      if (this.#session === made) this.#session = null;
-    });
-    return made;
-  }
-
-  #waitFor(session: Promise<Hysteria2Session>, signal: AbortSignal): Promise<Hysteria2Session> {
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => reject(new DialError("aborted", `${this.#env.name}: aborted`));
-      if (signal.aborted) return onAbort();
-      signal.addEventListener("abort", onAbort, { once: true });
-      session.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    this.#sessions = new QuicSessions({
+      node: env.name,
+      timeoutMs: this.#timeoutMs,
+      open: (signal) => this.#dial(signal),
     });
   }
 
-  async #dial(): Promise<Hysteria2Session> {
+  session(signal: AbortSignal): Promise<Hysteria2Session> {
+    return this.#sessions.get(signal);
+  }
+
+  /** Connections that are open live on. */
+  retire(): Promise<void> {
+    return this.#sessions.retire();
+  }
+
+  async #dial(signal: AbortSignal): Promise<Hysteria2Session> {
     const { server, port, ports } = this.#options;
     const first = ports === undefined ? port : this.#somePort();
     const target = toDestination(server, first);
-    const signal = AbortSignal.timeout(this.#timeoutMs);
     const session = await this.#open(target, signal);
     if (ports !== undefined) this.#hop(session);
     return session;
@@ -180,26 +163,6 @@ class Client {
     );
     timer.unref();
     void session.closed.then(() => clearTimeout(timer));
-  }
-
-  /**
-   * Connections that are open live on; with the last of them the one to the server ends. Waits a moment for that, so that a
-   * process that ends can still tell the server.
-   */
-  async retire(): Promise<void> {
-    const session = this.#session;
-    this.#session = null;
-    if (session === null) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, MOST_END_MS);
-    session
-      .then((opened) => {
-        opened.retire();
-        return opened.closed;
-      })
-      .then(() => resolve(), resolve); // who has dialled hears why it failed
-    await promise;
-    clearTimeout(timer);
   }
 }
 

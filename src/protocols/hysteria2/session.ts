@@ -2,21 +2,20 @@
 import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import { type DatagramFlow, type Destination, destinationText } from "#core/session.ts";
+import { answeringLate } from "#core/stream.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { discardStream, GENERAL_PROTOCOL_ERROR, NO_ERROR } from "#transport/http3/request.ts";
 import { openControlStream, request, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { Brutal } from "#transport/quic/congestion/brutal.ts";
 import { QuicClient, type QuicClientOptions } from "#transport/quic/client.ts";
-import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import { openBidi } from "#transport/quic/open-bidi.ts";
+import type { QuicSession } from "#transport/quic/sessions.ts";
 import { AnswerCodec } from "./answer-codec.ts";
 import { UdpSessions } from "./udp-sessions.ts";
 import { encodeTcpRequest, padding } from "./wire.ts";
 
 const STATUS_AUTHENTICATED = "233";
 const AUTH_PADDING = [256, 2048] as const;
-/** A connection that is to end looks whether it still carries something, each time after twice as long. */
-const FIRST_LOOK_MS = 10;
-const MOST_LOOK_MS = 1000;
 /** Peers take frames of this length whatever was said of their size. */
 const MOST_FRAME_BYTES = 1200;
 
@@ -31,7 +30,7 @@ export interface SessionOptions {
   readonly quic: Omit<QuicClientOptions, "onDatagram" | "onStream" | "abortCode">;
 }
 
-export class Hysteria2Session {
+export class Hysteria2Session implements QuicSession {
   readonly #client: QuicClient;
   readonly #node: string;
   readonly #udp: UdpSessions;
@@ -51,16 +50,21 @@ export class Hysteria2Session {
     );
     const session = new Hysteria2Session(client, options);
     holder.udp = session.#udp;
+    const onAbort = (): void => client.close(NO_ERROR);
+    signal.addEventListener("abort", onAbort, { once: true });
     try {
       await session.#authenticate(options);
       return session;
     } catch (error) {
+      if (signal.aborted) throw new DialError("aborted", `${options.node}: aborted`, { cause: error });
       client.close(GENERAL_PROTOCOL_ERROR);
       if (error instanceof DialError) throw error;
       const ended = client.connection.isClosed ? await client.closed : null;
       const cause = ended ?? error;
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new DialError("failed", `${options.node}: authentication: ${why}`, { cause });
+    } finally {
+      signal.removeEventListener("abort", onAbort);
     }
   }
 
@@ -111,7 +115,10 @@ export class Hysteria2Session {
     return this.#client.connection.isClosed;
   }
 
-  /** Settles when it is. */
+  get isClosedToMore(): boolean {
+    return this.isOver || this.#client.isSilent;
+  }
+
   get closed(): Promise<unknown> {
     return this.#client.closed;
   }
@@ -126,25 +133,9 @@ export class Hysteria2Session {
    * reach it is an error of the stream. Throws `DialError`.
    */
   async connect(destination: Destination, signal: AbortSignal): Promise<Duplex> {
-    const stream = await this.#openStream(signal);
+    const stream = await openBidi(this.#client.connection, this.#node, signal);
     stream.write(encodeTcpRequest(destinationText(destination)));
-    return new CodecStream(stream, new AnswerCodec(this.#node));
-  }
-
-  async #openStream(signal: AbortSignal): Promise<QuicStream> {
-    const { connection } = this.#client;
-    for (;;) {
-      if (signal.aborted) throw new DialError("aborted", `${this.#node}: aborted`);
-      if (connection.isClosed)
-        throw new DialError("failed", `${this.#node}: the connection to the server is over`);
-      const stream = connection.open(true);
-      if (stream !== null) return stream;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const wish = connection.whenAllowed(true, resolve);
-      signal.addEventListener("abort", () => resolve(), { once: true });
-      await promise;
-      wish.cancel();
-    }
+    return answeringLate(new CodecStream(stream, new AnswerCodec(this.#node)));
   }
 
   associate(): DatagramFlow {
@@ -152,11 +143,9 @@ export class Hysteria2Session {
     return this.#udp.open();
   }
 
-  /** Ends as soon as nothing is open on it, and tells the server. */
-  retire(lookMs: number = FIRST_LOOK_MS): void {
-    if (this.isOver) return;
-    if (this.#client.connection.bidiStreams === 0 && this.#udp.isEmpty) return this.#client.close(NO_ERROR);
-    setTimeout(() => this.retire(Math.min(2 * lookMs, MOST_LOOK_MS)), lookMs).unref();
+  retire(): void {
+    const { connection } = this.#client;
+    this.#client.closeWhen(() => connection.bidiStreams === 0 && this.#udp.isEmpty, NO_ERROR);
   }
 }
 

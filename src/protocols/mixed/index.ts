@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { flag } from "#core/fields.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import { PlainProxy } from "#protocols/http/plain.ts";

@@ -1,5 +1,5 @@
 /** What http, socks and mixed listeners have in common: admission, TLS, one error domain a client. */
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
 import type { AcceptedConnection, Handshake } from "#core/accepted.ts";

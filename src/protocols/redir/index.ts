@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";

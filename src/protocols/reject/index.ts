@@ -1,6 +1,6 @@
 /** `type: reject`, and the built-ins that lead nowhere: REJECT, REJECT-DROP, PASS, PASS-RULE. */
 import { setTimeout as delay } from "node:timers/promises";
-import { z } from "zod";
+import * as z from "zod";
 import { DialError } from "#core/errors.ts";
 import { BOTH_NETWORKS } from "#core/outbound.ts";
 import type { DialContext, Outbound } from "#core/outbound.ts";

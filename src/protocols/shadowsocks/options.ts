@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError } from "#core/errors.ts";
 import { flag, int, mapOf, name, noneOf, scalar, secret, text, Unsupported } from "#core/fields.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";

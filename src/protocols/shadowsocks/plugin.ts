@@ -51,7 +51,7 @@ async function webSocketPlugin(
   oneStream: OneStream,
 ): Promise<Plugin> {
   const { host, headers, tls, mux, "v2ray-http-upgrade": upgrades } = options;
-  const { name, files, log, trust } = env;
+  const { name, files, log, trust, resolver } = env;
   const fields = tls ? { ...options, tls, alpn: options.alpn ?? ["http/1.1"] } : { ...options, tls };
   const context = {
     node: name,
@@ -62,6 +62,7 @@ async function webSocketPlugin(
     log,
     trust,
     tls: env.tls,
+    resolver,
   };
   const security = await chooseSecurityClient(fields, context);
   const { path, earlyDataBytes } = parseConfiguredPath(options.path);

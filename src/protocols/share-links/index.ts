@@ -4,13 +4,9 @@ import type { ClientForms, LinkNode, SingBoxOutbound } from "#core/share-link.ts
 import { PROTOCOLS } from "#protocols/index.ts";
 import { decodeBase64, splitLink } from "#protocols/shared/links/grammar.ts";
 import { foreignNode } from "./foreign.ts";
-import { tuic, type ForeignForm } from "./quic.ts";
 
-/** By the type of the nodes: every protocol of the registry that has links, and those that are only read. */
-const FORMS: readonly ForeignForm[] = [
-  ...PROTOCOLS.flatMap(({ type, links }) => (links === undefined ? [] : [{ ...links, type }])),
-  tuic,
-];
+/** Every protocol of the registry that has links, with the type of its nodes. */
+const FORMS = PROTOCOLS.flatMap(({ type, links }) => (links === undefined ? [] : [{ ...links, type }]));
 
 /** Longer lines are no links. */
 const LONGEST_LINE = 64 * 1024;

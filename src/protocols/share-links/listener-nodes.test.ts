@@ -4,6 +4,8 @@ import { test } from "node:test";
 import type { ListenerContext } from "#core/share-link.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { newEncryption } from "#protocols/vless/encryption/generate.ts";
+import { securityQuery } from "#protocols/shared/links/managed-link.ts";
+import { generateEchKeyPair } from "#transport/tls13/ech/keys.ts";
 import { renderLink } from "./index.ts";
 
 const position: ListenerContext = {
@@ -46,6 +48,22 @@ test("the public key of REALITY is worked out from the private one", () => {
   const reality = { "private-key": d, "server-names": ["a.example"], "short-id": ["01"] };
   const [link] = links("vless", { users: [{ uuid: "u" }], "reality-config": reality });
   assert.equal(new URLSearchParams((link as string).split("?")[1]?.split("#")[0]).get("pbk"), x);
+});
+
+test("a key of Encrypted ClientHello in the file goes into links and profiles", () => {
+  const { key, config } = generateEchKeyPair("www.example.com");
+  const tls = { certificate: "cert.pem", "private-key": "key.pem", "ech-key": key };
+  const ech = new RegExp(`[?&]ech=${encodeURIComponent(config)}(#|&)`);
+  for (const [type, users] of [
+    ["vless", [{ uuid: "u" }]],
+    ["trojan", [{ username: "bob", password: "p" }]],
+    ["anytls", { ann: "x" }],
+  ] as const)
+    assert.match(links(type, { users, ...tls })[0] ?? "", ech, type);
+  const address = { host: "h.example", port: 443 };
+  assert.equal(securityQuery(tls, address)["ech"], config);
+  for (const other of ["ech.pem", key.replace("A", "%")])
+    assert.equal(securityQuery({ ...tls, "ech-key": other }, address)["ech"], undefined);
 });
 
 test("listeners of plain protocols use the global accounts where they have none of their own", () => {

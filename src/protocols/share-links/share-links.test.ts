@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { ConfigError } from "#core/errors.ts";
 import { runs, skipLarge } from "../../../test/support/runs.ts";
-import { parseLink, readLinks, renderLink } from "./index.ts";
+import { parseLink, readLinks, renderLink, singBoxOutbound } from "./index.ts";
 
 const UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const common = { name: "My node", udp: true };
@@ -274,6 +274,39 @@ test("16,000 links of one name get names of their own in linear time", { skip: s
     user < 10_000_000,
     `${user / 1e6} s of the thread's own time; quadratic takes more than a minute`,
   );
+});
+
+test("ech: a configuration is carried both ways, a server to ask is not, and nothing is left out in silence", () => {
+  const config =
+    "AEn+DQBFKwAgACABWIHUGj4u+PIggYXcR5JF0gYk3dCRioBW8uJq9H4mKAAIAAEAAQABAANAEnB1YmxpYy50bHMtZWNoLmRldgAA";
+  const links = [
+    `vless://${UUID}@example.com:443?security=tls&sni=example.com&ech=${config}#n`,
+    `trojan://letmein@example.com:443?ech=${encodeURIComponent(config)}#n`,
+    `anytls://letmein@example.com:443/?ech=${encodeURIComponent(config)}#n`,
+  ];
+  for (const link of links) {
+    const node = parseLink(link);
+    assert.deepEqual(node["ech-opts"], { enable: true, config });
+    assert.deepEqual(parseLink(renderLink(node) ?? ""), node);
+  }
+  const vmess = { ...parseLink(links[0] ?? ""), type: "vmess", alterId: 0, cipher: "auto" };
+  assert.deepEqual(parseLink(renderLink(vmess) ?? "")["ech-opts"], { enable: true, config });
+  const asked = (ech: string): unknown =>
+    parseLink(`vless://${UUID}@example.com:443?security=tls&ech=${encodeURIComponent(ech)}`)["ech-opts"];
+  assert.deepEqual(asked("https://1.1.1.1/dns-query"), { enable: true });
+  assert.deepEqual(asked("a.example.org+udp://1.1.1.1"), {
+    enable: true,
+    "query-server-name": "a.example.org",
+  });
+  const asking = { ...parseLink(links[0] ?? ""), "ech-opts": { enable: true } };
+  assert.throws(() => renderLink(asking), /ech-opts without config/);
+  const off = { ...asking, "ech-opts": { enable: false } };
+  assert.equal(renderLink(off)?.includes("ech"), false);
+  assert.deepEqual(singBoxOutbound(parseLink(links[0] ?? ""))?.["tls"], {
+    enabled: true,
+    server_name: "example.com",
+    ech: { enabled: true, config: ["-----BEGIN ECH CONFIGS-----", config, "-----END ECH CONFIGS-----"] },
+  });
 });
 
 test("several hosts of h2: the first is asked for, all are kept", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { z } from "zod";
+import * as z from "zod";
 import { LOOPBACK_V4, parseIp } from "#net/address/ip.ts";
 import type { Ip } from "#core/session.ts";
 import { proxyHeader } from "#net/listen/proxy-header.ts";

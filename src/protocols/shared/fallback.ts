@@ -1,6 +1,6 @@
 /** Where a server forwards connections that do not speak its protocol: to a web server that looks harmless. */
 import type { Duplex } from "node:stream";
-import { z } from "zod";
+import * as z from "zod";
 import { int, list, text } from "#core/fields.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { abortStream } from "#core/stream.ts";

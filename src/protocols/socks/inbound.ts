@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { ProtocolError } from "#core/errors.ts";
 import { flag } from "#core/fields.ts";
 import { inboundSide } from "#core/protocol.ts";

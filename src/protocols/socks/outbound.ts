@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Duplex } from "node:stream";
 import { asDialError, ConfigError, DialError } from "#core/errors.ts";
 import { flag, secret, text } from "#core/fields.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { Unsupported, flag, list, scalar, secret, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
 import { transportClientFields } from "#transport/fields.ts";

@@ -50,7 +50,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: plainUserId(uuid),
     flow,
   }));
-  const encryption = openEncryption(options, name);
+  const encryption = openEncryption(options, env);
   const shell = new UserInbound(env, {
     type: "Vless",
     users: tableOf(users),
@@ -63,8 +63,8 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     mayBeBare: options["allow-insecure"] || encryption !== null,
     silenceMs: null,
     async authenticate(secured, ends) {
-      const carried = encryption === null ? secured : await decrypted(secured, encryption);
       const table = shell.users;
+      const carried = encryption === null ? secured : await decrypted(secured, encryption, table.usesVision);
       const greeting = await readGreeting(carried.stream, table, options.fallbacks.length > 0);
       if ("user" in greeting) {
         checkFlow(greeting.user, greeting.request, carried);
@@ -83,23 +83,25 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 
 /** Throws `ConfigError`. */
 function openEncryption(
-  { decryption, fallbacks, users }: InboundOptions,
-  name: string,
+  { decryption, fallbacks }: InboundOptions,
+  { name, memory }: InboundEnv,
 ): EncryptionServer | null {
   const settings = readServerEncryption(decryption) as ServerEncryption | null;
   if (settings === null) return null;
   // A peer that is not let in sees nothing but its own bytes: there is nothing to hand to a web server.
   if (fallbacks.length > 0)
     throw new ConfigError(`listener ${name}: decryption and fallbacks exclude each other`);
-  if (users.some(({ flow }) => flow === VISION))
-    throw new ConfigError(`listener ${name}: flow ${VISION} together with decryption is not available yet`);
-  return new EncryptionServer(settings, new TicketBook(() => performance.now()));
+  return new EncryptionServer(settings, memory?.of(TicketBook) ?? new TicketBook());
 }
 
-async function decrypted(secured: Secured, encryption: EncryptionServer): Promise<Secured> {
-  const stream = await encryption.accept(secured.stream, HANDSHAKE_TIMEOUT_MS);
-  guardErrors(stream);
-  return { ...secured, stream, bypass: null };
+async function decrypted(
+  secured: Secured,
+  encryption: EncryptionServer,
+  mayLeave: boolean,
+): Promise<Secured> {
+  const encrypted = await encryption.accept(secured.stream, HANDSHAKE_TIMEOUT_MS, mayLeave);
+  guardErrors(encrypted.stream);
+  return { ...secured, ...encrypted };
 }
 
 interface Known {
@@ -157,7 +159,8 @@ function checkFlow(user: VlessUser, { flow, command }: VlessRequest, { bypass }:
   if (flow !== "" && flow !== VISION) throw new ProtocolError("an unknown flow");
   if (flow === VISION && user.flow !== VISION)
     throw new ProtocolError(`user ${user.name} has no flow, the request has one`);
-  if (flow === VISION && bypass === null) throw new ProtocolError("a flow needs TLS 1.3 directly over TCP");
+  if (flow === VISION && bypass === null)
+    throw new ProtocolError("a flow needs decryption, or TLS 1.3 directly over TCP");
   if (flow === "" && user.flow === VISION && command === COMMAND_TCP)
     throw new ProtocolError(`user ${user.name} has a flow, the request has none`);
 }

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { choice, Fault, flag, list, scalar, show, text, Unsupported } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";

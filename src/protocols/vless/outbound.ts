@@ -36,21 +36,19 @@ const OPEN_AFTER_MS = 100;
 /** Throws `ConfigError`. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
   const { flow, network, tls } = options;
-  if (flow === VISION && (!tls || (network !== "" && network !== "tcp")))
-    throw new ConfigError(`proxy ${env.name}: flow ${flow} needs tls: true and network: tcp`);
+  const encryption = readClientEncryption(options.encryption) as ClientEncryption | null;
+  if (flow === VISION && encryption === null && (!tls || (network !== "" && network !== "tcp")))
+    throw new ConfigError(`proxy ${env.name}: flow ${flow} needs encryption, or tls: true and network: tcp`);
   if (flow === VISION && options.smux?.enabled === true && options.smux.protocol === MUX_COOL)
     throw new ConfigError(
       `proxy ${env.name}: flow ${flow} carries no streams in mux.cool: leave flow or smux out, or take another smux.protocol`,
     );
-  const encryption = readClientEncryption(options.encryption) as ClientEncryption | null;
-  if (flow === VISION && encryption !== null)
-    throw new ConfigError(`proxy ${env.name}: flow ${flow} together with encryption is not available yet`);
   const transport = await openTransportClient(
     {
       ...options,
       serverName: options.servername,
       defaultAlpn: ["h2", "http/1.1"],
-      bypassable: flow === VISION,
+      bypassable: flow === VISION && encryption === null,
     },
     env,
   );
@@ -64,6 +62,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     name: env.name,
     type: "Vless",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
+    sendsDatagrams: transport.sendsDatagrams === true,
     connect: (destination, context) => open({ flow, command: COMMAND_TCP, destination }, context),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
@@ -91,13 +90,15 @@ async function openStream(
   context: DialContext,
 ): Promise<Duplex> {
   const opening = encodeRequest(id, request); // throws for a name that is too long: before anything is dialled
-  const secured = await transport.connect(context);
+  const outer = await transport.connect(context);
+  const hasFlow = request.flow !== "";
+  const secured =
+    encryption === null
+      ? outer
+      : { ...outer, ...(await encryption.open(outer.stream, context.signal, hasFlow)) };
+  if (!hasFlow)
+    return new CodecStream(secured.stream, new ClientCodec(opening), { openAfterMs: OPEN_AFTER_MS });
   const { bypass } = secured;
-  if (request.flow === "") {
-    const stream =
-      encryption === null ? secured.stream : await encryption.open(secured.stream, context.signal);
-    return new CodecStream(stream, new ClientCodec(opening), { openAfterMs: OPEN_AFTER_MS });
-  }
   if (bypass === null) {
     secured.stream.destroy();
     throw new DialError("failed", "this connection has no TLS that could be left behind");

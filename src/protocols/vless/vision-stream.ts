@@ -80,9 +80,12 @@ export class VisionStream extends Duplex {
     return { read: this.#rawRead, write: this.#writeState === "raw" };
   }
 
+  /** Behind the switch what lies below TLS; where both sides have said that there is none, the secured stream itself. */
   [LOWER_STREAM](): Duplex | null {
     const busy = this.destroyed || this.#readEnded || this.writableEnded || this.#afterDrain !== null;
-    return busy || !this.#rawRead || this.#writeState !== "raw" ? null : this.#bypass.below;
+    if (busy) return null;
+    if (this.#rawRead && this.#writeState === "raw") return this.#bypass.below;
+    return this.#unpadder.state === "plain" && this.#writeState === "plain" ? this.#secured : null;
   }
 
   [LOWER_DETACHED](): void {

@@ -48,6 +48,7 @@ export const links: LinkForm = {
       sni: query["sni"] ?? "",
       alpn: query["alpn"] ?? "",
       fp: query["fp"] ?? "",
+      ech: query["ech"],
     };
     return `vmess://${Buffer.from(JSON.stringify(json)).toString("base64")}`;
   },
@@ -80,6 +81,7 @@ function readJson({ body }: Link): LinkNode {
       sni: get("sni"),
       alpn: get("alpn"),
       fp: get("fp"),
+      ech: get("ech"),
       pcs: get("pcs"),
       vcn: get("vcn"),
       allowinsecure: isTrue(get("insecure")) ? "1" : "",

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { choice, flag, int, list, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
 import { userId } from "#protocols/shared/user-id.ts";

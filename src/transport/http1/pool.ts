@@ -1,6 +1,6 @@
-import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from "#lib/node-http.ts";
 import { asDialError, DialError, ProtocolError, asError } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import { MessagePair } from "#transport/message-pair.ts";

@@ -1,5 +1,5 @@
-import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
+import { createServer } from "#lib/node-http.ts";
 import { pathOf } from "#transport/http-head.ts";
 import { http1Exchange } from "#transport/xhttp/exchange.ts";
 import type { XhttpServer } from "#transport/xhttp/server.ts";

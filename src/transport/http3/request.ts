@@ -14,11 +14,12 @@ export const REQUEST_CANCELLED = 0x10c;
 export const NO_ERROR = 0x100;
 export const GENERAL_PROTOCOL_ERROR = 0x101;
 
-const HEADERS_FRAME = 0x01;
-const DATA_FRAME = 0x00;
+export const HEADERS_FRAME = 0x01;
+export const DATA_FRAME = 0x00;
 /** Type 0 (control), then an empty SETTINGS frame: no dynamic table, nothing special. */
 const CONTROL_STREAM = Buffer.of(0x00, 0x04, 0x00);
-const MOST_FRAME_BYTES = 64 * 1024;
+/** Of a field section. */
+export const MOST_FRAME_BYTES = 64 * 1024;
 
 /** Our side of the connection (RFC 9114 §6.2.1). False: the peer allows no stream. */
 export function openControlStream(connection: Connection): boolean {
@@ -44,15 +45,20 @@ export async function request(
   const stream = connection.open(true);
   if (stream === null) throw new ProtocolError("the server allows no request");
   stream.on("error", () => {}); // the reader hears of it itself
+  stream.end(encodeHeaders(fields));
+  const answer = await readHandshake(stream, takeHeaders, timeoutMs);
+  stream.destroy();
+  return answer;
+}
+
+/** A HEADERS frame. Names are in lower case. */
+export function encodeHeaders(fields: readonly Field[]): Uint8Array {
   const section = encodeFields(fields);
   const out = new WireWriter(Buffer.alloc(1 + varintBytes(section.length) + section.length));
   out.varint(HEADERS_FRAME);
   out.varint(section.length);
   out.put(section);
-  stream.end(out.bytes);
-  const answer = await readHandshake(stream, takeHeaders, timeoutMs);
-  stream.destroy();
-  return answer;
+  return out.bytes;
 }
 
 /** The first HEADERS frame; frames of other types in front of it are passed over. */
@@ -69,7 +75,8 @@ export function takeHeaders(arrived: ByteQueue): readonly Field[] | null {
   }
 }
 
-function peekFrame(arrived: ByteQueue): { type: number; headBytes: number; bytes: number } | null {
+/** What the next frame begins with; null: that has not come. */
+export function peekFrame(arrived: ByteQueue): { type: number; headBytes: number; bytes: number } | null {
   const head = arrived.peek(Math.min(16, arrived.length));
   if (head === null || head.length === 0) return null;
   const typeBytes = 1 << ((head[0] ?? 0) >> 6);

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { choice, Unsupported, flag, int, scalar, text } from "#core/fields.ts";
 import { MUX_COOL, MUX_PROTOCOLS } from "./preface.ts";
 

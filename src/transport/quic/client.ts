@@ -6,6 +6,10 @@ import type { ConnectionOptions } from "./connection-options.ts";
 import type { PacketFilter } from "./packet-filter.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 
+const SILENT_PROBES = 3;
+const FIRST_LOOK_MS = 10;
+const MOST_LOOK_MS = 1000;
+
 export interface QuicClientOptions extends ConnectionOptions {
   /** Named in errors. */
   readonly node: string;
@@ -26,7 +30,8 @@ export class QuicClient implements AsyncDisposable {
   readonly #options: QuicClientOptions;
   readonly #connected = Promise.withResolvers<void>();
   #close: (error: Error | null) => void = () => {};
-  #server: Destination;
+  /** What is being sent; the same object each time. */
+  readonly #outgoing: { payload: Uint8Array; destination: Destination };
   #isFlushDue = false;
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Infinity;
@@ -54,7 +59,7 @@ export class QuicClient implements AsyncDisposable {
   private constructor(options: QuicClientOptions) {
     const { flow } = options;
     this.#options = options;
-    this.#server = options.server;
+    this.#outgoing = { payload: new Uint8Array(0), destination: options.server };
     const { promise, resolve } = Promise.withResolvers<Error | null>();
     this.closed = promise;
     this.#close = resolve;
@@ -65,11 +70,15 @@ export class QuicClient implements AsyncDisposable {
       { ...options, mostDatagramBytes: most },
       {
         send: (datagram) => this.#send(datagram),
+        ...(options.filter === null && flow.sendRun !== undefined
+          ? { sendRun: (datagrams, size) => this.#sendRun(datagrams, size) }
+          : {}),
         wake: () => this.#wake(),
         connected: () => this.#connected.resolve(),
         stream: options.onStream,
         datagram: options.onDatagram,
         ownId: () => {}, // this path has no other connection
+        moved() {}, // servers stay where they are
         closed: (error) => this.#closed(error),
       },
       null,
@@ -86,13 +95,30 @@ export class QuicClient implements AsyncDisposable {
 
   /** From now on datagrams go to this port; the connection does not notice. */
   setPort(port: number): void {
-    this.#server = { ...this.#server, port };
+    this.#outgoing.destination = { ...this.#outgoing.destination, port };
+  }
+
+  /** The server was asked for signs of life again and again, and gave none: what is new had better go by another connection. */
+  get isSilent(): boolean {
+    return this.connection.unansweredProbes >= SILENT_PROBES;
+  }
+
+  /** Closes as soon as nothing is open: it looks at once, and then each time after twice as long. */
+  closeWhen(isIdle: () => boolean, code: number, lookMs: number = FIRST_LOOK_MS): void {
+    if (this.connection.isClosed) return;
+    if (isIdle()) return this.close(code);
+    setTimeout(() => this.closeWhen(isIdle, code, Math.min(2 * lookMs, MOST_LOOK_MS)), lookMs).unref();
   }
 
   #send(datagram: Uint8Array): void {
     const { filter, flow } = this.#options;
-    const payload = filter === null ? datagram : filter.seal(datagram);
-    flow.send({ payload, destination: this.#server });
+    this.#outgoing.payload = filter === null ? datagram : filter.seal(datagram);
+    flow.send(this.#outgoing);
+  }
+
+  #sendRun(datagrams: Uint8Array, size: number): void {
+    this.#outgoing.payload = datagrams;
+    this.#options.flow.sendRun?.(this.#outgoing, size);
   }
 
   #receive(payload: Uint8Array): void {

@@ -1,6 +1,7 @@
 /** The end of a connection (RFC 9000 §10.2): said to the peer, and repeated while it has not understood. */
 import type { ConnectionEvents } from "./connection-options.ts";
 import { APPLICATION_ERROR } from "./fault.ts";
+import type { Path } from "./path.ts";
 import type { PacketSender } from "./packet-sender.ts";
 import { APPLICATION_SPACE } from "./recovery/packet-space.ts";
 import { FRAME } from "./wire/frames.ts";
@@ -65,10 +66,10 @@ export class ConnectionEnd {
   }
 
   /** The peer has not understood: it is told again, each time after twice as many datagrams. */
-  answer(): void {
+  answer(path: Path): void {
     this.#answers++;
     if ((this.#answers & (this.#answers - 1)) !== 0) return;
-    for (const datagram of this.#said) this.#events.send(datagram);
+    for (const datagram of this.#said) this.#events.send(datagram, path);
   }
 
   finish(): void {

@@ -41,6 +41,14 @@ export class PeerIds {
     this.#ids = [{ sequence: 0, id, resetToken: null }];
   }
 
+  /** Calls it by another one from now on, where there is one: others on the way must not see that it is the same peer. */
+  change(): void {
+    const [first, ...others] = this.#ids;
+    if (first === undefined || others.length === 0) return;
+    this.#ids = others;
+    this.#giveBack(first.sequence);
+  }
+
   /** From its transport parameters. */
   setResetToken(resetToken: Uint8Array): void {
     const [first, ...others] = this.#ids;

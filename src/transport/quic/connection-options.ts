@@ -1,6 +1,8 @@
 /** What a connection is made of, and what it tells its owner. */
+import type { Endpoint } from "#core/endpoint.ts";
 import type { QuicCiphers } from "#platform/quic.ts";
 import type { Congestion } from "./congestion/congestion.ts";
+import type { SendDatagrams } from "./datagram-run.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 import type { OpenQuicTls } from "./tls.ts";
 import type { TransportNumbers } from "./wire/transport-parameters.ts";
@@ -24,6 +26,8 @@ export interface ServerStart {
   /** The destination of the client's first Initial, and its own id. */
   readonly original: Uint8Array;
   readonly client: Uint8Array;
+  /** Where the packet came from; null: all datagrams come from and go to one place. */
+  readonly from: Endpoint | null;
   /** The client has shown its address by a token; the id that our Retry gave, null: there was none. */
   readonly isValidated: boolean;
   readonly retrySource: Uint8Array | null;
@@ -32,9 +36,7 @@ export interface ServerStart {
 }
 
 /** Called from within the methods of the connection; none of them may throw. */
-export interface ConnectionEvents {
-  /** A datagram for the peer; its memory is lent until the call returns. */
-  send(datagram: Uint8Array): void;
+export interface ConnectionEvents extends SendDatagrams {
   /** `flush` is to be called soon. */
   wake(): void;
   /** The peer is the right one, and streams may be opened. */
@@ -45,6 +47,8 @@ export interface ConnectionEvents {
   datagram(payload: Uint8Array): void;
   /** An id by which the peer calls us came or went. */
   ownId(id: Uint8Array, isGiven: boolean): void;
+  /** The peer sends from another host now, and nothing is known of the way there: congestion control begins anew. */
+  moved(): void;
   /** No more happens. Null: closed by us without an error. */
   closed(error: Error | null): void;
 }

@@ -3,6 +3,8 @@
  * times are given to it, and it says what to send and when to be woken. Times are milliseconds that never go back.
  */
 import { randomBytes } from "node:crypto";
+import type { Endpoint } from "#core/endpoint.ts";
+import { asError } from "#core/errors.ts";
 import type { Congestion } from "./congestion/congestion.ts";
 import { OwnIds, PeerIds } from "./connection-ids.ts";
 import { ControlQueue } from "./control-queue.ts";
@@ -18,8 +20,11 @@ import { INTERNAL_ERROR, PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { FrameDispatch } from "./frame-dispatch.ts";
 import { Handshake, HandshakeFailed } from "./handshake.ts";
 import { IdleTimer } from "./idle-timer.ts";
+import { Migration } from "./migration.ts";
 import { PacketReceiver, type PacketHandler } from "./packet-receiver.ts";
 import { PacketSender } from "./packet-sender.ts";
+import { Path } from "./path.ts";
+import { Paths } from "./paths.ts";
 import { ApplicationKeys } from "./protection/application-keys.ts";
 import { isRetryAuthentic, RETRY_TAG_BYTES } from "./protection/retry-tag.ts";
 import { APPLICATION_SPACE, HANDSHAKE_SPACE, INITIAL_SPACE, PacketSpace } from "./recovery/packet-space.ts";
@@ -27,7 +32,7 @@ import { Recovery } from "./recovery/recovery.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 import { StreamSet } from "./streams/stream-set.ts";
 import { FRAME } from "./wire/frames.ts";
-import { INITIAL, type PacketHeader, readVersions, VERSION_1 } from "./wire/header.ts";
+import { type PacketHeader, readVersions, VERSION_1 } from "./wire/header.ts";
 import type { WireReader } from "./wire/reader.ts";
 import { encodeTransportParameters, UNSAID_NUMBERS } from "./wire/transport-parameters.ts";
 import type { TransportParameters } from "./wire/transport-parameters.ts";
@@ -62,6 +67,10 @@ export class Connection implements PacketHandler {
   readonly #dispatch: FrameDispatch;
   readonly #end: ConnectionEnd;
   readonly #idle: IdleTimer;
+  readonly #paths: Paths;
+  /** By which the datagram came that is being read. */
+  #cameBy: Path;
+  readonly #migration: Migration;
   /** The destination of the client's first Initial. */
   readonly #original: Uint8Array;
   #retrySource: Uint8Array | null = null;
@@ -84,6 +93,8 @@ export class Connection implements PacketHandler {
     this.#isServer = start !== null;
     this.#nowMs = nowMs;
     this.#idle = new IdleTimer(numbers.idleTimeoutMs, options.keepAliveMs ?? 0, nowMs);
+    this.#cameBy = new Path(start?.from ?? null, start?.isValidated ?? true);
+    this.#paths = new Paths(this.#cameBy);
     this.#original = start?.original ?? new Uint8Array(randomBytes(FIRST_ID_BYTES));
     this.#retrySource = start?.retrySource ?? null;
     this.#keys = new ApplicationKeys(ciphers);
@@ -137,11 +148,18 @@ export class Connection implements PacketHandler {
         peerIds: this.#peerIds,
         ownId: this.#ownIds.first,
         mostDatagramBytes: options.mostDatagramBytes ?? 1452,
-        send: (datagram) => events.send(datagram),
+        events,
         onHandshakeSent: () => this.#recovery.drop(spaces[INITIAL_SPACE]),
       },
-      start?.isValidated ?? true,
+      this.#paths.current,
     );
+    this.#migration = new Migration({
+      paths: this.#paths,
+      sender: this.#sender,
+      recovery: this.#recovery,
+      peerIds: this.#peerIds,
+      onMoved: () => events.moved(),
+    });
     this.#receiver = new PacketReceiver({ isServer, ciphers, spaces, keys, handler: this });
     this.#dispatch = new FrameDispatch({
       isServer,
@@ -156,7 +174,8 @@ export class Connection implements PacketHandler {
       },
       onHandshakeDone: () => this.#confirm(),
       onNewToken: () => {},
-      onPathResponse: () => {},
+      onPathChallenge: (data) => this.#migration.onChallenge(data),
+      onPathResponse: (data) => this.#paths.onAnswer(data),
       onDatagram: (payload) => events.datagram(payload),
       onClose: (isApplication, code, reason) => this.#end.drain(new PeerClosed(isApplication, code, reason)),
     });
@@ -164,7 +183,12 @@ export class Connection implements PacketHandler {
 
   /** The dialling side says its first bytes; to be flushed. */
   begin(): void {
-    this.#guard(() => this.#handshake.begin());
+    try {
+      this.#handshake.begin();
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#afterCall();
   }
 
   #sendBufferBytes(): number {
@@ -173,6 +197,16 @@ export class Connection implements PacketHandler {
 
   get isClosed(): boolean {
     return this.#end.isOver;
+  }
+
+  /** Something of the peer has come that is authentic. */
+  get isHeard(): boolean {
+    return this.#peerSource !== null;
+  }
+
+  /** Where the peer is; null: the dialling side's owner knows. */
+  get peer(): Endpoint | null {
+    return this.#paths.current.peer;
   }
 
   /** Milliseconds; 0: unknown. */
@@ -192,8 +226,18 @@ export class Connection implements PacketHandler {
     };
   }
 
+  /** How often in a row the peer was asked for a sign of life without an answer. */
+  get unansweredProbes(): number {
+    return this.#recovery.probes.count;
+  }
+
   get probeMs(): number {
     return this.#recovery.rtt.probeTimeoutMs;
+  }
+
+  /** As `QuicTls.exportKey`. */
+  exportKey(label: Uint8Array, context: Uint8Array, size: number): Buffer {
+    return this.#handshake.tls.exportKey(label, context, size);
   }
 
   setCongestion(congestion: Congestion): void {
@@ -208,6 +252,11 @@ export class Connection implements PacketHandler {
 
   whenAllowed(isBidi: boolean, on: () => void): { cancel(): void } {
     return this.#streams.whenAllowed(isBidi, on);
+  }
+
+  /** Streams that are open, of either kind. */
+  get openStreams(): number {
+    return this.#streams.size;
   }
 
   /** Streams of both directions that are open. */
@@ -228,30 +277,42 @@ export class Connection implements PacketHandler {
     this.#events.wake();
   }
 
-  /** A datagram of the peer, which may be anybody's. Its memory is lent until the call returns. */
-  receive(datagram: Uint8Array, nowMs: number): void {
+  /**
+   * A datagram of the peer, which may be anybody's. Its memory is lent until the call returns. `from` null: the path of the
+   * dialling side.
+   */
+  receive(datagram: Uint8Array, nowMs: number, from: Endpoint | null = null): void {
     this.#nowMs = nowMs;
-    if (this.#end.isOver) return this.#end.answer();
-    this.#sender.receivedBytes += datagram.length;
-    this.#guard(() => this.#receiver.receive(datagram, nowMs));
+    if (this.#end.isOver) return this.#end.answer(this.#paths.current);
+    this.#cameBy = this.#paths.of(from);
+    this.#cameBy.receivedBytes += datagram.length;
+    try {
+      this.#receiver.receive(datagram, nowMs);
+      if (this.#end.failure !== undefined) this.#streams.handOver();
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#afterCall();
   }
 
-  onPacket(space: PacketSpace, header: PacketHeader, number: number, frames: WireReader): boolean {
-    if (this.#end.isOver) return false;
-    this.#adopt(header);
-    const { isEliciting } = this.#dispatch.read(space, frames, this.#nowMs);
+  onPacket(space: PacketSpace, source: Uint8Array | null, number: number, frames: WireReader): void {
+    if (this.#end.isOver) return;
+    if (source !== null) this.#adopt(source);
+    const isNewest = number > space.received.largest;
+    const { isEliciting, isProbing } = this.#dispatch.read(space, frames, this.#nowMs);
     space.received.add(number, isEliciting, space.id !== APPLICATION_SPACE, this.#nowMs);
     this.#idle.onReceived(this.#nowMs);
     if (space.id === HANDSHAKE_SPACE && this.#isServer) {
-      this.#sender.isValidated = true;
+      this.#cameBy.isValidated = true;
       this.#recovery.drop(this.#spaces[INITIAL_SPACE]);
     }
+    const mayMove = this.#isServer && this.#recovery.probes.isConfirmed && space.id === APPLICATION_SPACE;
+    this.#migration.onPacket(this.#cameBy, mayMove && isNewest && !isProbing, this.#nowMs);
     if (this.#controls.isOverfull) throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");
-    return this.#dispatch.isKept;
   }
 
-  #adopt({ type, source }: PacketHeader): void {
-    if (this.#peerSource !== null || type !== INITIAL) return;
+  #adopt(source: Uint8Array): void {
+    if (this.#peerSource !== null) return;
     this.#peerSource = new Uint8Array(source);
     if (!this.#isServer) this.#peerIds.adopt(this.#peerSource);
   }
@@ -293,7 +354,7 @@ export class Connection implements PacketHandler {
     this.#peer = peer;
     this.#isConnected = true;
     if (peer.resetToken !== null) this.#peerIds.setResetToken(peer.resetToken);
-    this.#recovery.peerMaxAckDelayMs = peer.maxAckDelayMs;
+    this.#recovery.probes.peerMaxAckDelayMs = peer.maxAckDelayMs;
     this.#recovery.peerAckDelayExponent = peer.ackDelayExponent;
     this.#idle.limit(peer.idleTimeoutMs);
     this.#streams.begin(peer);
@@ -307,8 +368,8 @@ export class Connection implements PacketHandler {
   }
 
   #confirm(): void {
-    if (this.#recovery.isConfirmed || this.#peer === null) return;
-    this.#recovery.isConfirmed = true;
+    if (this.#recovery.probes.isConfirmed || this.#peer === null) return;
+    this.#recovery.probes.isConfirmed = true;
     this.#keys.allowUpdate();
     for (const space of [this.#spaces[INITIAL_SPACE], this.#spaces[HANDSHAKE_SPACE]])
       this.#recovery.drop(space);
@@ -320,13 +381,19 @@ export class Connection implements PacketHandler {
     this.#keys.update(this.#nowMs, this.probeMs);
   }
 
-  /** Sends all that may go. True: there is more; others are to have their turn before it is called again. */
+  /** Gives its streams what has come, and sends all that may go. True: there is more; others are to have their turn before it is called again. */
   flush(nowMs: number): boolean {
     this.#nowMs = nowMs;
     if (this.#end.isOver) return false;
     const before = this.#recovery.inFlight;
     let hasMore = false;
-    this.#guard(() => (hasMore = this.#sender.flush(nowMs)));
+    try {
+      this.#streams.handOver();
+      hasMore = this.#sender.flush(nowMs);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#afterCall();
     if (this.#recovery.inFlight > before) this.#idle.onAsked(nowMs);
     return hasMore;
   }
@@ -334,14 +401,15 @@ export class Connection implements PacketHandler {
   /** When `onTimer` is to be called at the latest; Infinity: never. */
   get deadlineMs(): number {
     if (this.#end.isOver) return Infinity;
-    if (this.#sender.isHeldBack) return this.#idleAtMs;
-    let atMs = Math.min(this.#sender.pacedAtMs, this.#idleAtMs, this.#keepAliveAtMs);
+    const { current, dueAtMs } = this.#paths;
+    if (current.isHeldBack) return Math.min(this.#idleAtMs, dueAtMs);
+    let atMs = Math.min(this.#sender.pacedAtMs, this.#idleAtMs, this.#keepAliveAtMs, dueAtMs);
     for (const space of this.#spaces) if (space.isOpen) atMs = Math.min(atMs, space.received.dueAtMs);
     return Math.min(atMs, this.#recovery.deadline(this.#spaces, this.#mustProbe));
   }
 
   get #mustProbe(): boolean {
-    return !this.#isServer && !this.#recovery.isConfirmed;
+    return !this.#isServer && !this.#recovery.probes.isConfirmed;
   }
 
   get #idleAtMs(): number {
@@ -362,9 +430,10 @@ export class Connection implements PacketHandler {
       return this.#finish(new Error(why));
     }
     if (nowMs >= this.#keepAliveAtMs) this.#sender.wantsPing = true;
+    this.#migration.onTimer(nowMs);
     if (this.#recovery.deadline(this.#spaces, this.#mustProbe) > nowMs) return;
     this.#recovery.onTimeout(this.#spaces, this.#mustProbe, nowMs);
-    if (this.#recovery.probeCount === SILENT_PROBES) this.#sender.mtu.onSilence();
+    if (this.#recovery.probes.count === SILENT_PROBES) this.#sender.mtu.onSilence();
   }
 
   /** Says the end to the peer, at once. `error` null: a good one. */
@@ -376,17 +445,15 @@ export class Connection implements PacketHandler {
   }
 
   /** What breaks a rule ends this connection, and no other. */
-  #guard(run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      if (this.#end.isOver) return;
-      const code = error instanceof QuicFault ? error.transportCode : INTERNAL_ERROR;
-      const failure = error instanceof HandshakeFailed ? error.reason : error;
-      const shown = failure instanceof Error ? failure : new Error(String(failure));
-      this.#end.say(this.#sender, { isApplication: false, isKnown: true, code, reason: "" });
-      this.#finish(shown);
-    }
+  #fail(error: unknown): void {
+    if (this.#end.isOver) return;
+    const code = error instanceof QuicFault ? error.transportCode : INTERNAL_ERROR;
+    this.#end.say(this.#sender, { isApplication: false, isKnown: true, code, reason: "" });
+    this.#finish(asError(error instanceof HandshakeFailed ? error.reason : error));
+  }
+
+  /** The end may have been noticed within a call that had to go on. */
+  #afterCall(): void {
     if (this.#end.failure !== undefined) this.#finish(this.#end.failure);
   }
 

@@ -5,13 +5,7 @@ import { PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { APPLICATION_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
 import type { Recovery } from "./recovery/recovery.ts";
 import type { StreamSet } from "./streams/stream-set.ts";
-import {
-  FRAME,
-  type FrameReceiver,
-  type FramesRead,
-  type NewConnectionId,
-  readFrames,
-} from "./wire/frames.ts";
+import { type FrameReceiver, type FramesRead, type NewConnectionId, readFrames } from "./wire/frames.ts";
 import type { WireReader } from "./wire/reader.ts";
 
 export interface FrameDispatchOptions {
@@ -25,6 +19,7 @@ export interface FrameDispatchOptions {
   readonly onAcked: (space: PacketSpace) => void;
   readonly onHandshakeDone: () => void;
   readonly onNewToken: (token: Uint8Array) => void;
+  readonly onPathChallenge: (data: Uint8Array) => void;
   readonly onPathResponse: (data: Uint8Array) => void;
   readonly onDatagram: (payload: Uint8Array) => void;
   readonly onClose: (isApplication: boolean, code: number, reason: string) => void;
@@ -37,8 +32,6 @@ export class FrameDispatch implements FrameReceiver {
   readonly #options: FrameDispatchOptions;
   #space: PacketSpace | null = NO_SPACE;
   #nowMs = 0;
-  /** Of the packet that was read last: a stream keeps views of its memory. */
-  isKept = false;
 
   constructor(options: FrameDispatchOptions) {
     this.#options = options;
@@ -48,7 +41,6 @@ export class FrameDispatch implements FrameReceiver {
   read(space: PacketSpace, frames: WireReader, nowMs: number): FramesRead {
     this.#space = space;
     this.#nowMs = nowMs;
-    this.isKept = false;
     return readFrames(frames, space.id !== APPLICATION_SPACE, this);
   }
 
@@ -62,7 +54,7 @@ export class FrameDispatch implements FrameReceiver {
   }
 
   onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): void {
-    if (this.#options.streams.onStream(id, offset, bytes, isLast)) this.isKept = true;
+    this.#options.streams.onStream(id, offset, bytes, isLast);
   }
 
   onResetStream(id: number, _code: number, finalSize: number): void {
@@ -99,20 +91,7 @@ export class FrameDispatch implements FrameReceiver {
   }
 
   onPathChallenge(data: Uint8Array): void {
-    const { controls } = this.#options;
-    const copy = new Uint8Array(data);
-    let isSaid = false; // one that was lost is asked for anew
-    controls.push(
-      controls.make(
-        9,
-        (out) => {
-          out.byte(FRAME.pathResponse);
-          out.put(copy);
-          isSaid = true;
-        },
-        () => isSaid,
-      ),
-    );
+    this.#options.onPathChallenge(data);
   }
 
   onPathResponse(data: Uint8Array): void {

@@ -42,6 +42,19 @@ function shakeHands(client: Side, server: Side, size = 64): void {
   }
 }
 
+/** The groups of the key_share extension (RFC 8446 §4.1.2, §4.2.8). */
+function keySharesOf(hello: Buffer): number[] {
+  let at = 4 + 2 + 32;
+  at += 1 + hello.readUInt8(at);
+  at += 2 + hello.readUInt16BE(at);
+  at += 1 + hello.readUInt8(at) + 2;
+  while (hello.readUInt16BE(at) !== 51) at += 4 + hello.readUInt16BE(at + 2);
+  const end = at + 4 + hello.readUInt16BE(at + 2);
+  const groups: number[] = [];
+  for (at += 6; at < end; at += 4 + hello.readUInt16BE(at + 2)) groups.push(hello.readUInt16BE(at));
+  return groups;
+}
+
 const mirrored = (lines: readonly string[]) =>
   lines.map((line) => line.replace(/true|false/, (word) => (word === "true" ? "false" : "true"))).sort();
 
@@ -61,6 +74,29 @@ describe("TLS of QUIC by libssl", { skip: SKIP }, () => {
       assert.equal(client.tls.refusal(), null);
       for (const side of [client, server]) side.tls[Symbol.dispose]();
     }
+  });
+
+  test("keys of the connection are the same on both sides, for each label and context, once it is done", async () => {
+    const client = new Side(await openQuicClientTls(), "");
+    const server = new Side(openQuicServerTls(), "");
+    const [label, context] = [Buffer.alloc(16, 0x80), Buffer.from("password")];
+    assert.throws(() => client.tls.exportKey(label, context, 32), /no key/);
+    shakeHands(client, server);
+    const key = client.tls.exportKey(label, context, 32);
+    assert.equal(key.length, 32);
+    assert.deepEqual(server.tls.exportKey(label, context, 32), key);
+    assert.notDeepEqual(server.tls.exportKey(label, Buffer.from("other"), 32), key);
+    assert.notDeepEqual(server.tls.exportKey(Buffer.alloc(16, 1), context, 32), key);
+    assert.equal(client.tls.exportKey(label, new Uint8Array(0), 8).length, 8);
+    client.tls[Symbol.dispose]();
+    assert.throws(() => client.tls.exportKey(label, context, 32), /no key/);
+  });
+
+  test("the hello shows keys for X25519 with and without ML-KEM: some servers know only one", async () => {
+    const client = new Side(await openQuicClientTls(), "");
+    client.tls.begin();
+    const hello = Buffer.concat(client.out.map(({ bytes }) => bytes));
+    assert.deepEqual(keySharesOf(hello), [0x11ec, 0x1d]);
   });
 
   test("a suite that the server wants", async () => {

@@ -1,7 +1,7 @@
 /** `QuicTls` by the runtime's own libssl. */
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { TlsClientOptions } from "#core/tls.ts";
-import { quicLibrary, type QuicLibrary } from "#platform/quic.ts";
+import { type QuicCiphers, quicLibrary, type QuicLibrary } from "#platform/quic.ts";
 import type { SslContext, SslHandle } from "#platform/tls.ts";
 import { readTlsClient, sniOf, type TlsClientContext } from "#transport/tls/client-options.ts";
 import type { TlsClientFields } from "#transport/tls/fields.ts";
@@ -16,12 +16,33 @@ export async function readQuicTlsClient(
   context: TlsClientContext & { readonly portable?: boolean | undefined },
 ): Promise<OpenQuicTls> {
   const options = await readTlsClient(fields, { ...context, minVersion: "TLSv1.3" });
+  if (options.ech !== null)
+    throw new ConfigError(
+      `proxy ${context.node}: ech-opts: Encrypted ClientHello is not available over QUIC; remove ech-opts, it is never silently left out`,
+    );
   const found = context.portable === true ? null : quicLibrary();
   if (found === null)
     throw new ConfigError(
       `proxy ${context.node}: type: QUIC needs a runtime with node:ffi and OpenSSL 3.5 on Linux, and not relay: portable`,
     );
   return clientTls(found, options);
+}
+
+/** What a dialling side needs of this runtime. */
+export interface QuicClientCrypto {
+  readonly ciphers: QuicCiphers;
+  readonly openTls: OpenQuicTls;
+}
+
+/** For those who are no nodes. Null: this runtime has no QUIC. Of `options.minVersion` only TLS 1.3 is spoken. */
+export function quicClientCrypto(options: TlsClientOptions): QuicClientCrypto | null {
+  const found = quicLibrary();
+  return found === null ? null : { ciphers: found.ciphers, openTls: clientTls(found, options) };
+}
+
+/** Whether this runtime has what QUIC needs. */
+export function hasQuic(): boolean {
+  return quicLibrary() !== null;
 }
 
 function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
@@ -40,11 +61,18 @@ function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
       give: (level, bytes) => session.give(level, bytes),
       refusal: () => check.refusal(session.ssl),
       alpn: () => contexts.alpnOf(session.ssl),
+      exportKey: (label, about, size) => session.exportKey(label, about, size),
       explain: (failure) => (session.ssl === 0n ? failure : check.explain(session.ssl, failure.message)),
       [Symbol.dispose]: () => session[Symbol.dispose](),
     };
   };
 }
+
+/**
+ * Keys for the first two are shown at once (`*`): a server that knows only the second would ask for another hello, which takes
+ * a round trip, and some cannot ask.
+ */
+const GROUPS = "*X25519MLKEM768:*X25519:P-256:P-384";
 
 interface Shared {
   contexts?: ClientContexts;
@@ -53,7 +81,7 @@ interface Shared {
 const shared: Shared = {};
 
 function contextsOf({ clients }: QuicLibrary): ClientContexts {
-  return (shared.contexts ??= new ClientContexts(clients));
+  return (shared.contexts ??= new ClientContexts(clients, GROUPS));
 }
 
 /** The accepting side; `context` is asked for the one in force whenever a connection comes. Null: this runtime has no QUIC. */
@@ -71,6 +99,7 @@ export function serverTls(context: () => SslContext): OpenQuicTls | null {
       give: (level, bytes) => session.give(level, bytes),
       refusal: () => null,
       alpn: () => contexts.alpnOf(session.ssl),
+      exportKey: (label, about, size) => session.exportKey(label, about, size),
       explain: (failure) => new DialError("failed", `handshake: ${failure.message}`),
       [Symbol.dispose]: () => session[Symbol.dispose](),
     };

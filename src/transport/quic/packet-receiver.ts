@@ -1,31 +1,28 @@
 /** From datagrams to the frames of authentic packets (RFC 9000 §12.2, RFC 9001 §5). */
-import type { Memory, PacketCipher, QuicCiphers } from "#platform/quic.ts";
+import { byteAt } from "#lib/at.ts";
+import type { PacketMemory, QuicCiphers } from "#platform/quic.ts";
 import { PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
+import { givePacketMemory, takePacketMemory } from "./packet-memories.ts";
 import type { ApplicationKeys } from "./protection/application-keys.ts";
-import type { PacketSpace } from "./recovery/packet-space.ts";
+import { APPLICATION_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
 import { expandPacketNumber } from "./wire/packet-number.ts";
-import {
-  HANDSHAKE,
-  INITIAL,
-  MIN_INITIAL_BYTES,
-  ONE_RTT,
-  type PacketHeader,
-  readHeader,
-} from "./wire/header.ts";
+import { HANDSHAKE, INITIAL, MIN_INITIAL_BYTES, ONE_RTT, type PacketHeader } from "./wire/header.ts";
+import { hasFixedBit, isShortHeader, readHeader, SHORT_NUMBER_AT } from "./wire/header.ts";
 import { RETRY, VERSION_1, VERSION_NEGOTIATION } from "./wire/header.ts";
 import { WireReader } from "./wire/reader.ts";
 
-const SLAB_BYTES = 64 * 1024;
 /** Packets that come before their keys. */
 const MOST_EARLY = 10;
-const TAG_BYTES = 16;
+/** Bits of the first byte that must be zero (RFC 9000 §17.2, §17.3). */
+const LONG_RESERVED = 0x0c;
+const SHORT_RESERVED = 0x18;
 
 export interface PacketHandler {
   /**
-   * The frames of a packet that is authentic and new. Answers whether views of their memory are kept. Throws
-   * `QuicFault`.
+   * The frames of a packet that is authentic and new, lent until the call returns. `source`: the peer's id, as an Initial
+   * packet has it; null: of other packets. Throws `QuicFault`.
    */
-  onPacket(space: PacketSpace, header: PacketHeader, number: number, frames: WireReader): boolean;
+  onPacket(space: PacketSpace, source: Uint8Array | null, number: number, frames: WireReader): void;
   /** An answer to our first packet that is not protected by keys; `packet` is the whole. */
   onRetry(header: PacketHeader, packet: Uint8Array): void;
   onVersions(header: PacketHeader, packet: Uint8Array): void;
@@ -47,8 +44,6 @@ export class PacketReceiver {
   readonly #options: PacketReceiverOptions;
   readonly #headers = new WireReader();
   readonly #frames = new WireReader();
-  #slab: Memory | null = null;
-  #slabAt = 0;
   /** Whole packets; their keys may come. */
   #early: Uint8Array[] = [];
   #isHandshakeDone = false;
@@ -61,25 +56,36 @@ export class PacketReceiver {
 
   /** Throws `QuicFault` where an authentic packet breaks a rule. */
   receive(datagram: Uint8Array, nowMs: number): void {
+    if (datagram.length === 0) return;
+    const isShort = isShortHeader(byteAt(datagram, 0));
+    const opened = isShort ? this.#short(datagram, nowMs) : this.#longs(datagram, nowMs);
+    if (!opened && isShort) this.#options.handler.onUnreadable(datagram);
+    if (this.#early.length > 0) this.#replay(nowMs);
+  }
+
+  /** Packets with a long header, behind which one with a short header may stand. Answers whether one was opened. */
+  #longs(datagram: Uint8Array, nowMs: number): boolean {
+    const { isServer, handler, spaces } = this.#options;
     const reader = this.#headers.reset(datagram);
-    const { isServer, handler } = this.#options;
     let first: Uint8Array | null = null;
     let opened = false;
     while (reader.left > 0) {
       const header = tryHeader(reader);
       if (header === null) break;
-      if (header.version !== VERSION_1 && header.type !== VERSION_NEGOTIATION) break;
-      first ??= header.destination;
-      if (Buffer.compare(first, header.destination) !== 0) continue;
-      if (isServer && header.type === INITIAL && datagram.length < MIN_INITIAL_BYTES) break;
-      const packet = datagram.subarray(header.start, header.end);
-      if (header.type === RETRY) handler.onRetry(header, packet);
-      else if (header.type === VERSION_NEGOTIATION) handler.onVersions(header, packet);
-      else opened = this.#packet(header, packet, nowMs) || opened;
-      reader.reset(datagram, header.end);
+      const { type, version, destination, start, end } = header;
+      if (version !== VERSION_1 && type !== VERSION_NEGOTIATION) break;
+      first ??= destination;
+      if (Buffer.compare(first, destination) !== 0) continue;
+      if (isServer && type === INITIAL && datagram.length < MIN_INITIAL_BYTES) break;
+      const packet = datagram.subarray(start, end);
+      if (type === RETRY) handler.onRetry(header, packet);
+      else if (type === VERSION_NEGOTIATION) handler.onVersions(header, packet);
+      else if (type === ONE_RTT) opened = this.#short(packet, nowMs) || opened;
+      else if (type === INITIAL) opened = this.#long(spaces[0], header, packet, nowMs) || opened;
+      else if (type === HANDSHAKE) opened = this.#long(spaces[1], header, packet, nowMs) || opened;
+      reader.reset(datagram, end); // a call from within may have read another one
     }
-    if (!opened && datagram.length > 0 && ((datagram[0] ?? 0) & 0x80) === 0) handler.onUnreadable(datagram);
-    this.#replay(nowMs);
+    return opened;
   }
 
   /** The peer is the right one: packets of the application are read from now on. */
@@ -90,73 +96,81 @@ export class PacketReceiver {
   /** What waited for keys that have come meanwhile is read. */
   #replay(nowMs: number): void {
     const keys = (this.#options.spaces[1].opens === null ? 0 : 1) + (this.#isHandshakeDone ? 1 : 0);
-    if (this.#early.length === 0 || keys === this.#keysAtReplay) return;
+    if (keys === this.#keysAtReplay) return;
     this.#keysAtReplay = keys;
     const early = this.#early;
     this.#early = [];
     for (const packet of early) this.receive(packet, nowMs);
   }
 
-  #spaceOf(header: PacketHeader): PacketSpace | null {
-    const [initial, handshake, application] = this.#options.spaces;
-    if (header.type === INITIAL) return initial;
-    if (header.type === HANDSHAKE) return handshake;
-    return header.type === ONE_RTT ? application : null;
+  #keepEarly(packet: Uint8Array): false {
+    if (this.#early.length < MOST_EARLY) this.#early.push(new Uint8Array(packet));
+    return false;
   }
 
-  #packet(header: PacketHeader, packet: Uint8Array, nowMs: number): boolean {
-    const space = this.#spaceOf(header);
-    if (space === null || space.isDropped) return false;
-    const isApplication = header.type === ONE_RTT;
-    if (space.opens === null || (isApplication && !this.#isHandshakeDone)) {
-      if (this.#early.length < MOST_EARLY) this.#early.push(new Uint8Array(packet));
-      return false;
+  #long(space: PacketSpace, header: PacketHeader, packet: Uint8Array, nowMs: number): boolean {
+    if (space.isDropped) return false;
+    if (space.opens === null) return this.#keepEarly(packet);
+    const source = header.type === INITIAL ? header.source : null;
+    return this.#open(space, packet, { numberAt: header.numberAt - header.start, source }, nowMs);
+  }
+
+  #short(packet: Uint8Array, nowMs: number): boolean {
+    const [, , space] = this.#options.spaces;
+    if (space.isDropped || !hasFixedBit(byteAt(packet, 0))) return false;
+    if (space.opens === null || !this.#isHandshakeDone) return this.#keepEarly(packet);
+    return this.#open(space, packet, SHORT, nowMs);
+  }
+
+  #open(space: PacketSpace, packet: Uint8Array, head: Head, nowMs: number): boolean {
+    const memory = takePacketMemory(this.#options.ciphers);
+    try {
+      if (packet.length > memory.bytes.length) return false;
+      memory.bytes.set(packet);
+      return this.#openIn(memory, space, packet.length, head, nowMs);
+    } finally {
+      givePacketMemory(memory);
     }
+  }
+
+  /** A packet of `size` bytes at the start of the memory. */
+  #openIn(memory: PacketMemory, space: PacketSpace, size: number, head: Head, nowMs: number): boolean {
     const { keys, handler } = this.#options;
-    const numberAt = header.numberAt - header.start;
+    const isApplication = space.id === APPLICATION_SPACE;
+    const { numberAt, source } = head;
     const masks = isApplication ? keys.opens : space.opens;
-    const first = masks?.unmask(packet, numberAt) ?? -1;
-    if (masks === null || first < 0) return false;
-    const numberBytes = (first & 3) + 1;
-    const number = expandPacketNumber(
-      masks.numberOf(numberAt, numberBytes),
-      numberBytes,
-      space.received.largest,
-    );
+    const first = masks === null ? -1 : masks.unmask(memory, size, numberAt);
+    if (first < 0) return false;
+    const bodyAt = numberAt + (first & 3) + 1;
+    const number = packetNumberAt(memory.bytes, numberAt, bodyAt, space.received.largest);
     const phase = (first >> 2) & 1;
     const opens = isApplication ? keys.opensOf(phase, number, nowMs) : space.opens;
-    if (opens === null) return false;
-    const size = this.#open(opens, packet, numberAt + numberBytes, number);
-    if (size < 0) {
-      if (isApplication) keys.onForged();
+    const bytes = opens === null ? -1 : opens.open(memory, size, bodyAt, number);
+    if (bytes < 0) {
+      if (isApplication && opens !== null) keys.onForged();
       return false;
     }
     if (isApplication) keys.onOpened(phase, number, nowMs, handler.probeMs);
-    if ((first & (isApplication ? 0x18 : 0x0c)) !== 0)
+    if ((first & (isApplication ? SHORT_RESERVED : LONG_RESERVED)) !== 0)
       throw new QuicFault(PROTOCOL_VIOLATION, "reserved bits that are not zero");
-    if (space.received.isDuplicate(number)) return true;
-    this.#hand(space, header, number, size);
+    if (!space.received.isDuplicate(number))
+      handler.onPacket(space, source, number, this.#frames.reset(memory.bytes, bodyAt, bodyAt + bytes));
     return true;
   }
+}
 
-  #open(opens: PacketCipher, packet: Uint8Array, headBytes: number, number: number): number {
-    if (this.#slab === null || this.#slabAt + packet.length > SLAB_BYTES) {
-      this.#slab = this.#options.ciphers.allocate(Math.max(SLAB_BYTES, packet.length));
-      this.#slabAt = 0;
-    }
-    if (packet.length < headBytes + TAG_BYTES) return -1;
-    return opens.open(packet, headBytes, number, this.#slab, this.#slabAt);
-  }
+/** Where the packet number begins, and the id of an Initial packet's sender. */
+interface Head {
+  readonly numberAt: number;
+  readonly source: Uint8Array | null;
+}
 
-  #hand(space: PacketSpace, header: PacketHeader, number: number, size: number): void {
-    const slab = this.#slab;
-    if (slab === null) return;
-    const from = this.#slabAt;
-    this.#slabAt += size; // a nested call must not write there
-    const frames = this.#frames.reset(slab.bytes, from, from + size);
-    const isKept = this.#options.handler.onPacket(space, header, number, frames);
-    if (!isKept && this.#slab === slab && this.#slabAt === from + size) this.#slabAt = from;
-  }
+const SHORT: Head = { numberAt: SHORT_NUMBER_AT, source: null };
+
+function packetNumberAt(bytes: Uint8Array, from: number, to: number, largest: number): number {
+  let low = 0;
+  for (let at = from; at < to; at++) low = low * 256 + byteAt(bytes, at);
+  return expandPacketNumber(low, to - from, largest);
 }
 
 function tryHeader(reader: WireReader): PacketHeader | null {

@@ -19,6 +19,8 @@ export interface QuicTls extends Disposable {
   refusal(): Error | null;
   /** What both sides agreed on; null: nothing. */
   alpn(): string | null;
+  /** `size` bytes that only both sides of this connection know (RFC 8446 §7.5). Throws where it is not done. */
+  exportKey(label: Uint8Array, context: Uint8Array, size: number): Buffer;
   /** Why a handshake failed, in words for the user. */
   explain(failure: Error): Error;
 }

@@ -1,5 +1,5 @@
 /** The throw-away certificate by which a REALITY server proves that it knows the key of the token. */
-import { createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
+import { createHmac, createPublicKey, type KeyObject, timingSafeEqual, verify } from "node:crypto";
 import type { ShownChain } from "#transport/tls13/client-handshake.ts";
 
 const KEY_BYTES = 32;
@@ -13,11 +13,22 @@ const MLDSA_SPKI = Buffer.from("308207b2300b0609608648016503040312038207a100", "
 /** `authentic`; `no signature`: it knows the token's key, and not the ML-DSA-65 key; `foreign`: it is a certificate of another kind. */
 export type Proof = "authentic" | "no signature" | "foreign";
 
-/** `mldsa65`: the server's raw public key of 1952 bytes; null: not asked for. */
-export function checkProof(shown: ShownChain, authKey: Buffer, mldsa65: Buffer | null): Proof {
+/** What a server is held against. */
+export interface ExpectedProof {
+  readonly authKey: Buffer;
+  /** The server's raw public key of 1952 bytes; null: not asked for. */
+  readonly mldsa65: Buffer | null;
+}
+
+/** `leafKey`: of the server's certificate. */
+export function checkProof(
+  shown: ShownChain,
+  leafKey: KeyObject,
+  { authKey, mldsa65 }: ExpectedProof,
+): Proof {
   const der = shown.chain[0];
-  if (der === undefined || shown.leaf.publicKey.asymmetricKeyType !== "ed25519") return "foreign";
-  const key = shown.leaf.publicKey.export({ type: "spki", format: "der" }).subarray(-KEY_BYTES);
+  if (der === undefined || leafKey.asymmetricKeyType !== "ed25519") return "foreign";
+  const key = leafKey.export({ type: "spki", format: "der" }).subarray(-KEY_BYTES);
   const expected = createHmac("sha512", authKey).update(key).digest();
   const proof = der.subarray(-PROOF_BYTES);
   if (proof.length !== PROOF_BYTES || !timingSafeEqual(expected, proof)) return "foreign";

@@ -1,15 +1,16 @@
 /** The dialling side of REALITY, for one node. */
+import type { KeyObject } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import type { RealityOptions, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
-import type { VerifiedChain } from "#platform/tls.ts";
 import { sniOf } from "#transport/tls/client-options.ts";
 import { TlsFault } from "#transport/tls13/alerts.ts";
-import { judgeChain } from "#transport/tls13/chain-judge.ts";
+import { judgeChain, type Verify } from "#transport/tls13/chain-judge.ts";
 import { openTls13 } from "#transport/tls13/client.ts";
 import type { ShownChain } from "#transport/tls13/client-handshake.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
+import { keyOfLeaf, readLeaf } from "#transport/tls13/leaf-certificate.ts";
 import { checkProof } from "./certificate.ts";
 import { visitAsBrowser } from "./decoy.ts";
 import { sealHello } from "./token.ts";
@@ -17,7 +18,7 @@ import { sealHello } from "./token.ts";
 export interface RealityClientEnv {
   readonly template: HelloTemplate;
   /** Holds a chain against the authorities of the node; null: without the library, a foreign chain is not looked at. */
-  readonly verify: ((chain: readonly Buffer[]) => VerifiedChain) | null;
+  readonly verify: Verify | null;
 }
 
 const REAL_CERTIFICATE =
@@ -40,8 +41,10 @@ export class RealityClient implements TlsClient {
     const { serverName } = this.#options;
     const { hello, authKey } = this.#hello();
     let isAuthentic = false;
-    const judge = (shown: ShownChain): void => {
-      isAuthentic = this.#judge(shown, authKey);
+    const judge = (shown: ShownChain): KeyObject => {
+      const key = keyOfLeaf(readLeaf(shown));
+      isAuthentic = this.#judge(shown, key, authKey);
+      return key;
     };
     const opened = await openTls13(stream, { hello, identity: null, judge }, serverName, opening);
     if (isAuthentic) return opened;
@@ -64,8 +67,8 @@ export class RealityClient implements TlsClient {
   }
 
   /** False: it is a real site, which must see a browser. Throws `TlsFault` where it is neither. */
-  #judge(shown: ShownChain, authKey: Buffer): boolean {
-    const proof = checkProof(shown, authKey, this.#reality.mldsa65);
+  #judge(shown: ShownChain, key: KeyObject, authKey: Buffer): boolean {
+    const proof = checkProof(shown, key, { authKey, mldsa65: this.#reality.mldsa65 });
     if (proof === "authentic") return true;
     if (proof === "no signature")
       throw new TlsFault("bad_certificate", NO_SIGNATURE, { cause: new AuthError(NO_SIGNATURE) });

@@ -36,7 +36,13 @@ test("the token of a known hello", () => {
         format: "der",
       }),
     });
-  const share = { group: GROUP.x25519, share: Buffer.alloc(32), finish: agreeX25519, agreeX25519 };
+  const share = {
+    group: GROUP.x25519,
+    share: Buffer.alloc(32),
+    finish: agreeX25519,
+    agreeX25519,
+    [Symbol.dispose]: () => {},
+  };
   const hello: ClientHelloMessage = { message, shares: [share], again: () => assert.fail() };
   const options = {
     publicKey: hex(PUBLIC_KEY),
@@ -62,8 +68,13 @@ test("the certificate's proof is the HMAC of its key", () => {
     f0a309cc919338a0812fba`),
   );
   const leaf = new X509Certificate(makeCertificate().cert);
-  const shown = { chain: [leaf.raw], leaf, clientHello: Buffer.alloc(0), serverHello: Buffer.alloc(0) };
-  assert.equal(checkProof(shown, authKey, null), "foreign");
+  const shown = {
+    chain: [leaf.raw],
+    clientHello: Buffer.alloc(0),
+    serverHello: Buffer.alloc(0),
+    isEchRejected: false,
+  };
+  assert.equal(checkProof(shown, leaf.publicKey, { authKey, mldsa65: null }), "foreign");
 });
 
 test("a token in a browser's hello changes the session id alone", () => {

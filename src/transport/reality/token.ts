@@ -79,11 +79,9 @@ export function openToken(hello: Buffer, shared: Buffer): OpenedToken | null {
   return { authKey, timeMs: plain.readUInt32BE(4) * 1000, shortId: plain.toString("hex", 8) };
 }
 
-/** The plain X25519 share counts, even behind a hybrid one; the hybrid's only where there is no other. */
+/** The plain X25519 share counts, even behind a hybrid one. */
 function agree({ shares }: ClientHelloMessage, publicKey: Buffer): Buffer {
-  const share =
-    shares.find(({ group }) => group === GROUP.x25519) ??
-    shares.find(({ group }) => group === GROUP.x25519MlKem768);
+  const share = shares.find(({ group }) => group === GROUP.x25519);
   if (share?.agreeX25519 === undefined) throw new Error("REALITY needs a ClientHello with an X25519 share");
   return share.agreeX25519(publicKey);
 }

@@ -1,11 +1,13 @@
 /** The settings of one TLS client. */
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
+import type { Resolver } from "#core/resolver.ts";
 import type { KeyPair, TlsClientOptions, TlsVersion } from "#core/tls.ts";
 import type { Trust } from "#core/trust.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { readReality } from "#transport/reality/options.ts";
+import { readEch } from "#transport/tls13/ech/source.ts";
 import type { TlsClientFields } from "./fields.ts";
 
 export interface TlsClientContext {
@@ -22,6 +24,8 @@ export interface TlsClientContext {
   readonly carriesHttp2?: boolean;
   readonly files: SafeFiles;
   readonly trust?: Trust | undefined;
+  /** For the HTTPS records of `ech-opts`; absent: they cannot be asked for. */
+  readonly resolver?: Resolver | undefined;
 }
 
 /** From the node's keys to options; reads the client certificate. Throws `ConfigError`. */
@@ -30,14 +34,15 @@ export async function readTlsClient(
   context: TlsClientContext,
 ): Promise<TlsClientOptions> {
   const where = `proxy ${context.node}`;
-  if (fields["ech-opts"]?.enable === true)
-    throw new ConfigError(
-      `${where}: ech-opts: Encrypted ClientHello is not available in this runtime; remove ech-opts, it is never silently left out`,
-    );
   const { trust = DEFAULT_TRUST, minVersion = "TLSv1.2", carriesHttp2 = false } = context;
+  const serverName = context.serverName || context.server;
+  const reality = readReality(fields["reality-opts"]);
+  const ech = readEch(fields["ech-opts"], { where, serverName, resolver: context.resolver });
+  if (reality !== null && ech !== null)
+    throw new ConfigError(`${where}: ech-opts and reality-opts exclude each other`);
   return {
     where,
-    serverName: context.serverName || context.server,
+    serverName,
     nameCertVerify: fields["name-cert-verify"] || null,
     alpn: fields.alpn ?? context.defaultAlpn ?? [],
     skipCertVerify: fields["skip-cert-verify"],
@@ -45,7 +50,8 @@ export async function readTlsClient(
     keyPair: await readKeyPair(fields, where, context.files),
     trust,
     clientFingerprint: fields["client-fingerprint"] ?? "",
-    reality: readReality(fields["reality-opts"]),
+    reality,
+    ech,
     minVersion,
     carriesHttp2,
   };

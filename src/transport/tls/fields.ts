@@ -1,9 +1,8 @@
 /** The TLS keys of nodes and listeners, under their names in files. */
-import { z } from "zod";
+import * as z from "zod";
 import { choice, Fault, Unsupported, flag, int, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
 import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
-import { refuseIf, unsupported } from "#core/node-fields.ts";
-import type { NamedOutbound } from "#core/protocol.ts";
+import { unsupported } from "#core/node-fields.ts";
 import { destination } from "#net/address/destination-field.ts";
 
 const FINGERPRINT = /^[0-9a-f]{64}$/;
@@ -33,15 +32,11 @@ const shortId = () =>
       : new Fault("expected up to 8 bytes in hex"),
   );
 
-const echOptions = refuseIf(
-  z.object({
-    enable: flag().default(false),
-    config: text().optional(),
-    "query-server-name": text().optional(),
-  }),
-  ({ enable }) => enable,
-  "Encrypted ClientHello is not available in this runtime, and never silently left out",
-);
+const echOptions = z.object({
+  enable: flag().default(false),
+  config: text().optional(),
+  "query-server-name": text().optional(),
+});
 
 const NO_REALITY = "REALITY is not available here";
 
@@ -128,7 +123,7 @@ const realityConfig = z.object({
   "short-id": list(shortId()).default([""]),
   "server-names": list(text()),
   "max-time-difference": int(0).default(0),
-  proxy: text().default(""),
+  proxy: unsupported("a way to dest by another outbound is not available; dest is dialled directly"),
   xver: int(0, 2).default(0),
   "mldsa65-seed": mldsa65Seed().default(""),
   "limit-fallback-upload": limit.optional(),
@@ -138,14 +133,6 @@ const realityConfig = z.object({
 /** For listeners whose security layer may be REALITY. */
 export const realityServerFields = { "reality-config": realityConfig.optional() };
 
-/** Of a listener's options: the way to dest, where that is an outbound. */
-export function outboundsOfReality(options: object): readonly NamedOutbound[] {
-  const reality = "reality-config" in options ? options["reality-config"] : null;
-  const isSet = typeof reality === "object" && reality !== null && "proxy" in reality;
-  if (!isSet || typeof reality.proxy !== "string" || reality.proxy === "") return [];
-  return [{ path: ["reality-config", "proxy"], name: reality.proxy }];
-}
-
 const tlsClientSchema = z.object(tlsClientFields);
 const tlsServerSchema = z.object(tlsServerFields);
 /** With REALITY only where the protocol has it: `realityClientFields`. */
@@ -154,6 +141,7 @@ export type TlsClientFields = Omit<z.output<typeof tlsClientSchema>, "reality-op
 };
 export type TlsServerFields = Omit<z.output<typeof tlsServerSchema>, "reality-config">;
 export type RealityServerFields = z.output<typeof realityConfig>;
+export type EchClientFields = z.output<typeof echOptions>;
 export type FallbackLimit = z.output<typeof limit>;
 export type RealityClientFields = z.output<typeof realityOptions>;
 

@@ -2,7 +2,7 @@
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
-import type { TlsServerOptions } from "#core/tls.ts";
+import type { KeyPair, TlsServerOptions } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import type { NativeTls, ServerContextOptions, SslContext } from "#platform/tls.ts";
@@ -13,6 +13,7 @@ export interface Contexts {
   readonly ssl: SslContext | null;
   /** What that was made of; the files may be half changed by now. */
   readonly settings: ServerContextOptions | null;
+  readonly pair: KeyPair;
 }
 
 export interface LiveContexts extends Disposable, TlsContextSource {
@@ -95,7 +96,8 @@ interface Texts {
 function make(texts: Texts, options: TlsServerOptions, { log, native }: TlsServerEnv): Contexts {
   const { minVersion } = options;
   const node = createSecureContext({ ...texts, minVersion });
-  if (native === null) return { node, ssl: null, settings: null };
+  const pair = { certificate: texts.cert, privateKey: texts.key };
+  if (native === null) return { node, ssl: null, settings: null, pair };
   try {
     const settings = {
       certificate: texts.cert,
@@ -106,9 +108,9 @@ function make(texts: Texts, options: TlsServerOptions, { log, native }: TlsServe
       asksClient: options.clientAuthType !== "",
       authorities: texts.ca ?? null,
     };
-    return { node, ssl: native.contexts.make(settings), settings };
+    return { node, ssl: native.contexts.make(settings), settings, pair };
   } catch (error) {
     log.debug(() => `TLS by node:tls: ${messageOf(error)}`);
-    return { node, ssl: null, settings: null };
+    return { node, ssl: null, settings: null, pair };
   }
 }

@@ -26,11 +26,14 @@ interface Kept {
 
 export class ClientContexts {
   readonly #clients: SslClients;
+  readonly #groups: string;
   /** Lives as long as the Trust, or the nodes that were made with it: a reload leaves nothing. */
   readonly #keptOf = new WeakMap<Trust, Kept>();
 
-  constructor(clients: SslClients) {
+  /** `groups`: the key exchanges, as the library lists them. */
+  constructor(clients: SslClients, groups: string = clientTuning.ecdhCurve) {
     this.#clients = clients;
+    this.#groups = groups;
   }
 
   /** Throws an `Error` with the library's reason. */
@@ -45,7 +48,7 @@ export class ClientContexts {
     const made = this.#clients.make({
       minVersion,
       ciphers: clientTuning.ciphers,
-      groups: clientTuning.ecdhCurve,
+      groups: this.#groups,
       signatures: clientTuning.sigalgs,
       keyPair,
       authorities: belief === "anybody" ? null : kept.store,

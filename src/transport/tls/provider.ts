@@ -3,12 +3,13 @@
  * `tls13` for those who must look like a browser.
  */
 import { kindOfBrowser } from "#core/browser-names.ts";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { TlsClient, TlsClientOptions, TlsProvider } from "#core/tls.ts";
+import type { EchOptions, TlsClient, TlsClientOptions, TlsProvider } from "#core/tls.ts";
 import type { NativeTls, VerifiedChain } from "#platform/tls.ts";
 import { RealityClient } from "#transport/reality/client.ts";
 import { Tls13Client } from "#transport/tls13/client.ts";
+import { EchClient } from "#transport/tls13/ech-client.ts";
 import { Fingerprints } from "#transport/tls13/fingerprints/names.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
 import { NativeClient } from "./native-client.ts";
@@ -45,6 +46,17 @@ export function showingBrowser(provider: TlsProvider, name: string): TlsProvider
   };
 }
 
+/** Without the library the engine has none that verifies chains. */
+function refusingClient(key: string): TlsClient {
+  return {
+    open(stream) {
+      stream.on("error", () => {}).destroy();
+      const why = `${key}: Encrypted ClientHello needs a runtime with node:ffi on Linux, and not relay: portable`;
+      return Promise.reject(new DialError("unsupported", why));
+    },
+  };
+}
+
 class Clients {
   readonly #library: () => NativeTls | null;
   readonly #fingerprints = new Fingerprints();
@@ -56,6 +68,7 @@ class Clients {
 
   make(options: TlsClientOptions, log: Log): TlsClient {
     if (options.reality !== null) return this.#makeReality(options);
+    if (options.ech !== null) return this.#makeEch(options, options.ech, log);
     const byNode = makeNodeClient(options);
     const native = this.#library();
     if (native === null) return byNode;
@@ -83,6 +96,15 @@ class Clients {
         `${where}: client-fingerprint: ${clientFingerprint} has no ClientHello of TLS 1.3, which REALITY needs; have chrome, firefox, safari or ios`,
       );
     return new RealityClient(options, reality, { template, verify });
+  }
+
+  /** A node that names no browser with a ClientHello of TLS 1.3 shows the usual one: the library has no such hello. */
+  #makeEch(options: TlsClientOptions, ech: EchOptions, log: Log): TlsClient {
+    const native = this.#library();
+    if (native === null) return refusingClient(`${options.where}: ech-opts`);
+    const template = this.#template(options) ?? this.#fingerprints.template(DEFAULT_BROWSER);
+    if (template === null) throw new Error(`${DEFAULT_BROWSER} has no template`);
+    return new EchClient(options, ech, { template, verify: this.#verifier(native, options), log });
   }
 
   /** Null: no browser is to be seen, or none that can be shown. */

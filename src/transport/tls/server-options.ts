@@ -5,7 +5,7 @@ import type { TlsServerFields } from "./fields.ts";
 
 /**
  * From a listener's keys; null where it has no certificate. `where` (`listener edge`) is named in errors: a key
- * without its certificate, client authentication without a certificate to check against, ECH.
+ * without its certificate, client authentication without a certificate to check against, or beside `ech-key`.
  */
 export function readTlsServer(
   fields: TlsServerFields,
@@ -13,11 +13,9 @@ export function readTlsServer(
   { alpn = [], carriesHttp2 = false }: Partial<Pick<TlsServerOptions, "alpn" | "carriesHttp2">> = {},
 ): TlsServerOptions | null {
   const { certificate = "", "private-key": privateKey = "", "client-auth-cert": authority = "" } = fields;
-  if ((fields["ech-key"] ?? "") !== "")
-    throw new ConfigError(
-      `${where}: ech-key: Encrypted ClientHello is not available in this runtime; remove the key`,
-    );
+  const echKey = fields["ech-key"] || null;
   if (certificate === "" && privateKey === "") {
+    if (echKey !== null) throw new ConfigError(`${where}: ech-key needs certificate and private-key`);
     if (authority !== "" || fields["client-auth-type"] !== "")
       throw new ConfigError(
         `${where}: client-auth-type and client-auth-cert need certificate and private-key`,
@@ -32,7 +30,13 @@ export function readTlsServer(
     throw new ConfigError(
       `${where}: client-auth-type ${type} needs client-auth-cert, the authority to check against`,
     );
+  if (type !== "" && echKey !== null)
+    throw new ConfigError(
+      `${where}: ech-key and client-auth-type exclude each other: certificates of clients are not read behind Encrypted ClientHello`,
+    );
   return {
+    where,
+    echKey,
     certificate,
     privateKey,
     clientAuthType: type,

@@ -2,7 +2,8 @@
 import type { Duplex } from "node:stream";
 import type { OffloadedTls } from "#core/accepted.ts";
 import type { TlsAccepted, TlsServer, TlsServerOptions } from "#core/tls.ts";
-import { openLiveContexts, type TlsServerEnv } from "./live-contexts.ts";
+import { type LiveContexts, openLiveContexts, type TlsServerEnv } from "./live-contexts.ts";
+import { openEchServer } from "./ech-server.ts";
 import { canGoNative, continueHandshake, acceptNatively } from "./native-server.ts";
 import { nodeAcceptor } from "./node-server.ts";
 import { type Handshake, finishHandshake } from "./server-handshake.ts";
@@ -12,6 +13,12 @@ export async function openTlsServer(options: TlsServerOptions, env: TlsServerEnv
   const { log, native } = env;
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
   const live = await openLiveContexts(options, env);
+  const plain = serverWith(live, options, env);
+  const { echKey, where, alpn } = options;
+  return echKey === null ? plain : await openEchServer({ where, echKey, alpn }, { ...env, live, plain });
+}
+
+function serverWith(live: LiveContexts, options: TlsServerOptions, { native }: TlsServerEnv): TlsServer {
   const byNode = nodeAcceptor(options);
   const begin = (stream: Duplex, exact: boolean): Handshake => {
     const { node, ssl } = live.current();

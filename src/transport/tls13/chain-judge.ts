@@ -1,4 +1,5 @@
 /** Is the server who it should be? By its chain and name, or by a pin, as the other TLS clients here judge it. */
+import type { KeyObject, X509Certificate } from "node:crypto";
 import { checkServerIdentity } from "node:tls";
 import { AuthError } from "#core/errors.ts";
 import type { TlsClientOptions } from "#core/tls.ts";
@@ -7,29 +8,56 @@ import { verifyNameOf } from "#transport/tls/client-options.ts";
 import { checkPin } from "#transport/tls/pin.ts";
 import { type AlertName, TlsFault } from "./alerts.ts";
 import type { ShownChain } from "./client-handshake.ts";
+import type { JudgedChains } from "./judged-chains.ts";
+import { keyOfLeaf, readLeaf } from "./leaf-certificate.ts";
 
 export type JudgedBy = Pick<
   TlsClientOptions,
   "serverName" | "nameCertVerify" | "skipCertVerify" | "fingerprint"
 >;
 
-/** Throws `TlsFault` for the server to hear, with an `AuthError` as its cause. */
+export type Verify = (chain: readonly Buffer[]) => VerifiedChain;
+
+/**
+ * The key of the server's certificate. Throws `TlsFault` for the server to hear, with an `AuthError` as its cause.
+ * `judged`: of the same options; a chain in it is not judged again.
+ */
 export function judgeChain(
-  { chain, leaf }: ShownChain,
+  shown: ShownChain,
   options: JudgedBy,
-  verify: (chain: readonly Buffer[]) => VerifiedChain,
-): void {
+  verify: Verify,
+  judged: JudgedChains | null = null,
+): KeyObject {
+  const { chain } = shown;
+  const known = judged?.keyOf(chain) ?? null;
+  if (known !== null) return known;
+  const leaf = readLeaf(shown);
+  const found = judge(chain, leaf, options, verify);
+  const key = keyOfLeaf(leaf);
+  judged?.keep(chain, key, found);
+  return key;
+}
+
+/** The certificates that the judgement rests on. */
+function judge(
+  chain: readonly Buffer[],
+  leaf: X509Certificate,
+  options: JudgedBy,
+  verify: Verify,
+): readonly Buffer[] {
   const { fingerprint, skipCertVerify } = options;
   const name = verifyNameOf(options);
   if (fingerprint !== null) {
-    const reason = checkPin([...chain, ...verify(chain).found], fingerprint, name);
-    return reason === null ? undefined : refuse("bad_certificate", reason);
+    const all = [...chain, ...verify(chain).found];
+    const reason = checkPin(all, fingerprint, name);
+    return reason === null ? all : refuse("bad_certificate", reason);
   }
-  if (skipCertVerify) return;
-  const { error, refusal } = verify(chain);
+  if (skipCertVerify) return [];
+  const { error, refusal, found } = verify(chain);
   if (refusal !== null) refuse(alertOf(error), `the certificate is refused: ${refusal}`);
   const fault = checkServerIdentity(name, leaf.toLegacyObject());
   if (fault !== undefined) refuse("bad_certificate", fault.message, fault);
+  return found;
 }
 
 function refuse(alert: AlertName, message: string, cause?: Error): never {

@@ -1,10 +1,11 @@
 /** The cipher suites of TLS 1.3 (RFC 8446 §B.4). */
 import type { KeptAeadName } from "#platform/aead.ts";
+import type { HmacHash } from "#platform/hmac.ts";
 
 export interface CipherSuite {
   /** Its number on the wire. */
   readonly id: number;
-  readonly hash: "sha256" | "sha384";
+  readonly hash: HmacHash;
   readonly hashBytes: number;
   readonly aead: KeptAeadName;
   readonly keyBytes: number;

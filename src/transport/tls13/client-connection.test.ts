@@ -108,6 +108,78 @@ for (const part of FLIGHT) {
   });
 }
 
+/** Of the messages behind the ServerHello. */
+function* orders(parts: readonly Part[]): Generator<readonly Part[]> {
+  if (parts.length <= 1) yield parts;
+  for (const [at, first] of parts.entries())
+    for (const rest of orders(parts.toSpliced(at, 1))) if (parts.length > 1) yield [first, ...rest];
+}
+
+test("every other order of the messages is refused, and of the ServerHello behind one of them", () => {
+  const [hello, ...others] = FLIGHT;
+  for (const order of orders(others)) {
+    const { connection, flight } = begin();
+    const said = outcome(connection, sealFlight(flight, [hello, ...order]));
+    if (order.every((part, at) => part === others[at])) assert.equal(said, "secure");
+    // Finished in front of others changes the key for them.
+    else assert.match(said ?? "", /unexpected_message|bad_record_mac/, order.join());
+  }
+  for (const first of others) {
+    const { connection, flight } = begin();
+    const open = plainRecord(RECORD.handshake, flight.parts[first]);
+    assert.equal(outcome(connection, Buffer.concat([open, sealFlight(flight)])), "unexpected_message");
+  }
+});
+
+test("messages may share a record, or lie in records of one byte; nothing may follow the last of a key", () => {
+  const [hello, ...others] = FLIGHT;
+  const together = (flight: Flight, more: Buffer = Buffer.alloc(0)): Buffer =>
+    Buffer.concat([...others.map((part) => flight.parts[part]), more]);
+  const shared = begin();
+  const first = plainRecord(RECORD.handshake, shared.flight.parts[hello]);
+  const record = shared.flight.handshake.seal(RECORD.handshake, together(shared.flight));
+  assert.equal(outcome(shared.connection, Buffer.concat([first, record])), "secure");
+
+  const split = begin();
+  const records = [...together(split.flight)].map((byte) =>
+    split.flight.handshake.seal(RECORD.handshake, Buffer.of(byte)),
+  );
+  const helloRecord = plainRecord(RECORD.handshake, split.flight.parts[hello]);
+  assert.equal(outcome(split.connection, Buffer.concat([helloRecord, ...records])), "secure");
+
+  const longer = begin();
+  const open = plainRecord(RECORD.handshake, Buffer.concat([longer.flight.parts[hello], Buffer.of(8)]));
+  assert.equal(outcome(longer.connection, open), "unexpected_message");
+});
+
+test("a length that says more than the message has, or less, is refused, or waited for", () => {
+  for (const part of FLIGHT)
+    for (const change of [-1, 1, 200, 0x7f_0000]) {
+      const { connection, flight } = begin();
+      const message = Buffer.from(flight.parts[part]);
+      message.writeUIntBE(Math.max(0, message.length - 4 + change), 1, 3);
+      const parts = { ...flight.parts, [part]: message };
+      const said = outcome(connection, sealFlight({ ...flight, parts }));
+      assert.notEqual(said, "secure", `${part}, ${change}`);
+      if (change === 0x7f_0000) assert.equal(said, "decode_error", part);
+    }
+});
+
+test("a certificate that another key signed for, and one whose scheme does not fit its key", () => {
+  const other = makeCertificate({ names: ["server.test"] });
+  const deceived = connection13();
+  deceived.start();
+  const hello = (deceived.takeOutput() ?? assert.fail()).subarray(5);
+  const forged = answerHello(hello, { ...certificate, key: other.key });
+  assert.equal(outcome(deceived, sealFlight(forged)), "decrypt_error");
+
+  const { connection, flight } = begin();
+  const verify = Buffer.from(flight.parts.verify);
+  verify.writeUInt16BE(0x0804, 4);
+  const changed = sealFlight({ ...flight, parts: { ...flight.parts, verify } });
+  assert.equal(outcome(connection, changed), "illegal_parameter");
+});
+
 test("payload before the server is known is never given", () => {
   for (let behind = 1; behind < FLIGHT.length; behind++) {
     const { connection, flight } = begin();

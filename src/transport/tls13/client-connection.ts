@@ -17,4 +17,9 @@ export class ClientConnection extends Tls13Connection<ClientHandshake> {
   get agreement(): Agreement | null {
     return this.handshake.agreement;
   }
+
+  override [Symbol.dispose](): void {
+    this.handshake[Symbol.dispose]();
+    super[Symbol.dispose]();
+  }
 }

@@ -2,7 +2,7 @@
  * The dialling side's handshake of TLS 1.3 (RFC 8446 §2, §4) without records: whole messages in, messages and secrets
  * out. Records, or the packets of QUIC, are its owner's.
  */
-import { type KeyObject, timingSafeEqual, X509Certificate } from "node:crypto";
+import { type KeyObject, timingSafeEqual } from "node:crypto";
 import { TlsFault } from "./alerts.ts";
 import {
   type CertificateRequest,
@@ -14,12 +14,16 @@ import {
   encodeCertificateVerify,
 } from "./certificate-messages.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
-import { encodeExtension } from "./extensions.ts";
+import { EchAttempt } from "./ech/attempt.ts";
+import { encodeExtension, EXTENSION } from "./extensions.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE } from "./handshake-messages.ts";
 import { finishedData, KeySchedule, type StageSecrets } from "./key-schedule.ts";
-import { type ClientHelloMessage, type Offer, readOffer } from "./offered-hello.ts";
+import { type ClientHelloMessage, type Offer, readOffer, type Retry } from "./offered-hello.ts";
 import { type Agreement, readEncryptedExtensions } from "./encrypted-extensions.ts";
+import type { Ticket } from "./post-handshake.ts";
+import { bindHello, resumedSession } from "./pre-shared-key.ts";
 import { answerRetry, chooseSuite, readServerHello, sharedSecret } from "./server-choice.ts";
+import type { Session, Sessions } from "./sessions.ts";
 import { checkSignature, signTranscript } from "./signatures.ts";
 import { Transcript } from "./transcript.ts";
 import { vector16 } from "./wire.ts";
@@ -35,17 +39,20 @@ export interface ClientIdentity {
 export interface ShownChain {
   /** DER, the server's own certificate first; at least one. */
   readonly chain: readonly Buffer[];
-  readonly leaf: X509Certificate;
   /** The last ClientHello and the ServerHello, whole messages. */
   readonly clientHello: Buffer;
   readonly serverHello: Buffer;
+  /** The server did not take the hidden hello: it must be who the hello around it names, and gets no payload. */
+  readonly isEchRejected: boolean;
 }
 
 export interface ClientHandshakeOptions {
   readonly hello: ClientHelloMessage;
   readonly identity: ClientIdentity | null;
-  /** Throws `TlsFault` with the alert that says why the server is refused. */
-  judge(shown: ShownChain): void;
+  /** The key of the server's certificate. Throws `TlsFault` with the alert that says why the server is refused. */
+  judge(shown: ShownChain): KeyObject;
+  /** Where sessions are kept that the server offers to resume; absent: nowhere. */
+  readonly sessions?: Sessions;
 }
 
 /** Where messages and secrets go. Each secret is for everything behind the call. */
@@ -65,19 +72,27 @@ type Step =
   | "finished"
   | "done";
 
-export class ClientHandshake {
+export class ClientHandshake implements Disposable {
   readonly #options: ClientHandshakeOptions;
   readonly #output: HandshakeOutput;
-  readonly #transcript = new Transcript();
+  #transcript = new Transcript();
   #step: Step = "server hello";
   #hello: ClientHelloMessage;
   #offer: Offer;
+  /** Null: nothing is hidden in the hello. */
+  readonly #ech: EchAttempt | null;
   /** Of a HelloRetryRequest. */
   #retriedSuite: CipherSuite | null = null;
   #serverHello: Buffer | null = null;
   #keys: { suite: CipherSuite; schedule: KeySchedule; secrets: StageSecrets } | null = null;
   #request: CertificateRequest | null = null;
-  #leaf: X509Certificate | null = null;
+  /** What the server is judged by: shown now, or when the session began. */
+  #chain: readonly Buffer[] = [];
+  #session: Session | null = null;
+  /** The master secret for tickets. */
+  #resumption: Buffer | null = null;
+  /** Of the server's certificate. */
+  #serverKey: KeyObject | null = null;
   #agreement: Agreement | null = null;
 
   constructor(options: ClientHandshakeOptions, output: HandshakeOutput) {
@@ -85,6 +100,8 @@ export class ClientHandshake {
     this.#output = output;
     this.#hello = options.hello;
     this.#offer = readOffer(options.hello.message);
+    const { hidden } = options.hello;
+    this.#ech = hidden === undefined ? null : new EchAttempt(hidden);
   }
 
   get isDone(): boolean {
@@ -102,7 +119,14 @@ export class ClientHandshake {
   }
 
   start(): void {
-    this.#say(this.#hello.message);
+    this.#sayHello(null);
+  }
+
+  /** `retried`: what went before, where the server asked for another hello. */
+  #sayHello(retried: Transcript | null): void {
+    const { message, session } = this.#hello;
+    if (session !== undefined) bindHello(message, session, retried);
+    this.#say(message);
   }
 
   /** The next message of the server. Throws `TlsFault`; the handshake is over then. */
@@ -135,17 +159,16 @@ export class ClientHandshake {
     if (answer.isRetry) {
       if (this.#retriedSuite !== null) throw new TlsFault("unexpected_message", "a second HelloRetryRequest");
       this.#retriedSuite = suite;
-      this.#hello = this.#hello.again(answerRetry(answer, this.#offer));
-      this.#offer = readOffer(this.#hello.message);
-      this.#transcript.restart(suite);
-      this.#transcript.add(whole);
-      return this.#say(this.#hello.message);
+      const dropsSession = this.#hello.session?.suite.hash !== suite.hash;
+      return this.#retry(whole, suite, { ...answerRetry(answer, this.#offer), dropsSession });
     }
+    this.#chooseHello(whole, suite);
+    this.#session = resumedSession(answer, suite, this.#hello.session ?? null);
     const shared = sharedSecret(answer, this.#hello.shares);
-    if (this.#retriedSuite === null) this.#transcript.choose(suite);
+    this[Symbol.dispose]();
     this.#transcript.add(whole);
     this.#serverHello = whole;
-    const schedule = new KeySchedule(suite);
+    const schedule = new KeySchedule(suite, this.#session?.secret);
     const secrets = schedule.handshakeSecrets(shared, this.#transcript.digest());
     this.#keys = { suite, schedule, secrets };
     this.#output.openWith(suite, secrets.server);
@@ -153,10 +176,45 @@ export class ClientHandshake {
     this.#step = "encrypted extensions";
   }
 
+  #retry(whole: Buffer, suite: CipherSuite, retry: Retry): void {
+    const hello = this.#hello;
+    this.#hello = this.#ech === null ? hello.again(retry) : this.#ech.retry(whole, suite, hello, retry);
+    for (const share of hello.shares) if (!this.#hello.shares.includes(share)) share[Symbol.dispose]();
+    this.#offer = readOffer(this.#hello.message);
+    this.#transcript.restart(suite);
+    this.#transcript.add(whole);
+    this.#sayHello(this.#transcript);
+  }
+
+  /** From here on the handshake is that of the hello that the server answers. */
+  #chooseHello(whole: Buffer, suite: CipherSuite): void {
+    if (this.#ech?.settle(whole, suite) === true) {
+      this.#transcript = this.#ech.transcript;
+      this.#offer = readOffer(this.#ech.message);
+    } else if (this.#retriedSuite === null) this.#transcript.choose(suite);
+  }
+
   #takeExtensions({ body, whole }: HandshakeMessage): void {
     this.#agreement = readEncryptedExtensions(body, this.#offer);
+    this.#ech?.takeExtension(this.#agreement.extensions.get(EXTENSION.encryptedClientHello));
     this.#transcript.add(whole);
-    this.#step = "certificate or request";
+    if (this.#session === null) this.#step = "certificate or request";
+    else {
+      this.#judge(this.#session.chain);
+      this.#step = "finished";
+    }
+  }
+
+  #judge(chain: readonly Buffer[]): void {
+    const serverHello = this.#serverHello ?? Buffer.alloc(0);
+    const isEchRejected = this.#ech?.isRejected === true;
+    this.#chain = chain;
+    this.#serverKey = this.#options.judge({
+      chain,
+      clientHello: this.#hello.message,
+      serverHello,
+      isEchRejected,
+    });
   }
 
   #takeRequest({ body, whole }: HandshakeMessage): void {
@@ -167,19 +225,16 @@ export class ClientHandshake {
 
   #takeCertificate({ whole }: HandshakeMessage, body: Buffer): void {
     const chain = decodeCertificate(body, Buffer.alloc(0));
-    const [first] = chain;
-    if (first === undefined) throw new TlsFault("decode_error", "the server showed no certificate");
-    this.#leaf = parseLeaf(first);
-    const clientHello = this.#hello.message;
-    const serverHello = this.#serverHello ?? Buffer.alloc(0);
-    this.#options.judge({ chain, leaf: this.#leaf, clientHello, serverHello });
+    if (chain.length === 0) throw new TlsFault("decode_error", "the server showed no certificate");
+    // A session keeps the chain; it is not to keep all that came with it.
+    this.#judge(this.#options.sessions === undefined ? chain : chain.map((der) => Buffer.from(der)));
     this.#transcript.add(whole);
     this.#step = "certificate verify";
   }
 
   #takeVerify({ body, whole }: HandshakeMessage): void {
-    const signed = decodeCertificateVerify(body);
-    checkSignature(signed, publicKeyOf(this.#leaf), "server", this.#transcript.digest());
+    if (this.#serverKey === null) throw new Error("there is no certificate yet");
+    checkSignature(decodeCertificateVerify(body), this.#serverKey, "server", this.#transcript.digest());
     this.#transcript.add(whole);
     this.#step = "finished";
   }
@@ -194,7 +249,17 @@ export class ClientHandshake {
     this.#output.openWith(suite, application.server);
     this.#sendFlight(suite, secrets.client);
     this.#output.sealWith(suite, application.client, this.#agreement?.mostContent);
+    const rejection = this.#ech?.rejection ?? null;
+    if (rejection !== null) throw rejection;
+    if (this.#options.sessions !== undefined)
+      this.#resumption = schedule.resumptionSecret(this.#transcript.digest());
     this.#step = "done";
+  }
+
+  takeTicket(ticket: Ticket): void {
+    const { suite } = this.#known();
+    if (this.#resumption === null) return;
+    this.#options.sessions?.keep(ticket, { suite, resumption: this.#resumption, chain: this.#chain });
   }
 
   /** Our last messages, in the order of RFC 8446 §2 and of the ALPS draft. */
@@ -214,7 +279,7 @@ export class ClientHandshake {
 
   /** An empty one where there is none, or none that the server takes: it decides what that means. */
   #addCertificate({ context, schemes }: CertificateRequest, add: (message: Buffer) => void): void {
-    const { identity } = this.#options;
+    const identity = this.#ech?.isRejected === true ? null : this.#options.identity;
     const fits = identity !== null && signTranscript(identity.key, schemes, "client", context) !== null;
     add(encodeCertificate(context, fits ? identity.chain : []));
     if (!fits) return;
@@ -222,25 +287,13 @@ export class ClientHandshake {
     if (signed !== null) add(encodeCertificateVerify(signed));
   }
 
+  /** Frees the private keys of the hello; nothing more is to be said that needs them. */
+  [Symbol.dispose](): void {
+    for (const share of this.#hello.shares) share[Symbol.dispose]();
+  }
+
   #known() {
     if (this.#keys === null) throw new Error("there are no keys yet");
     return this.#keys;
   }
-}
-
-function parseLeaf(der: Buffer): X509Certificate {
-  try {
-    return new X509Certificate(der);
-  } catch (cause) {
-    throw new TlsFault("bad_certificate", "a certificate that cannot be read", { cause });
-  }
-}
-
-function publicKeyOf(leaf: X509Certificate | null): KeyObject {
-  try {
-    if (leaf !== null) return leaf.publicKey;
-  } catch (cause) {
-    throw new TlsFault("unsupported_certificate", "a public key that cannot be read", { cause });
-  }
-  throw new TlsFault("unexpected_message", "CertificateVerify without a certificate");
 }

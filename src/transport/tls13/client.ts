@@ -3,22 +3,23 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { KeyPair, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
-import type { VerifiedChain } from "#platform/tls.ts";
+import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
+import { RecordStream } from "#transport/record-stream.ts";
 import { finishOpening, refuseIfAborted } from "#transport/tls/client-handshake.ts";
 import { sniOf } from "#transport/tls/client-options.ts";
 import { OlderVersion } from "./alerts.ts";
-import { judgeChain } from "./chain-judge.ts";
+import { judgeChain, type Verify } from "./chain-judge.ts";
 import { ClientConnection, type ClientConnectionOptions } from "./client-connection.ts";
 import type { ClientIdentity } from "./client-handshake.ts";
-import { buildHello } from "./fingerprints/build-hello.ts";
+import { buildHello, canResume } from "./fingerprints/build-hello.ts";
 import type { HelloTemplate } from "./fingerprints/template.ts";
-import { Tls13Stream } from "./stream.ts";
+import { JudgedChains } from "./judged-chains.ts";
+import { Sessions } from "./sessions.ts";
 
 export interface Tls13ClientEnv {
   readonly template: HelloTemplate;
   /** Holds a chain against the authorities of the node. */
-  readonly verify: (chain: readonly Buffer[]) => VerifiedChain;
+  readonly verify: Verify;
   /** For servers that speak TLS 1.2 alone. */
   readonly older: TlsClient;
   readonly log: Log;
@@ -28,6 +29,8 @@ export class Tls13Client implements TlsClient {
   readonly #options: TlsClientOptions;
   readonly #env: Tls13ClientEnv;
   readonly #identity: ClientIdentity | null;
+  readonly #judged = new JudgedChains();
+  readonly #sessions = new Sessions();
   /** The server was found to speak TLS 1.2 alone. */
   #isOlder = false;
 
@@ -35,25 +38,30 @@ export class Tls13Client implements TlsClient {
   constructor(options: TlsClientOptions, env: Tls13ClientEnv) {
     this.#options = options;
     this.#env = env;
-    this.#identity = options.keyPair === null ? null : readIdentity(options.keyPair, options.where);
+    this.#identity = readIdentity(options);
   }
 
   async open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
     if (this.#isOlder) return await this.#env.older.open(stream, opening);
     const { serverName, alpn } = this.#options;
     const { template, verify } = this.#env;
+    const resumes = canResume(template);
+    const session = resumes ? this.#sessions.take() : null;
     const hello = buildHello(template, {
       serverName: sniOf(this.#options),
       protocols: alpn.length === 0 ? null : alpn,
+      session,
     });
     const settings: ClientConnectionOptions = {
       hello,
       identity: this.#identity,
-      judge: (shown) => judgeChain(shown, this.#options, verify),
+      ...(resumes ? { sessions: this.#sessions } : {}),
+      judge: (shown) => judgeChain(shown, this.#options, verify, this.#judged),
     };
     try {
       return await openTls13(stream, settings, serverName, opening);
     } catch (error) {
+      if (session !== null) this.#sessions.clear();
       if (!(error instanceof DialError) || !(error.cause instanceof OlderVersion)) throw error;
       return await this.#openOlder(error, opening);
     }
@@ -77,10 +85,10 @@ export async function openTls13(
   settings: ClientConnectionOptions,
   serverName: string,
   { signal, bypassable = false }: TlsOpening,
-): Promise<TlsOpened & { readonly stream: Tls13Stream }> {
+): Promise<TlsOpened & { readonly stream: RecordStream }> {
   refuseIfAborted(below, serverName, signal);
   const connection = new ClientConnection(settings);
-  const stream = new Tls13Stream(below, connection);
+  const stream = new RecordStream(below, connection);
   const opening = { stream, below, event: "secure", refusal: () => null } as const;
   const opened = finishOpening(opening, serverName, signal);
   stream.begin();
@@ -90,7 +98,10 @@ export async function openTls13(
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-function readIdentity({ certificate, privateKey }: KeyPair, where: string): ClientIdentity {
+/** Null: the node has none. Throws `ConfigError` where certificate and key cannot be read. */
+export function readIdentity({ keyPair, where }: TlsClientOptions): ClientIdentity | null {
+  if (keyPair === null) return null;
+  const { certificate, privateKey } = keyPair;
   try {
     const chain = (certificate.match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
     const key = createPrivateKey(privateKey);

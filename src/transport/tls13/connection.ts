@@ -4,11 +4,12 @@
  */
 import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
+import type { RecordConnection } from "#transport/record-stream.ts";
 import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
 import type { HandshakeOutput } from "./client-handshake.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE, MessageReader } from "./handshake-messages.ts";
-import { checkTicket, decodeKeyUpdate } from "./post-handshake.ts";
+import { decodeKeyUpdate, decodeTicket, type Ticket } from "./post-handshake.ts";
 import { plainRecord, type RawRecord, RECORD, RecordOpener, RecordSealer, takeRecord } from "./records.ts";
 
 /** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
@@ -27,6 +28,8 @@ export interface Handshake {
   start(): void;
   /** The next message of the peer. */
   take(message: HandshakeMessage): void;
+  /** The peer may be dialled with it again; absent: it may not send tickets. */
+  takeTicket?(ticket: Ticket): void;
 }
 
 /** What a handshake does with the connection. Each secret is for everything behind the call. */
@@ -37,7 +40,8 @@ export interface ConnectionOutput extends HandshakeOutput {
   sendPadding(recordBytes: number): void;
 }
 
-export class Tls13Connection<Kind extends Handshake = Handshake> implements Disposable {
+export class Tls13Connection<Kind extends Handshake = Handshake> implements RecordConnection {
+  readonly wireKind = "records";
   protected readonly handshake: Kind;
   readonly #portable: boolean;
   readonly #arrived = new ByteQueue();
@@ -288,7 +292,8 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Disp
   /** Messages behind the handshake (RFC 8446 §4.6). */
   #takePost({ type, body }: HandshakeMessage): void {
     this.#countUseless();
-    if (type === MESSAGE.newSessionTicket) return checkTicket(body);
+    if (type === MESSAGE.newSessionTicket && this.handshake.takeTicket !== undefined)
+      return this.handshake.takeTicket(decodeTicket(body));
     if (type !== MESSAGE.keyUpdate)
       throw new TlsFault("unexpected_message", `handshake message ${type} behind the handshake`);
     const wantsOurs = decodeKeyUpdate(body);

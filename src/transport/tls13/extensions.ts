@@ -1,6 +1,6 @@
 /** The list of extensions that many messages end with (RFC 8446 §4.2). */
 import { TlsFault } from "./alerts.ts";
-import { u16, vector16, WireReader } from "./wire.ts";
+import { typedVector16, vector16, vector8, WireReader } from "./wire.ts";
 
 export const EXTENSION = {
   serverName: 0,
@@ -20,6 +20,7 @@ export const EXTENSION = {
   quicTransportParameters: 57,
   oldApplicationSettings: 17513,
   applicationSettings: 17613,
+  echOuterExtensions: 0xfd00,
   encryptedClientHello: 65037,
 } as const;
 
@@ -39,7 +40,7 @@ export function readExtensions(reader: WireReader, what: string): Extensions {
 }
 
 export function encodeExtension(type: number, ...body: readonly Uint8Array[]): Buffer {
-  return Buffer.concat([u16(type), vector16(...body)]);
+  return typedVector16(type, ...body);
 }
 
 /** With the length of the whole list in front. */
@@ -58,7 +59,5 @@ export function readProtocols(body: Buffer): string[] {
 }
 
 export function encodeProtocols(names: readonly string[]): Buffer {
-  return vector16(
-    ...names.map((name) => Buffer.concat([Buffer.of(name.length), Buffer.from(name, "latin1")])),
-  );
+  return vector16(...names.map((name) => vector8(Buffer.from(name, "latin1"))));
 }

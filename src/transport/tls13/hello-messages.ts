@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { TlsFault } from "./alerts.ts";
 import { encodeExtensions, EXTENSION, type Extensions, readExtensions } from "./extensions.ts";
 import { encodeMessage, MESSAGE } from "./handshake-messages.ts";
-import { u16, vector8, WireReader } from "./wire.ts";
+import { numbers16, u16, vector16, vector8, WireReader } from "./wire.ts";
 
 export const TLS_1_3 = 0x0304;
 const LEGACY_VERSION = 0x0303;
@@ -34,6 +34,18 @@ export function decodeClientHello(body: Buffer): ClientHello {
   const extensions = reader.left === 0 ? new Map<number, Buffer>() : readExtensions(reader, "ClientHello");
   reader.end();
   return { random, sessionId, suites, extensions };
+}
+
+/** The body of the message, as `decodeClientHello` reads it. */
+export function encodeClientHello({ random, sessionId, suites, extensions }: ClientHello): Buffer {
+  return Buffer.concat([
+    u16(LEGACY_VERSION),
+    random,
+    vector8(sessionId),
+    vector16(numbers16(suites)),
+    vector8(Buffer.of(0)),
+    encodeExtensions(extensions),
+  ]);
 }
 
 /** Shares of a ClientHello by group, in its order (RFC 8446 §4.2.8). Throws `TlsFault`. */

@@ -9,6 +9,7 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from "node:crypto";
+import { encapsulate as encapsulateKept, type ExchangePair, generatePair } from "#platform/key-exchange.ts";
 import { TlsFault } from "./alerts.ts";
 
 export const GROUP = { p256: 0x17, p384: 0x18, p521: 0x19, x25519: 0x1d, x25519MlKem768: 0x11ec } as const;
@@ -29,14 +30,16 @@ const CURVES = new Map<number, string>([
 ]);
 
 /** The dialling side's half of one key exchange. */
-export interface KeyShare {
+export interface KeyShare extends Disposable {
   readonly group: number;
   /** What goes to the peer. */
   readonly share: Buffer;
   /** The secret shared with the peer's half. Throws `TlsFault`. */
   finish(peer: Buffer): Buffer;
-  /** The secret of its X25519 key and another public key of 32 bytes; absent where it has no such key. */
+  /** The secret of its X25519 key and another public key of 32 bytes; absent where it has no such key, or one with ML-KEM. */
   readonly agreeX25519?: (publicKey: Buffer) => Buffer;
+  /** Frees the private key, where a library outside keeps it. */
+  [Symbol.dispose](): void;
 }
 
 /** Null: a group that is not built. */
@@ -53,13 +56,33 @@ export function isKnownGroup(group: number): boolean {
 }
 
 export function openX25519Share(): KeyShare {
+  const kept = generatePair("X25519");
+  if (kept !== null) {
+    const share = keptShare(GROUP.x25519, kept);
+    return { ...share, agreeX25519: share.finish };
+  }
   const pair = generateKeyPairSync("x25519");
   const finish = (peer: Buffer): Buffer => finishX25519(pair.privateKey, peer);
-  return { group: GROUP.x25519, share: rawKey(pair.publicKey, X25519_BYTES), finish, agreeX25519: finish };
+  const share = rawKey(pair.publicKey, X25519_BYTES);
+  return { group: GROUP.x25519, share, finish, agreeX25519: finish, [Symbol.dispose]: nothingToFree };
 }
+
+/** The library refuses a secret of zeros, as RFC 8446 §7.4.2 asks. */
+function keptShare(group: number, pair: ExchangePair): KeyShare {
+  return {
+    group,
+    share: pair.publicKey,
+    finish: (peer) => pair.agree(peer) ?? unusable(),
+    [Symbol.dispose]: () => pair[Symbol.dispose](),
+  };
+}
+
+function nothingToFree(): void {}
 
 /** The ML-KEM key, then the X25519 key; the secrets in the same order. Its X25519 key is one of its own. */
 function openHybridShare(): KeyShare {
+  const kept = generatePair("X25519MLKEM768");
+  if (kept !== null) return keptShare(GROUP.x25519MlKem768, kept);
   const kem = generateKeyPairSync("ml-kem-768");
   const curve = openX25519Share();
   return {
@@ -70,7 +93,7 @@ function openHybridShare(): KeyShare {
       const inner = agree(() => decapsulate(kem.privateKey, peer.subarray(0, MLKEM_CIPHERTEXT_BYTES)));
       return Buffer.concat([inner, curve.finish(peer.subarray(MLKEM_CIPHERTEXT_BYTES))]);
     },
-    agreeX25519: curve.finish,
+    [Symbol.dispose]: nothingToFree,
   };
 }
 
@@ -85,6 +108,7 @@ function openCurveShare(group: number, curve: string): KeyShare {
       if (peer[0] !== 4) throw new TlsFault("illegal_parameter", "a point that is not uncompressed");
       return agree(() => pair.computeSecret(peer));
     },
+    [Symbol.dispose]: nothingToFree,
   };
 }
 
@@ -97,11 +121,13 @@ export interface KeyAnswer {
 /** The accepting side: its own half, and the secret shared with the client's. Throws `TlsFault`; null: a group that is not built. */
 export function answerKeyShare(group: number, client: Buffer): KeyAnswer | null {
   if (group === GROUP.x25519MlKem768) return answerHybrid(client);
-  const own = openKeyShare(group);
+  using own = openKeyShare(group);
   return own === null ? null : { share: own.share, secret: own.finish(client) };
 }
 
 function answerHybrid(client: Buffer): KeyAnswer {
+  const kept = encapsulateKept(client);
+  if (kept !== undefined) return kept ?? unusable();
   checkSize(client, MLKEM_KEY_BYTES + X25519_BYTES);
   const key = agree(() => publicKeyOf(MLKEM_SPKI, client.subarray(0, MLKEM_KEY_BYTES)));
   const { sharedKey, ciphertext } = encapsulate(key);
@@ -124,9 +150,14 @@ export function x25519PrivateKey(raw: Buffer): KeyObject {
   return createPrivateKey({ key: Buffer.concat([X25519_PKCS8, raw]), type: "pkcs8", format: "der" });
 }
 
-function finishX25519(privateKey: KeyObject, peer: Buffer): Buffer {
+/** The raw public key of an X25519 key of either kind. */
+export function x25519PublicBytes(key: KeyObject): Buffer {
+  return rawKey(key.type === "private" ? createPublicKey(key) : key, X25519_BYTES);
+}
+
+/** The shared secret of X25519; `peer` is the raw public key. Throws `TlsFault`. */
+export function finishX25519(privateKey: KeyObject, peer: Buffer): Buffer {
   checkSize(peer, X25519_BYTES);
-  // The library refuses a secret of zeros, as RFC 8446 §7.4.2 asks.
   return agree(() => diffieHellman({ privateKey, publicKey: publicKeyOf(X25519_SPKI, peer) }));
 }
 
@@ -134,8 +165,12 @@ function agree<Result>(run: () => Result): Result {
   try {
     return run();
   } catch (cause) {
-    throw new TlsFault("illegal_parameter", "a key share that cannot be used", { cause });
+    return unusable(cause);
   }
+}
+
+function unusable(cause?: unknown): never {
+  throw new TlsFault("illegal_parameter", "a key share that cannot be used", { cause });
 }
 
 function checkSize(peer: Buffer, size: number): void {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { cipherSuite } from "./cipher-suites.ts";
-import { expandLabel, finishedData, KeySchedule, trafficKeys } from "./key-schedule.ts";
+import { expandLabel, finishedData, KeySchedule, ticketSecret, trafficKeys } from "./key-schedule.ts";
 import { RecordOpener, RecordSealer } from "./records.ts";
 import { Transcript } from "./transcript.ts";
 
@@ -84,4 +84,15 @@ test("an output longer than one block of the hash", () => {
   const long = expandLabel("sha256", SHARED, "key", Buffer.alloc(0), 70);
   assert.equal(long.length, 70);
   assert.notDeepEqual(long.subarray(0, 32), long.subarray(32, 64));
+});
+
+test("a ticket's secret and its binder in the trace of RFC 8448 §3 and §4", () => {
+  const resumption = hex("7df235f2031d2a051287d02b0241b0bfdaf86cc856231f2d5aba46c434ec196c");
+  const secret = hex("4ecd0eb6ec3b4d87f5d6028f922ca4c5851a277fd41311c9e62d2c9492e1c4f3");
+  assert.deepEqual(ticketSecret(AES_128, resumption, hex("0000")), secret);
+  const hello = hex("63224b2e4573f2d3454ca84b9d009a04f6be9e05711a8396473aefa01e924a14");
+  assert.deepEqual(
+    new KeySchedule(AES_128, secret).binder(hello),
+    hex("3add4fb2d8fdf822a0ca3cf7678ef5e88dae990141c5924d57bb6fa31b9e5f9d"),
+  );
 });

@@ -1,26 +1,27 @@
 /** Keys of TLS 1.3 from the shared secret and the transcript (RFC 8446 §7.1). */
-import { createHash, createHmac } from "node:crypto";
+import { hash as digestOf } from "node:crypto";
+import { hmac, type HmacHash } from "#platform/hmac.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
-import { u16, vector8 } from "./wire.ts";
 
 const NOTHING = Buffer.alloc(0);
 const IV_BYTES = 12;
+const LABEL_PREFIX = "tls13 ";
+/** Behind the length of what is made and that of the label. */
+const LABEL_AT = 3;
 
 /** HKDF-Extract (RFC 5869 §2.2). */
-export function hkdfExtract(hash: string, salt: Uint8Array, secret: Uint8Array): Buffer {
-  return createHmac(hash, salt).update(secret).digest();
+export function hkdfExtract(hash: HmacHash, salt: Uint8Array, secret: Uint8Array): Buffer {
+  return hmac(hash, salt, secret);
 }
 
 /** HKDF-Expand (RFC 5869 §2.3). */
-export function hkdfExpand(hash: string, secret: Uint8Array, info: Uint8Array, size: number): Buffer {
-  const blocks: Buffer[] = [];
-  let made = 0;
-  for (let last = NOTHING; made < size; made += last.length) {
-    last = createHmac(hash, secret)
-      .update(last)
-      .update(info)
-      .update(Buffer.of(blocks.length + 1))
-      .digest();
+export function hkdfExpand(hash: HmacHash, secret: Uint8Array, info: Uint8Array, size: number): Buffer {
+  const first = hmac(hash, secret, info, Buffer.of(1));
+  if (size <= first.length) return first.subarray(0, size);
+  const blocks = [first];
+  let made = first.length;
+  for (let last = first; made < size; made += last.length) {
+    last = hmac(hash, secret, last, info, Buffer.of(blocks.length + 1));
     blocks.push(last);
   }
   return Buffer.concat(blocks).subarray(0, size);
@@ -28,13 +29,18 @@ export function hkdfExpand(hash: string, secret: Uint8Array, info: Uint8Array, s
 
 /** HKDF-Expand-Label: LENGTH(2) "tls13 "+LABEL(1+n) CONTEXT(1+n). */
 export function expandLabel(
-  hash: string,
+  hash: HmacHash,
   secret: Uint8Array,
   label: string,
   context: Uint8Array,
   size: number,
 ): Buffer {
-  const info = Buffer.concat([u16(size), vector8(Buffer.from(`tls13 ${label}`)), vector8(context)]);
+  const info = Buffer.allocUnsafe(LABEL_AT + LABEL_PREFIX.length + label.length + 1 + context.length);
+  let at = info.writeUInt16BE(size, 0);
+  at = info.writeUInt8(LABEL_PREFIX.length + label.length, at);
+  at += info.write(LABEL_PREFIX + label, at, "latin1");
+  at = info.writeUInt8(context.length, at);
+  info.set(context, at);
   return hkdfExpand(hash, secret, info, size);
 }
 
@@ -63,7 +69,16 @@ export function finishedData(
   transcript: Uint8Array,
 ): Buffer {
   const key = expandLabel(hash, secret, "finished", NOTHING, hashBytes);
-  return createHmac(hash, key).update(transcript).digest();
+  return hmac(hash, key, transcript);
+}
+
+/** What a ticket stands for in the connection that uses it (RFC 8446 §4.6.1). `resumption`: the master secret for it. */
+export function ticketSecret(
+  { hash, hashBytes }: CipherSuite,
+  resumption: Uint8Array,
+  nonce: Uint8Array,
+): Buffer {
+  return expandLabel(hash, resumption, "resumption", nonce, hashBytes);
 }
 
 /** Secrets of both sides for one stage. */
@@ -72,15 +87,21 @@ export interface StageSecrets {
   readonly server: Buffer;
 }
 
-/** The chain of secrets of one connection: early, handshake, master. No pre-shared key. */
+/** The chain of secrets of one connection: early, handshake, master. */
 export class KeySchedule {
   readonly #suite: CipherSuite;
   #secret: Buffer;
 
-  constructor(suite: CipherSuite) {
+  /** `resumed`: the secret of a ticket that both sides use. */
+  constructor(suite: CipherSuite, resumed: Uint8Array | null = null) {
     this.#suite = suite;
     const zeros = Buffer.alloc(suite.hashBytes);
-    this.#secret = hkdfExtract(suite.hash, zeros, zeros);
+    this.#secret = hkdfExtract(suite.hash, zeros, resumed ?? zeros);
+  }
+
+  /** Proves that this side knows the secret of the ticket; to be called first. `transcript`: hash of the ClientHello without binders. */
+  binder(transcript: Uint8Array): Buffer {
+    return finishedData(this.#suite, this.#derive("res binder", this.#nothingHashed()), transcript);
   }
 
   /** `shared`: of the key exchange. `transcript`: hash of ClientHello to ServerHello. */
@@ -95,10 +116,18 @@ export class KeySchedule {
     return this.#secrets("ap", transcript);
   }
 
+  /** For tickets that come later; to be called third. `transcript`: hash of ClientHello to the client's Finished. */
+  resumptionSecret(transcript: Uint8Array): Buffer {
+    return this.#derive("res master", transcript);
+  }
+
   #advance(input: Uint8Array): void {
-    const { hash } = this.#suite;
-    const salt = this.#derive("derived", createHash(hash).digest());
-    this.#secret = hkdfExtract(hash, salt, input);
+    const salt = this.#derive("derived", this.#nothingHashed());
+    this.#secret = hkdfExtract(this.#suite.hash, salt, input);
+  }
+
+  #nothingHashed(): Buffer {
+    return digestOf(this.#suite.hash, NOTHING, "buffer");
   }
 
   #secrets(stage: "hs" | "ap", transcript: Uint8Array): StageSecrets {

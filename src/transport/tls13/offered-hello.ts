@@ -2,6 +2,7 @@
 import { decodeClientHello, readKeyShares } from "./hello-messages.ts";
 import { EXTENSION, readProtocols } from "./extensions.ts";
 import type { KeyShare } from "./key-exchange.ts";
+import type { Session } from "./sessions.ts";
 import { WireReader } from "./wire.ts";
 
 /** What a HelloRetryRequest asks for. */
@@ -10,6 +11,8 @@ export interface Retry {
   readonly share: KeyShare | null;
   /** To be sent back; null: none. */
   readonly cookie: Buffer | null;
+  /** The server chose a hash of another length than that of the session, which is offered no more. */
+  readonly dropsSession?: boolean;
 }
 
 export interface ClientHelloMessage {
@@ -17,7 +20,20 @@ export interface ClientHelloMessage {
   readonly message: Buffer;
   /** The private halves of the key shares in it. */
   readonly shares: readonly KeyShare[];
+  /** The session that is shown at its end, whose binder is still to be written; absent: none. */
+  readonly session?: Session;
   /** The same hello with what the server asked for (RFC 8446 §4.1.2). */
+  again(retry: Retry): ClientHelloMessage;
+  /** The hello that is sealed in it (Encrypted ClientHello); absent: none. */
+  readonly hidden?: HiddenHello;
+}
+
+/** Has the same key shares as the hello around it. */
+export interface HiddenHello {
+  /** Complete, with its header of four bytes. */
+  readonly message: Buffer;
+  readonly random: Buffer;
+  /** Both hellos with what the server asked for, where it answered the hidden one. */
   again(retry: Retry): ClientHelloMessage;
 }
 

@@ -14,14 +14,23 @@ export function decodeKeyUpdate(body: Buffer): boolean {
   return request === 1;
 }
 
-/** A ticket is read and not kept: no connection is resumed. Throws `TlsFault`. */
-export function checkTicket(body: Buffer): void {
+export interface Ticket {
+  /** 0: it is not to be used. */
+  readonly lifetimeSeconds: number;
+  readonly ageAdd: number;
+  readonly nonce: Buffer;
+  readonly ticket: Buffer;
+}
+
+/** Its extensions are about early data, which is never sent here. Throws `TlsFault`. */
+export function decodeTicket(body: Buffer): Ticket {
   const reader = new WireReader(body, "NewSessionTicket");
-  const lifetime = reader.u32();
-  reader.u32();
-  reader.vector8();
-  reader.vector16(1);
+  const lifetimeSeconds = reader.u32();
+  const ageAdd = reader.u32();
+  const nonce = reader.vector8();
+  const ticket = reader.vector16(1);
   readExtensions(reader, "NewSessionTicket");
   reader.end();
-  if (lifetime > MAX_LIFETIME) throw new TlsFault("illegal_parameter", "NewSessionTicket: lifetime");
+  if (lifetimeSeconds > MAX_LIFETIME) throw new TlsFault("illegal_parameter", "NewSessionTicket: lifetime");
+  return { lifetimeSeconds, ageAdd, nonce, ticket };
 }

@@ -97,8 +97,6 @@ export class RecordSealer implements Disposable {
   readonly #protection: Protection;
   /** The peer's limit of content in one record (RFC 8449). */
   readonly #mostContent: number;
-  /** Content and type of the present record; the cipher takes it in one piece. */
-  readonly #plain = Buffer.allocUnsafe(MAX_SEALED_BYTES);
 
   /** `portable`: by `node:crypto` alone. */
   constructor(
@@ -130,17 +128,18 @@ export class RecordSealer implements Disposable {
     return out.subarray(0, end);
   }
 
+  /** Content and type are laid where the cipher seals them: it takes them in one piece. */
   #sealOne(out: Buffer, at: number, type: number, content: Uint8Array, recordBytes: number): number {
-    const plain = this.#plain;
-    plain.set(content);
-    plain[content.length] = type;
     const size = Math.max(content.length + 1, recordBytes - HEADER_BYTES - TAG_BYTES);
     if (size > MAX_SEALED_BYTES - TAG_BYTES) throw new RangeError(`a record of ${size} bytes`);
-    plain.fill(0, content.length + 1, size);
     writeHeader(out, at, RECORD.applicationData, size + TAG_BYTES);
-    const header = out.subarray(at, at + HEADER_BYTES);
+    const from = at + HEADER_BYTES;
+    const plain = out.subarray(from, from + size);
+    plain.set(content);
+    plain[content.length] = type;
+    plain.fill(0, content.length + 1);
     const { cipher, keys } = this.#protection;
-    return cipher.sealInto(out, at + HEADER_BYTES, keys.nextNonce(), plain.subarray(0, size), header);
+    return cipher.sealInto(out, from, keys.nextNonce(), plain, out.subarray(at, from));
   }
 
   /** The direction has a new owner. */

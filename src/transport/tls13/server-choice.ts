@@ -13,9 +13,18 @@ import { isKnownGroup, type KeyShare, openKeyShare } from "./key-exchange.ts";
 import type { Offer, Retry } from "./offered-hello.ts";
 import { WireReader } from "./wire.ts";
 
-const IN_SERVER_HELLO = new Set<number>([EXTENSION.supportedVersions, EXTENSION.keyShare]);
+const IN_SERVER_HELLO = new Set<number>([
+  EXTENSION.supportedVersions,
+  EXTENSION.keyShare,
+  EXTENSION.preSharedKey,
+]);
 /** A server that takes invented Encrypted ClientHello for a real one answers in kind; its answer is not read (RFC 9849 §6.2). */
-const IN_RETRY = new Set<number>([...IN_SERVER_HELLO, EXTENSION.cookie, EXTENSION.encryptedClientHello]);
+const IN_RETRY = new Set<number>([
+  EXTENSION.supportedVersions,
+  EXTENSION.keyShare,
+  EXTENSION.cookie,
+  EXTENSION.encryptedClientHello,
+]);
 
 /** Throws `TlsFault`; `OlderVersion` where the server speaks TLS 1.2 and that was offered. */
 export function readServerHello(body: Buffer, offer: Offer): ServerHello {

@@ -31,9 +31,11 @@ export class Transcript {
     this.choose(suite);
   }
 
-  /** Of everything so far. */
-  digest(): Buffer {
+  /** Of everything so far, and of `further` as if it had been added. */
+  digest(further?: Buffer): Buffer {
     if (this.#hash === null) throw new Error("the transcript has no hash yet");
-    return this.#hash.copy().digest();
+    const hash = this.#hash.copy();
+    if (further !== undefined) hash.update(further);
+    return hash.digest();
   }
 }

@@ -18,26 +18,32 @@ export class WireReader {
   }
 
   u8(): number {
-    return this.bytes(1).readUInt8(0);
+    return this.#bytes.readUInt8(this.#pass(1));
   }
 
   u16(): number {
-    return this.bytes(2).readUInt16BE(0);
+    return this.#bytes.readUInt16BE(this.#pass(2));
   }
 
   u24(): number {
-    return this.bytes(3).readUIntBE(0, 3);
+    return this.#bytes.readUIntBE(this.#pass(3), 3);
   }
 
   u32(): number {
-    return this.bytes(4).readUInt32BE(0);
+    return this.#bytes.readUInt32BE(this.#pass(4));
   }
 
   /** Shares memory with the message. */
   bytes(size: number): Buffer {
+    const from = this.#pass(size);
+    return this.#bytes.subarray(from, this.#at);
+  }
+
+  /** Where the next `size` bytes begin; they are read then. */
+  #pass(size: number): number {
     if (size > this.left) throw new TlsFault("decode_error", `${this.#what} is cut short`);
     this.#at += size;
-    return this.#bytes.subarray(this.#at - size, this.#at);
+    return this.#at - size;
   }
 
   /** A vector with a length of one byte in front; `least` bytes at least. */
@@ -80,29 +86,45 @@ export class WireReader {
 }
 
 export function u16(value: number): Buffer {
-  return Buffer.of(value >> 8, value & 0xff);
-}
-
-export function u24(value: number): Buffer {
-  return Buffer.of(value >> 16, (value >> 8) & 0xff, value & 0xff);
+  return numbers16([value]);
 }
 
 /** Each number in two bytes, one behind the other, without a length. */
 export function numbers16(values: readonly number[]): Buffer {
-  return Buffer.concat(values.map(u16));
+  const bytes = Buffer.allocUnsafe(values.length * 2);
+  let at = 0;
+  for (const value of values) at = bytes.writeUInt16BE(value, at);
+  return bytes;
 }
 
 export function vector8(...parts: readonly Uint8Array[]): Buffer {
-  const body = Buffer.concat(parts);
-  return Buffer.concat([Buffer.of(body.length), body]);
+  return withLength(1, parts);
 }
 
 export function vector16(...parts: readonly Uint8Array[]): Buffer {
-  const body = Buffer.concat(parts);
-  return Buffer.concat([u16(body.length), body]);
+  return withLength(2, parts);
 }
 
 export function vector24(...parts: readonly Uint8Array[]): Buffer {
-  const body = Buffer.concat(parts);
-  return Buffer.concat([u24(body.length), body]);
+  return withLength(3, parts);
+}
+
+/** A vector with a number of two bytes in front of its length: an extension, a key share. */
+export function typedVector16(type: number, ...parts: readonly Uint8Array[]): Buffer {
+  const bytes = withLength(2, parts, 2);
+  bytes.writeUInt16BE(type, 0);
+  return bytes;
+}
+
+/** In one piece of memory, behind so many bytes that the caller fills: a ClientHello is made of a hundred such. */
+function withLength(lengthBytes: number, parts: readonly Uint8Array[], inFront = 0): Buffer {
+  let size = 0;
+  for (const part of parts) size += part.length;
+  const bytes = Buffer.allocUnsafe(inFront + lengthBytes + size);
+  let at = bytes.writeUIntBE(size, inFront, lengthBytes);
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }

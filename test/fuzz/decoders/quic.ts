@@ -1,11 +1,15 @@
 /** QUIC, HTTP/3 with QPACK, and hysteria2: what a peer may say in and above a packet. */
+import { toDestination } from "#net/address/ip.ts";
 import { AnswerCodec } from "#protocols/hysteria2/answer-codec.ts";
 import { salamander } from "#protocols/hysteria2/salamander.ts";
 import { UdpSessions } from "#protocols/hysteria2/udp-sessions.ts";
 import * as hysteria2 from "#protocols/hysteria2/wire.ts";
+import { Associations } from "#protocols/tuic/associations.ts";
+import * as tuic from "#protocols/tuic/wire.ts";
 import { decodeHuffman } from "#transport/http3/huffman.ts";
 import { decodeFields, encodeFields, type Field } from "#transport/http3/qpack.ts";
 import { takeHeaders } from "#transport/http3/request.ts";
+import { ResponseReader } from "#transport/http3/response.ts";
 import { NewReno } from "#transport/quic/congestion/new-reno.ts";
 import { OwnIds, PeerIds } from "#transport/quic/connection-ids.ts";
 import { OWN_NUMBERS } from "#transport/quic/connection-options.ts";
@@ -60,6 +64,7 @@ function dispatch(): { read(bytes: Uint8Array): void } {
     onAcked: noop,
     onHandshakeDone: noop,
     onNewToken: noop,
+    onPathChallenge: noop,
     onPathResponse: noop,
     onDatagram: noop,
     onClose: noop,
@@ -122,6 +127,15 @@ const http3Targets: readonly Target[] = [
     ],
     () => takeHeaders,
   ),
+  once(
+    "HTTP/3 response",
+    [Buffer.concat([Buffer.of(0x01, SECTION.length), SECTION, hex("0003616263 2102aabb 0000")])],
+    (bytes) => {
+      const reader = new ResponseReader(noop);
+      reader.push(Buffer.from(bytes));
+      reader.end();
+    },
+  ),
   once("QPACK", [SECTION, hex("0000 510b 2f69 6e64 6578 2e68 746d 6c"), hex("0000 c0 d9")], decodeFields),
   once("Huffman", [hex("f1e3c2e5f23a6ba0ab90f4ff"), hex("a8eb10649cbf")], (bytes) =>
     decodeHuffman(bytes, 4096),
@@ -157,4 +171,26 @@ const hysteria2Targets: readonly Target[] = [
   ),
 ];
 
-export const quicAndAboveTargets: readonly Target[] = [...quicTargets, ...http3Targets, ...hysteria2Targets];
+const part = { association: 0, packet: 7, data: Buffer.from("abc") };
+const fromServer = [
+  { ...part, fragments: 1, fragment: 0, address: toDestination("192.0.2.1", 53) },
+  { ...part, fragments: 2, fragment: 0, address: toDestination("a.example", 53) },
+  { ...part, fragments: 2, fragment: 1, address: null },
+].map(tuic.encodePacket);
+const tuicTargets: readonly Target[] = [
+  once("tuic packet", fromServer, tuic.decodePacket),
+  once("tuic fragments", fromServer, (bytes) => {
+    const associations = new Associations({ mostBytes: 1200, send: noop, dissociate: noop });
+    associations.open().receive(noop);
+    associations.take(bytes);
+    associations.take(bytes);
+    associations.close();
+  }),
+];
+
+export const quicAndAboveTargets: readonly Target[] = [
+  ...quicTargets,
+  ...http3Targets,
+  ...hysteria2Targets,
+  ...tuicTargets,
+];

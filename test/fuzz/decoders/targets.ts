@@ -43,6 +43,7 @@ import { lookupTargets } from "./lookups.ts";
 import { quicAndAboveTargets } from "./quic.ts";
 import { sealedTargets } from "./sealed.ts";
 import { tls13Targets } from "./tls13.ts";
+import { vlessEncryptionTargets } from "./vless-encryption.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 const ID = hex("b831381d63244d53ad4f8cda48b30811");
@@ -353,5 +354,6 @@ export const TARGETS: readonly Target[] = [
   ...linkTargets,
   ...lookupTargets,
   ...tls13Targets,
+  ...vlessEncryptionTargets,
   ...quicAndAboveTargets,
 ];

@@ -8,6 +8,12 @@ import {
   encodeCertificate,
   encodeCertificateVerify,
 } from "#transport/tls13/certificate-messages.ts";
+import { EchAcceptor } from "#transport/tls13/ech/accept.ts";
+import { readEchConfigs } from "#transport/tls13/ech/config.ts";
+import { decodeEch } from "#transport/tls13/ech/extension.ts";
+import { makeInner, packInner, unpackInner } from "#transport/tls13/ech/inner-hello.ts";
+import { generateEchKeyPair, parseEchKeys } from "#transport/tls13/ech/keys.ts";
+import { hideHello } from "#transport/tls13/ech/offer.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_120 } from "#transport/tls13/fingerprints/chrome.ts";
 import { readEncryptedExtensions } from "#transport/tls13/encrypted-extensions.ts";
@@ -18,22 +24,29 @@ import {
   readServerShare,
 } from "#transport/tls13/hello-messages.ts";
 import { readOffer } from "#transport/tls13/offered-hello.ts";
-import { checkTicket, decodeKeyUpdate } from "#transport/tls13/post-handshake.ts";
+import { decodeKeyUpdate, decodeTicket } from "#transport/tls13/post-handshake.ts";
+import { plainRecord, RECORD } from "#transport/tls13/records.ts";
 import { deflateSync } from "node:zlib";
 import { makeCertificate } from "../../support/certificate.ts";
 import { connection13 } from "../../support/tls13-dial.ts";
-import { answerHello, sealFlight } from "../../support/tls13-server.ts";
+import { answerHello, sealFlight, sealerOf } from "../../support/tls13-server.ts";
 import { once, type Target } from "./kinds.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 const NOTHING = Buffer.alloc(0);
 const certificate = makeCertificate({ names: ["server.test"] });
 
-/** One hello for all, so that a good flight goes on being good. */
-const SAID = buildHello(CHROME_120, { serverName: "server.test", protocols: null });
+const MADE = buildHello(CHROME_120, { serverName: "server.test", protocols: null });
+/** One hello for all, so that a good flight goes on being good; a connection that ends leaves it its keys. */
+const SAID = { ...MADE, shares: MADE.shares.map((share) => ({ ...share, [Symbol.dispose]() {} })) };
 const HELLO = SAID.message;
 const OFFER = readOffer(HELLO);
 const FLIGHT = answerHello(HELLO, certificate);
+const GOOD = answerHello(HELLO, certificate);
+const GOOD_RECORDS = sealFlight(GOOD);
+const { extensions, certificate: shown, verify, finished } = FLIGHT.parts;
+const TICKET = hex("04 000010 00000e10 00000001 01 00 0002 aabb 0000");
+const KEY_UPDATE = hex("18 000001 01");
 const CHAIN = encodeCertificate(NOTHING, [new X509Certificate(certificate.cert).raw]).subarray(4);
 const PACKED = deflateSync(CHAIN);
 const COMPRESSED = Buffer.concat([
@@ -41,6 +54,37 @@ const COMPRESSED = Buffer.concat([
   Buffer.of(CHAIN.length >> 8, CHAIN.length & 0xff, 0, PACKED.length >> 8, PACKED.length & 0xff),
   PACKED,
 ]);
+
+const ECH_PAIR = generateEchKeyPair("public.test");
+const ECH_KEYS = parseEchKeys(ECH_PAIR.key, "keys");
+const ECH_LIST = Buffer.from(ECH_PAIR.config, "base64");
+const HIDING = readEchConfigs(ECH_LIST).map((config) => hideHello(SAID, config, "server.test").message);
+const OUTER = decodeClientHello(HELLO.subarray(4));
+const INNER = packInner(makeInner(OUTER, Buffer.alloc(32, 1), "server.test"), OUTER, 0);
+
+/** Handshake messages that a server who has the keys says; `before`: its records so far. */
+function sealed(
+  name: string,
+  seeds: readonly Buffer[],
+  { before, secret }: { readonly before: Buffer; readonly secret: Buffer },
+): Target {
+  return {
+    name,
+    seeds,
+    run(pieces) {
+      using connection = connection13({ hello: SAID });
+      using sealer = sealerOf(secret);
+      connection.start();
+      connection.feed(before);
+      connection.read();
+      for (const piece of pieces) {
+        if (piece.length === 0) continue;
+        connection.feed(sealer.seal(RECORD.handshake, piece));
+        if (connection.read() !== null) throw new TypeError("payload of handshake messages");
+      }
+    },
+  };
+}
 
 export const tls13Targets: readonly Target[] = [
   once("TLS ClientHello", [HELLO.subarray(4)], decodeClientHello),
@@ -58,13 +102,25 @@ export const tls13Targets: readonly Target[] = [
     [encodeCertificateVerify({ scheme: 0x0403, signature: Buffer.alloc(70, 1) }).subarray(4)],
     decodeCertificateVerify,
   ),
-  once("TLS ticket", [hex("00000e10 00000001 01 00 0002 aabb 0000")], checkTicket),
+  once("TLS ticket", [hex("00000e10 00000001 01 00 0002 aabb 0000")], decodeTicket),
   once("TLS KeyUpdate", [hex("01")], decodeKeyUpdate),
+  once("TLS ECHConfigList", [ECH_LIST], readEchConfigs),
+  once("TLS encrypted_client_hello", [hex("00 0001 0001 07 0002 aabb 0002 ccdd"), hex("01")], decodeEch),
+  once("TLS hidden ClientHello", [INNER], (bytes) => unpackInner(bytes, OUTER)),
+  once("TLS ClientHello that hides one", HIDING, (bytes) => new EchAcceptor(ECH_KEYS).open(bytes)),
+  sealed("TLS 1.3 messages of a server", [Buffer.concat([extensions, shown, verify, finished])], {
+    before: plainRecord(RECORD.handshake, FLIGHT.parts.hello),
+    secret: FLIGHT.secrets.handshake,
+  }),
+  sealed("TLS 1.3 messages behind the handshake", [TICKET, KEY_UPDATE, Buffer.concat([TICKET, TICKET])], {
+    before: GOOD_RECORDS,
+    secret: GOOD.secrets.application,
+  }),
   {
     name: "TLS 1.3 server",
     seeds: [sealFlight(answerHello(HELLO, certificate))],
     run(pieces) {
-      const connection = connection13({ hello: SAID });
+      using connection = connection13({ hello: SAID });
       connection.start();
       for (const piece of pieces) {
         connection.feed(piece);

@@ -1,6 +1,5 @@
 /** Weir and mihomo, who read the same files. */
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
-import { clashRealityClient, clashRealityServer } from "./reality.ts";
 import type { Launch, Speaker } from "./speaker.ts";
 
 interface Dialect {
@@ -61,6 +60,7 @@ function listener(cell: Cell, port: number): object {
     trojan: [user],
     anytls: { ann: password },
     hysteria2: { ann: password },
+    tuic: { [uuid]: password },
     http: [user],
     socks5: [user],
   } as Partial<Record<string, unknown>>;
@@ -73,7 +73,7 @@ function listener(cell: Cell, port: number): object {
     ...(protocol === "ss" ? ssServer(cell) : {}),
     ...(protocol === "socks5" ? { udp: true } : {}),
     ...obfs(cell),
-    ...(tls ? serverTls(cell) : {}),
+    ...(tls ? { certificate: certificate.cert, "private-key": certificate.key } : {}),
     ...(!tls && protocol === "vless" ? { "allow-insecure": true } : {}),
     ...(network === "ws" || network === "httpupgrade" ? { "ws-path": PATH } : {}),
     ...(network === "grpc" ? { "grpc-service-name": SERVICE } : {}),
@@ -82,14 +82,6 @@ function listener(cell: Cell, port: number): object {
     ...(mux === "none" || mux === "cool" ? {} : { "mux-option": { padding: cell.padding } }),
   };
 }
-
-function serverTls({ reality }: Cell): object {
-  if (reality !== null) return clashRealityServer(reality);
-  return { certificate: certificate.cert, "private-key": certificate.key };
-}
-
-const clientTls = ({ reality }: Cell): object =>
-  reality === null ? { "skip-cert-verify": true } : clashRealityClient(reality);
 
 function obfs({ salamander }: Cell): object {
   return salamander === "" ? {} : { obfs: "salamander", "obfs-password": salamander };
@@ -105,6 +97,7 @@ function proxy(cell: Cell, port: number): object {
   const credentials = {
     vless: { uuid, ...(cell.vision ? { flow: VISION } : {}) },
     vmess: { uuid, alterId: 0, cipher: cell.cipher },
+    tuic: { uuid, password, "udp-relay-mode": udp },
     ss: { cipher: cell.cipher, password: cell.key },
     http: { username: "ann", password },
     socks5: { username: "ann", password },
@@ -117,7 +110,7 @@ function proxy(cell: Cell, port: number): object {
     port,
     ...(protocol === "http" ? {} : { udp: true }),
     ...(credentials[protocol] ?? { password }),
-    ...(tls ? { tls: true, servername: NAME, sni: NAME, ...clientTls(cell) } : {}),
+    ...(tls ? { tls: true, servername: NAME, sni: NAME, "skip-cert-verify": true } : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { "packet-encoding": packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { "udp-over-tcp": true, "udp-over-tcp-version": 2 } : {}),
     ...obfs(cell),
@@ -145,11 +138,7 @@ function backend(cell: Cell, network: Cell["network"]): object {
 
 /** mihomo's servers do not know packetaddr, and its vless client wraps every packet twice. */
 const mihomoCan = (cell: Cell): boolean =>
-  cell.mux !== "cool" &&
-  cell.udp !== "packetaddr" &&
-  cell.network !== "xhttp" &&
-  cell.plugin === "none" &&
-  cell.reality?.mldsa65 !== true;
+  cell.mux !== "cool" && cell.udp !== "packetaddr" && cell.network !== "xhttp" && cell.plugin === "none";
 
 export const weir = (program: string, clientKeys: object = {}): Speaker =>
   speaker({
@@ -157,7 +146,7 @@ export const weir = (program: string, clientKeys: object = {}): Speaker =>
     clientKeys,
     version: ["-v"],
     command: (file) => [program, "-d", "{}/", "-f", file],
-    serves: ({ plugin, protocol }) => plugin === "none" && protocol !== "hysteria2",
+    serves: ({ plugin, protocol }) => plugin === "none" && protocol !== "hysteria2" && protocol !== "tuic",
     dials: () => true,
   });
 

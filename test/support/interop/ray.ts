@@ -1,6 +1,5 @@
 /** Xray, and the v2ray that it comes from. */
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
-import { rayReality } from "./reality.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
 interface Dialect {
@@ -31,7 +30,7 @@ function speaker(dialect: Dialect): Speaker {
             listen: "127.0.0.1",
             port,
             ...serving(cell),
-            streamSettings: stream(cell, { ...serverTls, ...alpnOf(cell) }, "server"),
+            streamSettings: stream(cell, { ...serverTls, ...alpnOf(cell) }),
           },
         ],
         outbounds: [{ protocol: "freedom", settings: dialect.direct }],
@@ -46,7 +45,7 @@ function speaker(dialect: Dialect): Speaker {
         outbounds: [
           {
             ...dialling(cell, port),
-            streamSettings: stream(cell, tls, "client"),
+            streamSettings: stream(cell, tls),
             ...(cell.mux === "cool" ? { mux: { enabled: true, concurrency: 8 } } : {}),
           },
         ],
@@ -100,7 +99,7 @@ function dialling(cell: Cell, port: number): object {
   return { protocol: TYPES[protocol] ?? protocol, settings: settings[protocol] };
 }
 
-function stream(cell: Cell, tlsSettings: object, side: "server" | "client"): object {
+function stream(cell: Cell, tlsSettings: object): object {
   const networks = {
     tcp: {},
     ws: { wsSettings: { path: PATH, host: NAME } },
@@ -110,9 +109,7 @@ function stream(cell: Cell, tlsSettings: object, side: "server" | "client"): obj
     xhttp: { xhttpSettings: { path: PATH, host: NAME, mode: cell.xhttpMode } },
   };
   const network = cell.network === "h2" ? "http" : cell.network;
-  const tls = cell.tls ? { security: "tls", tlsSettings } : {};
-  const security = cell.reality === null ? tls : rayReality(cell.reality, side);
-  return { network, ...networks[cell.network], ...security };
+  return { network, ...networks[cell.network], ...(cell.tls ? { security: "tls", tlsSettings } : {}) };
 }
 
 const SPOKEN: readonly string[] = ["vless", "vmess", "trojan", "ss", "http", "socks5"];
@@ -143,7 +140,6 @@ export const v2ray: Speaker = speaker({
     !cell.vision &&
     cell.udp !== "xudp" &&
     cell.keys === null &&
-    cell.reality === null &&
     !cell.cipher.startsWith("2022") &&
     ["tcp", "ws", "h2"].includes(cell.network),
   serves: () => true,

@@ -1,5 +1,4 @@
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
-import { singBoxReality } from "./reality.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
 const launch = (config: object): Launch => ({
@@ -7,8 +6,8 @@ const launch = (config: object): Launch => ({
   files: { "config.json": JSON.stringify({ log: { level: "warn", timestamp: false }, ...config }) },
 });
 
-const knows = ({ network, mux, plugin, reality }: Cell): boolean =>
-  network !== "xhttp" && mux !== "cool" && plugin === "none" && reality?.mldsa65 !== true;
+const knows = ({ network, mux, plugin }: Cell): boolean =>
+  network !== "xhttp" && mux !== "cool" && plugin === "none";
 
 export const singBox: Speaker = {
   program: "sing-box",
@@ -35,6 +34,7 @@ function inbound(cell: Cell, port: number): object {
     trojan: [named],
     anytls: [named],
     hysteria2: [named],
+    tuic: [{ name: "ann", uuid, password }],
     http: [{ username: "ann", password }],
   } as Partial<Record<string, unknown>>;
   const keys =
@@ -50,7 +50,16 @@ function inbound(cell: Cell, port: number): object {
     listen: "127.0.0.1",
     listen_port: port,
     ...(protocol === "ss" ? keys : { users: users[protocol] }),
-    ...(tls ? { tls: serverTls(cell) } : {}),
+    ...(tls
+      ? {
+          tls: {
+            enabled: true,
+            certificate: lines(certificate.cert),
+            key: lines(certificate.key),
+            ...(protocol === "tuic" ? { alpn: ["h3"] } : {}),
+          },
+        }
+      : {}),
     ...obfs(cell),
     ...transport(cell),
     ...(mux === "none" ? {} : { multiplex: { enabled: true, padding: cell.padding } }),
@@ -62,6 +71,7 @@ function outbound(cell: Cell, port: number): object {
   const credentials = {
     vless: { uuid, ...(cell.vision ? { flow: VISION } : {}) },
     vmess: { uuid, security: cell.cipher },
+    tuic: { uuid, password, udp_relay_mode: udp },
     ss: { method: cell.cipher, password: cell.key },
     http: { username: "ann", password },
   } as Partial<Record<string, object>>;
@@ -71,7 +81,16 @@ function outbound(cell: Cell, port: number): object {
     server: "127.0.0.1",
     server_port: port,
     ...(credentials[protocol] ?? { password }),
-    ...(tls ? { tls: clientTls(cell) } : {}),
+    ...(tls
+      ? {
+          tls: {
+            enabled: true,
+            server_name: NAME,
+            insecure: true,
+            ...(protocol === "tuic" ? { alpn: ["h3"] } : {}),
+          },
+        }
+      : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { packet_encoding: packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { udp_over_tcp: { enabled: true, version: 2 } } : {}),
     ...obfs(cell),
@@ -80,16 +99,6 @@ function outbound(cell: Cell, port: number): object {
       ? {}
       : { multiplex: { enabled: true, protocol: mux, padding: cell.padding, max_connections: 4 } }),
   };
-}
-
-function serverTls({ reality }: Cell): object {
-  if (reality !== null) return singBoxReality(reality, "server");
-  return { enabled: true, certificate: lines(certificate.cert), key: lines(certificate.key) };
-}
-
-function clientTls({ reality }: Cell): object {
-  if (reality !== null) return singBoxReality(reality, "client");
-  return { enabled: true, server_name: NAME, insecure: true };
 }
 
 function obfs({ salamander }: Cell): object {

@@ -4,6 +4,7 @@ import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
 import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import {
+  ENCRYPTED,
   FRAMED,
   PLAIN,
   RECORDS,
@@ -31,6 +32,7 @@ export function makeFree(library: TlsLibrary): Free {
     [FRAMED]: freeTls,
     [SEALED]: freeCiphers,
     [RECORDS]: freeCiphers,
+    [ENCRYPTED]: freeCiphers,
   };
   return (kind, numbers) => frees[kind]((at) => BigInt(float64At(numbers, at)));
 }

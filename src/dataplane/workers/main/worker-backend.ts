@@ -24,6 +24,7 @@ import { AcceptDispatcher } from "./accept-dispatcher.ts";
 import { makeFree } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
 import {
+  ENCRYPTED,
   FRAMED,
   PLAIN,
   RECORDS,
@@ -65,6 +66,7 @@ const KINDS: Readonly<Record<WireKind, WireCode>> = {
   records: RECORDS,
   sealed: SEALED,
   framed: FRAMED,
+  encrypted: ENCRYPTED,
 };
 
 /** Throws where this system cannot: the message says why. */

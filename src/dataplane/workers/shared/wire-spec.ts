@@ -8,7 +8,14 @@ export const FRAMED = 4;
 /** A wire's code where its socket is not to be closed at the end: the main thread has further use for it. */
 export const LEFT_OPEN = 3;
 export const RECORDS = 5;
-export type WireCode = typeof PLAIN | typeof TLS | typeof SEALED | typeof FRAMED | typeof RECORDS;
+export const ENCRYPTED = 6;
+export type WireCode =
+  | typeof PLAIN
+  | typeof TLS
+  | typeof SEALED
+  | typeof FRAMED
+  | typeof RECORDS
+  | typeof ENCRYPTED;
 
 /** Numbers that a wire gets at its start; addresses of this process fit into a double. */
 export const WIRE_NUMBERS = 8;

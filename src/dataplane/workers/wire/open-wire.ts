@@ -5,7 +5,16 @@ import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { FramedWire } from "./framed.ts";
 import { PlainWire } from "./plain.ts";
-import { PLAIN, RECORDS, WIRE_NUMBERS, SEALED, LEFT_OPEN, TLS } from "#dataplane/workers/shared/wire-spec.ts";
+import {
+  ENCRYPTED,
+  LEFT_OPEN,
+  PLAIN,
+  RECORDS,
+  SEALED,
+  TLS,
+  WIRE_NUMBERS,
+} from "#dataplane/workers/shared/wire-spec.ts";
+import { openEncryptedWire } from "./encrypted.ts";
 import { type Wire } from "./wire.ts";
 import { CipherMemory } from "./cipher-memory.ts";
 import { RecordWire } from "./record-wire.ts";
@@ -41,6 +50,7 @@ export class Wires {
     const unread = this.#unreadOf(index);
     if (kind === PLAIN) return new PlainWire(fd);
     if (kind === SEALED) return this.#openSealed(index, fd, unread);
+    if (kind === ENCRYPTED) return this.#openEncrypted(index, fd, unread);
     if (kind === RECORDS) return this.#openRecords(index, fd, unread);
     const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
@@ -59,6 +69,12 @@ export class Wires {
     const suite = cipherSuite(this.#number(index, 4));
     if (memory === null || suite === null || state === null) return null;
     return new RecordWire(memory, fd, { word: (at) => this.#number(index, at), suite, state });
+  }
+
+  #openEncrypted(index: number, fd: number, unread: Uint8Array | null): Wire | null {
+    const memory = this.#cipherMemory();
+    if (memory === null) return null;
+    return openEncryptedWire(memory, fd, { word: (at) => this.#number(index, at), unread });
   }
 
   #openSealed(index: number, fd: number, unread: Uint8Array | null): Wire | null {

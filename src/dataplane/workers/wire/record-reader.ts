@@ -1,7 +1,7 @@
 import { byteAt } from "#lib/at.ts";
 import { ALERT, decodeAlert, type AlertName, TlsFault } from "#transport/tls13/alerts.ts";
 import { MESSAGE, MessageReader } from "#transport/tls13/handshake-messages.ts";
-import { checkTicket, decodeKeyUpdate } from "#transport/tls13/post-handshake.ts";
+import { decodeKeyUpdate, decodeTicket } from "#transport/tls13/post-handshake.ts";
 import { HEADER_BYTES, MAX_CONTENT_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import type { RecordCipher } from "./record-cipher.ts";
@@ -130,7 +130,7 @@ export class RecordReader extends SealedReader {
     for (let message = this.#messages.next(); message !== null; message = this.#messages.next()) {
       this.#countUseless();
       if (message.type === MESSAGE.keyUpdate) this.#takeKeyUpdate(message.body);
-      else if (message.type === MESSAGE.newSessionTicket) checkTicket(message.body);
+      else if (message.type === MESSAGE.newSessionTicket) decodeTicket(message.body);
       else throw new TlsFault("unexpected_message", `handshake message ${message.type} behind the handshake`);
     }
   }

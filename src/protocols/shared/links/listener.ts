@@ -2,7 +2,7 @@
 import { UnusableError } from "#core/errors.ts";
 import type { LinkNode, ListenerContext } from "#core/share-link.ts";
 import { XHTTP_TUNING } from "#transport/fields.ts";
-import { publicKeyOf } from "./public-key.ts";
+import { publicKeyOf, publishedEch } from "./public-key.ts";
 import { mapOf, textOf, fieldsOf } from "./stream.ts";
 
 /** What one user's node has besides the listener's own fields; `user` null: the listener has no users. */
@@ -49,7 +49,12 @@ function security(fields: LinkNode, { serverName }: ListenerContext, key: "sni" 
     return { tls: true, [key]: name, "client-fingerprint": "chrome", "reality-opts": options };
   }
   if (textOf(fields["certificate"]) === undefined) return {};
-  return { tls: true, ...(serverName === null ? {} : { [key]: serverName }) };
+  const ech = publishedEch(textOf(fields["ech-key"]));
+  return {
+    tls: true,
+    ...(serverName === null ? {} : { [key]: serverName }),
+    ...(ech === null ? {} : { "ech-opts": { enable: true, config: ech } }),
+  };
 }
 
 /** Of several transports on the one port the first. */

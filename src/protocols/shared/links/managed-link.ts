@@ -1,6 +1,6 @@
 /** `scheme://credential@host:port?query#name`, byte for byte as the subscription of a managed user has it. */
 import type { PublicAddress } from "#core/protocol.ts";
-import { publicKeyOf } from "./public-key.ts";
+import { publicKeyOf, publishedEch } from "./public-key.ts";
 
 export interface LinkParts {
   readonly scheme: string;
@@ -35,6 +35,7 @@ function escape(text: string, others: RegExp, space: string): string {
 export interface SecurityOptions {
   readonly certificate?: string | undefined;
   readonly "private-key"?: string | undefined;
+  readonly "ech-key"?: string | undefined;
   readonly "reality-config"?:
     | {
         readonly "private-key": string;
@@ -63,5 +64,7 @@ export function securityQuery(
     };
   }
   const hasTls = options.certificate !== undefined && options["private-key"] !== undefined;
-  return hasTls ? { security: "tls", sni: host } : {};
+  if (!hasTls) return {};
+  const ech = publishedEch(options["ech-key"]);
+  return { security: "tls", sni: host, ...(ech === null ? {} : { ech }) };
 }

@@ -1,6 +1,6 @@
 /** Parts of a node under the names that sing-box has for them. */
 import type { LinkNode } from "#core/share-link.ts";
-import { mapOf, textOf } from "./stream.ts";
+import { echQuery, mapOf, textOf } from "./stream.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -13,6 +13,7 @@ export function singBoxTls(node: LinkNode): Fields {
   const name = node["servername"] ?? node["sni"];
   const reality = mapOf(node["reality-opts"]);
   const fingerprint = node["client-fingerprint"];
+  const ech = echQuery(node);
   return {
     enabled: true,
     ...(name === undefined ? {} : { server_name: name }),
@@ -22,7 +23,13 @@ export function singBoxTls(node: LinkNode): Fields {
       : {
           reality: { enabled: true, public_key: reality["public-key"], short_id: reality["short-id"] },
         }),
+    ...(ech === undefined ? {} : { ech: { enabled: true, config: pemLines(ech) } }),
   };
+}
+
+/** The configurations as sing-box has them: PEM, a line an item. */
+function pemLines(config: string): readonly string[] {
+  return ["-----BEGIN ECH CONFIGS-----", config, "-----END ECH CONFIGS-----"];
 }
 
 /** Empty: plain TCP. Null: there is no such transport. */

@@ -1,5 +1,5 @@
 /** Transport and security of a node as query parameters (share-link sheet §2). */
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, UnusableError } from "#core/errors.ts";
 import type { LinkNode } from "#core/share-link.ts";
 import { isTrue } from "./grammar.ts";
 
@@ -27,7 +27,28 @@ export function securityFields(
   const verifyName = query.get("vcn");
   if (verifyName !== undefined) node["name-cert-verify"] = verifyName;
   if (security === "reality") node["reality-opts"] = realityFields(query);
+  const ech = echFields(query.get("ech"));
+  if (ech !== null && security === "tls") node["ech-opts"] = ech;
   return node;
+}
+
+/** A configuration in base64, or where to ask for one: `https://1.1.1.1/dns-query`, with a name in front `name+https://…`. */
+function echFields(text: string | undefined): LinkNode | null {
+  if (text === undefined) return null;
+  if (!text.includes("://")) return { enable: true, config: text };
+  const [name = ""] = text.split("://", 1);
+  const plus = name.lastIndexOf("+");
+  return { enable: true, ...(plus <= 0 ? {} : { "query-server-name": name.slice(0, plus) }) };
+}
+
+/** The configuration of a node's Encrypted ClientHello. Throws `UnusableError` where a link cannot carry it. */
+export function echQuery(node: LinkNode): string | undefined {
+  const ech = mapOf(node["ech-opts"]);
+  if (ech?.["enable"] !== true) return undefined;
+  const config = textOf(ech["config"]);
+  if (config === undefined || config === "")
+    throw new UnusableError("a link cannot carry ech-opts without config");
+  return config;
 }
 
 function realityFields(query: Query): LinkNode {
@@ -158,6 +179,7 @@ export function streamQuery(
     sid: textOf(reality?.["short-id"]),
     pqv: textOf(reality?.["mldsa65-verify"]),
     spx: textOf(reality?.["spider-x"]),
+    ech: echQuery(node),
     ...transportQuery(node),
   };
 }

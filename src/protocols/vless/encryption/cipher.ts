@@ -78,6 +78,17 @@ export class CountedAead implements Disposable {
     return out;
   }
 
+  /** A worker can go on with it. */
+  get canBeGiven(): boolean {
+    return this.#aead.giveAway !== undefined;
+  }
+
+  /** The library's context of one direction and the messages so far, for another owner; null: there is none. It is closed then. */
+  giveAway(direction: "sealing" | "opening"): { readonly context: bigint; readonly count: number } | null {
+    const context = this.#aead.giveAway?.(direction);
+    return context === undefined ? null : { context, count: this.#nonce.readUIntBE(NONCE_BYTES - 6, 6) };
+  }
+
   #count(): void {
     for (let at = NONCE_BYTES - 1; at >= 0; at--) {
       const next = ((this.#nonce[at] ?? 0) + 1) & 0xff;

@@ -3,7 +3,6 @@ import { decapsulate, generateKeyPairSync, randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { DialError, messageOf } from "#core/errors.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
-import { CodecStream } from "#net/stream/codec-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import {
   type CipherName,
@@ -14,9 +13,10 @@ import {
   SEALED_LENGTH_BYTES,
 } from "./cipher.ts";
 import { encodeHops } from "./hops.ts";
+import { type Encrypted, openEncrypted } from "./leaving.ts";
 import { agreeX25519, MLKEM_CIPHERTEXT_BYTES, rawPublic, X25519_BYTES } from "./keys.ts";
 import { drawPadding, sealPadding, writePadded } from "./padding.ts";
-import { type Opening, RecordCodec, type RecordSides } from "./records.ts";
+import type { Opening, RecordSides } from "./records.ts";
 import type { ClientEncryption } from "./settings.ts";
 import { TICKET_BYTES } from "./tickets.ts";
 
@@ -51,15 +51,15 @@ export class EncryptionClient {
     this.#cipher = cipher;
   }
 
-  /** The stream inside; owns `wire` from here, and destroys it where the handshake fails. Throws `DialError`. */
-  async open(wire: Duplex, signal: AbortSignal): Promise<Duplex> {
+  /** `mayLeave` as of `openEncrypted`. Owns `wire` from here, and destroys it where the handshake fails. Throws `DialError`. */
+  async open(wire: Duplex, signal: AbortSignal, mayLeave = false): Promise<Encrypted> {
     const ticket = this.#ticket;
     const beginning = this.#begin();
     using _sealer = beginning.sealer;
     if (ticket !== null && ticket.expiresAtMs > this.#nowMs())
-      return new CodecStream(wire, new RecordCodec(this.#resume(beginning, ticket)));
+      return openEncrypted(wire, this.#resume(beginning, ticket), mayLeave);
     try {
-      return new CodecStream(wire, new RecordCodec(await this.#handshake(wire, beginning, signal)));
+      return openEncrypted(wire, await this.#handshake(wire, beginning, signal), mayLeave);
     } catch (cause) {
       wire.destroy();
       if (cause instanceof DialError) throw cause;

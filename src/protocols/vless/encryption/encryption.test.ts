@@ -9,6 +9,7 @@ import { skipLarge } from "../../../../test/support/runs.ts";
 import { type CipherName, CountedAead, hashOf, openMask } from "./cipher.ts";
 import { EncryptionClient } from "./client.ts";
 import { newEncryption } from "./generate.ts";
+import { type Encrypted, HeaderMask } from "./leaving.ts";
 import { EncryptionServer } from "./server.ts";
 import {
   type ClientEncryption,
@@ -111,7 +112,7 @@ test("a handshake for another key, a replay and an unknown ticket are refused; t
   // A ticket that the server has forgotten costs one connection. The key is the same.
   const forgetful = pair("native", ["x25519"], { like: server.settings });
   const forgotten = recordingWire();
-  const stale = await client.open(forgotten.near, never);
+  const { stream: stale } = await client.open(forgotten.near, never);
   const isRefused = once(stale, "error");
   stale.resume().write("early");
   await assert.rejects(forgetful.server.accept(forgotten.far, 5_000), /not known/);
@@ -153,6 +154,59 @@ test(
     }
   },
 );
+
+/** A record as the connection inside writes it. */
+function innerRecord(size: number): Buffer {
+  const record = Buffer.concat([hex("1703030000"), randomBytes(size)]);
+  record.writeUInt16BE(size, 3);
+  return record;
+}
+
+for (const appearance of ["native", "random"] as const)
+  test(`${appearance}: records are left behind, and headers of those inside stay masked where they were`, async () => {
+    const { client, server } = pair(appearance, ["x25519"]);
+    for (const round of ["handshake", "ticket"]) {
+      const wire = recordingWire();
+      const [near, far] = await openBoth(client, server, wire, true);
+      far.stream.write("an answer");
+      assert.equal(String((await once(near.stream, "data"))[0]), "an answer", round);
+      const raw: Buffer[] = [];
+      const { promise: ended, resolve } = Promise.withResolvers<void>();
+      far.stream.on("data", (bytes: Buffer) => {
+        assert.equal(String(bytes), "the last record", round);
+        far.bypass?.leaveRead({ data: (piece) => void raw.push(Buffer.from(piece)), end: resolve });
+      });
+      await new Promise((done) => near.stream.write("the last record", done));
+      const before = wire.sent().length;
+      const out = near.bypass?.leaveWrite() ?? assert.fail();
+      const inner = [innerRecord(700), innerRecord(1), innerRecord(16_000)];
+      const bytes = Buffer.concat(inner);
+      for (let at = 0, size = 1; at < bytes.length; at += size++) out.write(bytes.subarray(at, at + size));
+      out.end();
+      await ended;
+      assert.deepEqual(Buffer.concat(raw), bytes, round);
+      const sent = wire.sent().subarray(before);
+      assert.equal(sent.length, bytes.length);
+      assert.equal(sent.equals(bytes), appearance === "native");
+      assert.deepEqual(sent.subarray(5, 705), bytes.subarray(5, 705), "contents go as they are");
+      if (appearance === "random")
+        for (const at of [0, 705, 711]) assert.notDeepEqual(sent.subarray(at, at + 3), hex("170303"));
+      for (const { stream } of [near, far]) stream.destroy();
+    }
+  });
+
+test("what is no record is masked in pieces of five bytes, as peers do it", () => {
+  const bytes = Buffer.concat([Buffer.from("GET / HTTP/1.1\r\n"), innerRecord(30), hex("15030300020100")]);
+  for (const size of [1, 2, 5, 7, 100]) {
+    const [masks, unmasks] = [openMask(KEY, IV), openMask(KEY, IV)];
+    const outward = new HeaderMask(masks, "masks");
+    const inward = new HeaderMask(unmasks, "unmasks");
+    const pieces: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += size)
+      pieces.push(inward.apply(outward.apply(bytes.subarray(at, at + size))));
+    assert.deepEqual(Buffer.concat(pieces), bytes, `pieces of ${size}`);
+  }
+});
 
 interface Sides {
   readonly client: EncryptionClient;
@@ -218,12 +272,22 @@ async function open(
   server: Sides["server"],
   wire: Wire,
 ): Promise<[Duplex, Duplex]> {
-  const near = client.open(wire.near, never);
-  const far = server.accept(wire.far, 5_000);
+  const [near, far] = await openBoth(client, server, wire, false);
+  return [near.stream, far.stream];
+}
+
+async function openBoth(
+  client: EncryptionClient,
+  server: Sides["server"],
+  wire: Wire,
+  mayLeave: boolean,
+): Promise<[Encrypted, Encrypted]> {
+  const near = client.open(wire.near, never, mayLeave);
+  const far = server.accept(wire.far, 5_000, mayLeave);
   far.catch(() => wire.far.destroy());
-  near.then((stream) => stream.write("")).catch(() => wire.near.destroy());
+  near.then(({ stream }) => stream.write("")).catch(() => wire.near.destroy());
   const both = await Promise.all([near, far]);
-  for (const stream of both) stream.on("error", () => {});
+  for (const { stream } of both) stream.on("error", () => {});
   return both;
 }
 

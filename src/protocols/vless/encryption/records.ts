@@ -1,9 +1,11 @@
 /** What follows a handshake: records that look like application data of TLS 1.3, or like random bytes. */
 import type { Cipheriv } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
+import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
+import type { RecordConnection } from "#transport/record-stream.ts";
 import type { CountedAead } from "./cipher.ts";
 
 // Record: 17 03 03 LENGTH(2) SEALED(LENGTH); the header is the additional data
@@ -36,7 +38,12 @@ export interface RecordSides {
   readonly onRefused?: () => void;
 }
 
-export class RecordCodec implements StreamCodec {
+/** For streams that stay in their records, as a codec, and for those that may leave them, as a connection. */
+export class RecordCodec implements StreamCodec, RecordConnection {
+  readonly isSecure = true;
+  /** The protocol has no word for the end. */
+  readonly hasEnded = false;
+  readonly wireKind = "encrypted";
   readonly #writing: WritingSide;
   readonly #opening: Opening;
   readonly #onRefused: (() => void) | undefined;
@@ -82,9 +89,24 @@ export class RecordCodec implements StreamCodec {
   }
 
   open(wire: Buffer, emit: (plain: Buffer) => void): void {
-    this.#arrived.push(wire);
+    this.feed(wire);
+    for (let plain = this.read(); plain !== null; plain = this.read()) emit(plain);
+  }
+
+  start(): void {}
+
+  feed(bytes: Buffer): void {
+    this.#arrived.push(bytes);
+  }
+
+  read(): Buffer | null {
     try {
-      this.#openAll(emit);
+      this.#reading ??= this.#opening(this.#arrived);
+      if (this.#reading === null) return null;
+      let plain = this.#openOne(this.#reading);
+      while (plain?.length === 0) plain = this.#openOne(this.#reading);
+      if (plain !== null) this.#hasOpened = true;
+      return plain;
     } catch (error) {
       if (!this.#hasOpened) this.#onRefused?.();
       this.#hasOpened = true; // reported once
@@ -92,13 +114,55 @@ export class RecordCodec implements StreamCodec {
     }
   }
 
-  #openAll(emit: (plain: Buffer) => void): void {
-    this.#reading ??= this.#opening(this.#arrived);
-    if (this.#reading === null) return;
-    for (let plain = this.#openOne(this.#reading); plain !== null; plain = this.#openOne(this.#reading)) {
-      this.#hasOpened = true;
-      if (plain.length > 0) emit(plain);
-    }
+  write(payload: Buffer): Buffer {
+    return this.seal(payload);
+  }
+
+  end(): Buffer {
+    return this.sealEnd() ?? EMPTY;
+  }
+
+  takeOutput(): null {
+    return null;
+  }
+
+  get unreadBytes(): number {
+    return this.#arrived.length + (this.#header?.length ?? 0);
+  }
+
+  takeUnread(): Buffer {
+    return this.#arrived.takeAll();
+  }
+
+  /** Both directions are under way, and no mask goes on. */
+  get canBeGiven(): boolean {
+    const { aead, mask } = this.#writing;
+    const reading = this.#reading;
+    return (
+      reading !== null && reading.aead.canBeGiven && aead.canBeGiven && !mask && this.#prelude.length === 0
+    );
+  }
+
+  /** For the wire `encrypted` of a worker. */
+  giveAway(): DetachedState {
+    const opening = this.#reading?.aead.giveAway("opening") ?? null;
+    const sealing = this.#writing.aead.giveAway("sealing");
+    if (opening === null || sealing === null) throw new Error("these records cannot be given away");
+    const unread = Buffer.concat([this.#header ?? EMPTY, this.#arrived.takeAll()]);
+    return {
+      numbers: [Number(opening.context), Number(sealing.context), opening.count, sealing.count],
+      unread: unread.length === 0 ? null : Uint8Array.from(unread),
+    };
+  }
+
+  /** Goes on masking headers where the records are left; null: nothing is masked. */
+  get outwardMask(): Cipheriv | null {
+    return this.#writing.mask;
+  }
+
+  /** Only behind the peer's first record. */
+  get inwardMask(): Cipheriv | null {
+    return this.#reading?.mask ?? null;
   }
 
   #openOne({ aead, mask }: ReadingSide): Buffer | null {
@@ -121,6 +185,10 @@ export class RecordCodec implements StreamCodec {
   }
 
   close(): void {
+    this[Symbol.dispose]();
+  }
+
+  [Symbol.dispose](): void {
     this.#writing.aead[Symbol.dispose]();
     this.#reading?.aead[Symbol.dispose]();
   }

@@ -3,7 +3,6 @@ import { randomBytes, randomInt } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
-import { CodecStream } from "#net/stream/codec-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import { type CipherName, CountedAead, IV_BYTES, openMask, SEALED_LENGTH_BYTES } from "./cipher.ts";
 import { decodeHops, hopsBytes } from "./hops.ts";
@@ -15,8 +14,9 @@ import {
   x25519Public,
   X25519_BYTES,
 } from "./keys.ts";
+import { type Encrypted, openEncrypted } from "./leaving.ts";
 import { drawPadding, sealPadding, writePadded } from "./padding.ts";
-import { RecordCodec, type RecordSides } from "./records.ts";
+import type { RecordSides } from "./records.ts";
 import type { ServerEncryption } from "./settings.ts";
 import { TICKET_BYTES, type TicketBook } from "./tickets.ts";
 
@@ -49,8 +49,8 @@ export class EncryptionServer {
     this.#tickets = tickets;
   }
 
-  /** The stream inside. Throws `ProtocolError`; the wire stays the caller's then, and nothing is written on it. */
-  async accept(wire: Duplex, timeoutMs: number): Promise<Duplex> {
+  /** `mayLeave` as of `openEncrypted`. Throws `ProtocolError`; the wire stays the caller's then, and nothing is written on it. */
+  async accept(wire: Duplex, timeoutMs: number, mayLeave = false): Promise<Encrypted> {
     using reader = new ByteReader(wire, { timeoutMs, maxBytes: MOST_MESSAGE_BYTES });
     const started = await this.#readBeginning(reader);
     using _aead = started.aead;
@@ -58,7 +58,7 @@ export class EncryptionServer {
       started.length === SEALED_TICKET_BYTES
         ? await this.#resume(wire, reader, started)
         : await this.#handshake(wire, reader, started);
-    return new CodecStream(wire, new RecordCodec(sides));
+    return openEncrypted(wire, sides, mayLeave);
   }
 
   async #readBeginning(reader: ByteReader): Promise<StartedHandshake> {
@@ -99,7 +99,8 @@ export class EncryptionServer {
   async #resume(wire: Duplex, reader: ByteReader, started: StartedHandshake): Promise<RecordSides> {
     const { aead, cipher, iv, secret } = started;
     const sealed = await take(reader, SEALED_TICKET_BYTES);
-    const pfsKey = this.#tickets.redeem(aead.open(sealed), secret);
+    const ticket = aead.open(sealed);
+    const pfsKey = this.#settings.ticketSeconds.to === 0 ? null : this.#tickets.redeem(ticket, secret);
     if (pfsKey === "replayed")
       throw new ProtocolError("VLESS Encryption: a ticket came again with the same secret");
     if (pfsKey === null) {

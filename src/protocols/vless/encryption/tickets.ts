@@ -1,4 +1,4 @@
-/** Tickets of one server: what a client may come back with, once for each fresh secret. In memory of the process. */
+/** Tickets: what a client may come back with, once for each fresh secret. In memory of the process. */
 import { randomBytes, randomInt } from "node:crypto";
 
 export const TICKET_BYTES = 16;
@@ -14,12 +14,14 @@ interface Issued {
   readonly secrets: Set<string>;
 }
 
+/** Of all servers of one process: a ticket is of use only together with a secret that the server's own key makes. */
 export class TicketBook {
   readonly #nowMs: () => number;
   /** In the order of issue. */
   readonly #issued = new Map<string, Issued>();
 
-  constructor(nowMs: () => number) {
+  /** `nowMs`: any clock that does not jump. */
+  constructor(nowMs: () => number = () => performance.now()) {
     this.#nowMs = nowMs;
   }
 

@@ -27,6 +27,11 @@ const ASSUMED_RTT_MS = 100;
 const LEAST_RATE = 65_536 / 1000;
 
 type State = "startup" | "drain" | "probe-rate" | "probe-rtt";
+/**
+ * Behind a loss, for a round, as much is sent as is acknowledged. Where rounds with losses follow each other, the way loses by
+ * chance, and the window grows again; a round without any ends it.
+ */
+type Recovery = "none" | "begins" | "conserves" | "grows";
 
 export class Bbr implements Congestion {
   readonly #profile: (typeof BBR_PROFILES)[BbrProfile];
@@ -47,7 +52,10 @@ export class Bbr implements Congestion {
   #cycleAtMs = 0;
   #probeRttUntilMs = 0;
   #probeRttRound = 0;
-  #conservesUntilRound = -1;
+  #recovery: Recovery = "none";
+  #lastLossRound = -1;
+  /** Since the last acknowledgement. */
+  #lostSinceAck = 0;
   /** The most that came in one burst above the rate. */
   readonly #aggregated = new WindowedMax(RATE_ROUNDS);
   #burstAtMs = 0;
@@ -83,7 +91,9 @@ export class Bbr implements Congestion {
   onLost(_nowMs: number, bytes: number, _newestSentAtMs: number, isPersistent: boolean): void {
     this.#losses++;
     this.#lostBytes += bytes;
-    if (this.#isPipeFull && this.#conservesUntilRound < this.#round) this.#conservesUntilRound = this.#round;
+    this.#lostSinceAck += bytes;
+    this.#lastLossRound = this.#round;
+    if (this.#recovery === "none" && this.#isPipeFull) this.#recovery = "begins";
     if (isPersistent) this.#window = LEAST_PACKETS * this.#datagramBytes;
   }
 
@@ -93,6 +103,8 @@ export class Bbr implements Congestion {
     if (isRoundStart) {
       this.#roundEnds = sample.delivered;
       this.#round++;
+      if (this.#recovery === "conserves") this.#recovery = "grows";
+      if (this.#round > this.#lastLossRound + 1) this.#recovery = "none";
     }
     const isExpired = nowMs - this.#minRttAtMs > MIN_RTT_EXPIRY_MS;
     if (sample.latestRttMs > 0 && (sample.latestRttMs <= this.#minRttMs || isExpired)) {
@@ -178,15 +190,20 @@ export class Bbr implements Congestion {
     return Math.max(gain * this.#rate.value * this.#minRttMs, LEAST_PACKETS * this.#datagramBytes);
   }
 
-  #setWindow({ ackedBytes, inFlight }: AckSample): void {
+  #setWindow({ ackedBytes, inFlight, delivered }: AckSample): void {
     const { highWindowGain, windowGain } = this.#profile;
     const gain = this.#state === "startup" || this.#state === "drain" ? highWindowGain : windowGain;
     const extra = this.#isPipeFull ? this.#aggregated.value : 0;
     const target = this.#inFlightFor(gain) + extra + 3 * this.#datagramBytes;
-    if (this.#isPipeFull) this.#window = Math.min(this.#window + ackedBytes, target);
+    this.#window -= this.#lostSinceAck;
+    this.#lostSinceAck = 0;
+    if (this.#recovery === "begins") {
+      this.#window = inFlight + ackedBytes;
+      this.#roundEnds = delivered;
+      this.#recovery = "conserves";
+    } else if (this.#recovery === "conserves") this.#window = Math.max(this.#window, inFlight + ackedBytes);
+    else if (this.#isPipeFull) this.#window = Math.min(this.#window + ackedBytes, target);
     else if (this.#window < target || this.#rate.value === 0) this.#window += ackedBytes;
-    if (this.#conservesUntilRound >= this.#round)
-      this.#window = Math.max(inFlight + ackedBytes, this.#window * 0.85);
     this.#window = Math.max(this.#window, LEAST_PACKETS * this.#datagramBytes);
   }
 

@@ -4,7 +4,9 @@ import type { AckSample, Congestion } from "#transport/quic/congestion/congestio
 import { Pacer } from "#transport/quic/congestion/pacer.ts";
 import { PROTOCOL_VIOLATION, QuicFault } from "#transport/quic/fault.ts";
 import type { WireReader } from "#transport/quic/wire/reader.ts";
-import { APPLICATION_SPACE, HANDSHAKE_SPACE, type PacketSpace } from "./packet-space.ts";
+import { AckedRanges, type StreamOutcomes } from "./acked-ranges.ts";
+import { APPLICATION_SPACE, type PacketSpace } from "./packet-space.ts";
+import { ProbeTimer } from "./probe-timer.ts";
 import { RateSampler } from "./rate-sampler.ts";
 import { RttEstimate } from "./rtt.ts";
 import { ACKED, IN_FLIGHT, LOST, type SentItem, type SentPackets } from "./sent-packets.ts";
@@ -14,15 +16,8 @@ const REORDERING = 3;
 /** As far as that grows on ways that reorder: a packet that was called lost and is acknowledged all the same raises it. */
 const MOST_REORDERING = 32;
 const PERSISTENT_PROBES = 3;
-const MOST_BACKOFF = 10;
 /** Sent for one probe timeout. */
 const PROBES = 2;
-
-/** Where stream bytes that were acknowledged or lost are told. */
-export interface StreamOutcomes {
-  onAcked(id: number, offset: number, length: number, isLast: boolean): void;
-  onLost(id: number, offset: number, length: number, isLast: boolean): void;
-}
 
 /** What a packet carried. */
 export interface SentPacket {
@@ -44,17 +39,16 @@ export class Recovery {
   congestion: Congestion;
   inFlight = 0;
   lostPackets = 0;
-  /** Of probe timeouts since something was heard. */
-  probeCount = 0;
+  readonly probes = new ProbeTimer(this.rtt);
   /** As the peer said. */
-  peerMaxAckDelayMs = 25;
   peerAckDelayExponent = 3;
-  isConfirmed = false;
-  #lastSentAtMs = 0;
+  /** Of full packets. */
+  datagramBytes = 1200;
   #reordering = REORDERING;
   /** The window was full since the last acknowledgement. */
   wasWindowFull = false;
   readonly #streams: StreamOutcomes;
+  readonly #acked: AckedRanges;
   readonly #sample: AckSample = {
     nowMs: 0,
     ackedBytes: 0,
@@ -74,6 +68,7 @@ export class Recovery {
   constructor(congestion: Congestion, streams: StreamOutcomes) {
     this.congestion = congestion;
     this.#streams = streams;
+    this.#acked = new AckedRanges(streams);
   }
 
   /** Answers with the number; the packet was built with it. */
@@ -97,7 +92,7 @@ export class Recovery {
     this.sampler.onSent(sent, slot, nowMs, this.inFlight);
     this.inFlight += packet.bytes;
     space.eliciting++;
-    space.lastElicitingAtMs = this.#lastSentAtMs = nowMs;
+    space.lastElicitingAtMs = this.probes.lastSentAtMs = nowMs;
     this.congestion.onSent(nowMs, packet.bytes, this.inFlight);
     this.pacer.onSent(packet.bytes);
   }
@@ -127,10 +122,11 @@ export class Recovery {
       low = high - reader.varint();
       if (low < 0) throw new QuicFault(PROTOCOL_VIOLATION, "acknowledged ranges below zero");
     }
+    this.#acked.tell();
     sent.settle();
     if (sample.ackedBytes === 0) return false;
     if (rttFrom >= 0) this.#takeRtt(space, nowMs - rttFrom, delayUnits);
-    this.probeCount = 0;
+    this.probes.count = 0;
     this.#detectLost(space, nowMs);
     this.#tellCongestion(nowMs);
     return true;
@@ -144,7 +140,10 @@ export class Recovery {
   #takeRtt(space: PacketSpace, sampleMs: number, delayUnits: number): void {
     if (space.id !== APPLICATION_SPACE) return this.rtt.add(sampleMs, 0);
     const delayMs = (delayUnits * 2 ** this.peerAckDelayExponent) / 1000;
-    this.rtt.add(sampleMs, this.isConfirmed ? Math.min(delayMs, this.peerMaxAckDelayMs) : delayMs);
+    this.rtt.add(
+      sampleMs,
+      this.probes.isConfirmed ? Math.min(delayMs, this.probes.peerMaxAckDelayMs) : delayMs,
+    );
   }
 
   #tellCongestion(nowMs: number): void {
@@ -182,7 +181,7 @@ export class Recovery {
     this.sampler.onAcked(sent, slot, bytes, nowMs);
     const stream = float64At(sent.stream, slot);
     if (stream >= 0)
-      this.#streams.onAcked(
+      this.#acked.add(
         stream,
         float64At(sent.offset, slot),
         sent.length[slot] ?? 0,
@@ -219,13 +218,10 @@ export class Recovery {
     }
     sent.settle();
     if (bytes === 0) return;
-    const longMs = PERSISTENT_PROBES * (this.rtt.probeTimeoutMs + this.peerMaxAckDelayMs);
-    const isPersistent = this.rtt.hasSample && newest - oldest > longMs && this.probeCount > 0;
+    const longMs = PERSISTENT_PROBES * (this.rtt.probeTimeoutMs + this.probes.peerMaxAckDelayMs);
+    const isPersistent = this.rtt.hasSample && newest - oldest > longMs && this.probes.count > 0;
     this.congestion.onLost(nowMs, bytes, newest, isPersistent);
   }
-
-  /** Of full packets. */
-  datagramBytes = 1200;
 
   #sayAgain(sent: SentPackets, number: number, slot: number): void {
     const stream = float64At(sent.stream, slot);
@@ -240,23 +236,9 @@ export class Recovery {
     sent.items.delete(number);
   }
 
-  /** When `onTimeout` is due; Infinity: never. `mustProbe`: the peer may wait for us to show that our address is ours. */
+  /** When `onTimeout` is due; Infinity: never. `mustProbe`: see `ProbeTimer.deadline`. */
   deadline(spaces: readonly PacketSpace[], mustProbe: boolean): number {
-    let atMs = Infinity;
-    for (const space of spaces) atMs = Math.min(atMs, space.lossAtMs, this.#probeAt(space));
-    if (atMs === Infinity && mustProbe) return this.#lastSentAtMs + this.#backedOff(this.rtt.probeTimeoutMs);
-    return atMs;
-  }
-
-  #probeAt(space: PacketSpace): number {
-    if (space.eliciting === 0 || !space.isOpen) return Infinity;
-    if (space.id === APPLICATION_SPACE && !this.isConfirmed) return Infinity;
-    const delayMs = space.id === APPLICATION_SPACE ? this.peerMaxAckDelayMs : 0;
-    return space.lastElicitingAtMs + this.#backedOff(this.rtt.probeTimeoutMs + delayMs);
-  }
-
-  #backedOff(timeoutMs: number): number {
-    return timeoutMs * 2 ** Math.min(this.probeCount, MOST_BACKOFF);
+    return this.probes.deadline(spaces, mustProbe);
   }
 
   onTimeout(spaces: readonly PacketSpace[], mustProbe: boolean, nowMs: number): void {
@@ -267,12 +249,7 @@ export class Recovery {
         didLose = true;
       }
     if (didLose || this.deadline(spaces, mustProbe) > nowMs) return;
-    this.probeCount++;
-    const due = spaces.filter((space) => this.#probeAt(space) < Infinity);
-    for (const space of due) this.#probe(space);
-    if (due.length > 0) return;
-    const highest = spaces.findLast(({ isOpen, id }) => isOpen && id <= HANDSHAKE_SPACE);
-    if (highest !== undefined) highest.probes = 1;
+    for (const space of this.probes.expire(spaces)) this.#probe(space);
   }
 
   /** What the oldest packets carried goes again, and they may still be acknowledged. */
@@ -298,12 +275,12 @@ export class Recovery {
     this.inFlight -= sent.forget();
     space.eliciting = 0;
     space.lossAtMs = Infinity;
-    this.probeCount = 0;
+    this.probes.count = 0;
   }
 
   /** The keys of the space are gone. */
   drop(space: PacketSpace): void {
     this.inFlight -= space.drop();
-    this.probeCount = 0;
+    this.probes.count = 0;
   }
 }

@@ -10,6 +10,15 @@ export class RttEstimate {
   varianceMs = INITIAL_RTT_MS / 2;
   hasSample = false;
 
+  /** Another way: what is known is of no use. */
+  reset(): void {
+    this.latestMs = 0;
+    this.minMs = Infinity;
+    this.smoothedMs = INITIAL_RTT_MS;
+    this.varianceMs = INITIAL_RTT_MS / 2;
+    this.hasSample = false;
+  }
+
   /** `ackDelayMs`: how long the peer says that it has waited, bounded by the caller. */
   add(sampleMs: number, ackDelayMs: number): void {
     this.latestMs = sampleMs;

@@ -59,6 +59,12 @@ export class SentPackets {
     return this.slotOf(this.next++);
   }
 
+  /** Takes the number of a packet that is not waited for. */
+  takeSettled(): void {
+    this.state[this.take()] = ACKED;
+    this.settle();
+  }
+
   /** Moves `first` over what is settled. */
   settle(): void {
     while (this.first < this.next && byteAt(this.state, this.slotOf(this.first)) !== IN_FLIGHT) this.first++;

@@ -19,9 +19,9 @@ export interface StreamHost {
   onStopped(stream: QuicStream, code: number): void;
 }
 
-/** Smaller pieces than this are copied, so that they do not keep the memory of many packets. */
-const LEAST_LENT_BYTES = 512;
 const HIGH_WATER_BYTES = 32 * 1024;
+/** What is written is taken at once while there is room; only what waits for room counts, and a large write is not one. */
+const WRITE_HIGH_WATER_BYTES = 256 * 1024;
 
 export class QuicStream extends Duplex {
   readonly [COPIES] = true;
@@ -31,6 +31,8 @@ export class QuicStream extends Duplex {
   readonly receive: ReceivePart | null;
   /** In the list of those that have something to send. */
   isListed = false;
+  /** In the list of those that have something for their reader. */
+  hasArrived = false;
   /** Its place in the connection was given back. */
   isRetired = false;
   /** What a reset says to the peer. */
@@ -39,9 +41,8 @@ export class QuicStream extends Duplex {
   readonly #waiting = new WaitingBytes();
   #isWanted = false;
   #isStopped = false;
-  #keptMemory = false;
   #afterRoom: (() => void) | null = null;
-  readonly #take = (bytes: Uint8Array): void => this.#deliver(bytes);
+  readonly #take = (bytes: Uint8Array): void => this.#keep(bytes);
 
   constructor(
     host: StreamHost,
@@ -52,7 +53,11 @@ export class QuicStream extends Duplex {
       readonly abortCode: number;
     },
   ) {
-    super({ allowHalfOpen: true, readableHighWaterMark: HIGH_WATER_BYTES });
+    super({
+      allowHalfOpen: true,
+      readableHighWaterMark: HIGH_WATER_BYTES,
+      writableHighWaterMark: WRITE_HIGH_WATER_BYTES,
+    });
     this.id = id;
     this.#host = host;
     this.send = parts.send;
@@ -65,25 +70,25 @@ export class QuicStream extends Duplex {
     if (parts.send === null) this.end();
   }
 
-  /** A STREAM frame. Answers whether it keeps its memory; `freshBytes` is told through `count`. Throws `QuicFault`. */
-  takeFrame(offset: number, bytes: Uint8Array, isLast: boolean, count: (bytes: number) => void): boolean {
-    const { receive } = this;
-    if (receive === null) return false;
-    this.#keptMemory = false;
-    const wasComplete = receive.isComplete;
-    count(receive.add(offset, bytes, isLast, this.#take));
-    if (!wasComplete && receive.isComplete && this.#waiting.isEmpty) this.push(null);
-    return this.#keptMemory;
+  /** A STREAM frame, of memory that is lent; `handOver` gives it to the reader. Throws `QuicFault`. */
+  takeFrame(offset: number, bytes: Uint8Array, isLast: boolean, count: (bytes: number) => void): void {
+    if (this.receive !== null) count(this.receive.add(offset, bytes, isLast, this.#take));
   }
 
-  #deliver(bytes: Uint8Array): void {
-    if (this.#isStopped || this.destroyed) return this.#consume(bytes.length);
-    if (!this.#isWanted || !this.#waiting.isEmpty) return this.#waiting.push(bytes);
-    const isLent = bytes.length >= LEAST_LENT_BYTES;
-    this.#keptMemory ||= isLent;
-    const piece = isLent ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : Buffer.from(bytes);
-    this.#consume(piece.length);
-    this.#isWanted = this.push(piece);
+  #keep(bytes: Uint8Array): void {
+    if (this.#isStopped || this.destroyed) this.#consume(bytes.length);
+    else this.#waiting.push(bytes);
+  }
+
+  /** Gives the reader what has come, as much as it takes: many packets at once. */
+  handOver(): void {
+    while (this.#isWanted) {
+      const piece = this.#waiting.shift();
+      if (piece === null) break;
+      this.#consume(piece.length);
+      this.#isWanted = this.push(piece);
+    }
+    if (this.#waiting.isEmpty && this.receive?.isComplete === true && !this.receive.isReset) this.push(null);
   }
 
   #consume(bytes: number): void {
@@ -96,6 +101,7 @@ export class QuicStream extends Duplex {
     const wasComplete = this.receive.isComplete;
     count(this.receive.reset(finalSize));
     if (wasComplete) return;
+    this.#waiting.clear();
     this.#consume(this.receive.unconsumed);
     this.destroy(new Error("the peer reset the stream"));
   }
@@ -105,12 +111,14 @@ export class QuicStream extends Duplex {
     if (this.send === null || this.send.resetCode !== null || this.send.isDone) return;
     this.#host.onReset(this, code);
     this.onRoom();
-    if (!this.writableEnded) this.once("end", () => this.destroy());
+    if (this.readableEnded) this.destroy();
+    else if (!this.writableEnded) this.once("end", () => this.destroy());
   }
 
   /** The connection is over. */
   abandon(error: Error): void {
     this.isRetired = true;
+    this.#waiting.clear();
     this.destroy(error);
   }
 
@@ -128,13 +136,7 @@ export class QuicStream extends Duplex {
 
   override _read(): void {
     this.#isWanted = true;
-    while (this.#isWanted) {
-      const piece = this.#waiting.shift();
-      if (piece === null) break;
-      this.#consume(piece.length);
-      this.#isWanted = this.push(piece);
-    }
-    if (this.#waiting.isEmpty && this.receive?.isComplete === true && !this.receive.isReset) this.push(null);
+    this.handOver();
   }
 
   override _write(bytes: Buffer, _encoding: string, done: () => void): void {
@@ -159,7 +161,7 @@ export class QuicStream extends Duplex {
     if (!this.isRetired && receive !== null && !receive.isComplete)
       this.#host.onStopped(this, this.abortCode);
     for (let piece = this.#waiting.shift(); piece !== null; piece = this.#waiting.shift())
-      if (!this.isRetired) this.#consume(piece.length);
+      this.#consume(piece.length);
     done(error);
   }
 }

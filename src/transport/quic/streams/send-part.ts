@@ -62,6 +62,11 @@ export class SendPart {
     return this.#end - this.#base;
   }
 
+  /** So many from the first on are with the peer. */
+  get ackedBytes(): number {
+    return this.#acked.size > 0 && this.#acked.fromAt(0) === 0 ? this.#acked.toAt(0) : 0;
+  }
+
   /** All that there was is with the peer, or it was told that no more comes. */
   get isDone(): boolean {
     return this.resetCode !== null ? this.isResetAcked : this.#isEndAcked && this.buffered === 0;

@@ -30,6 +30,8 @@ export class StreamSet implements StreamHost {
   readonly #options: StreamSetOptions;
   readonly #streams = new Map<number, QuicStream>();
   readonly #ready: QuicStream[] = [];
+  /** Those whose frames have come since the last `handOver`. */
+  readonly #arrived: QuicStream[] = [];
   /** By bidi, uni: how many we have opened, how many we may, how many the peer has, and may. */
   readonly #opened: [number, number] = [0, 0];
   readonly #mayOpen: [number, number] = [0, 0];
@@ -154,13 +156,25 @@ export class StreamSet implements StreamHost {
     return made;
   }
 
-  /** Answers whether the memory is kept. */
-  onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): boolean {
+  /** The memory is lent. */
+  onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): void {
     const stream = this.#find(id, true);
-    if (stream === null) return false;
-    const isKept = stream.takeFrame(offset, bytes, isLast, this.#count);
+    if (stream === null) return;
+    stream.takeFrame(offset, bytes, isLast, this.#count);
+    if (!stream.hasArrived) {
+      stream.hasArrived = true;
+      this.#arrived.push(stream);
+      this.#options.wake();
+    }
     this.#retire(stream);
-    return isKept;
+  }
+
+  /** What has come goes to the readers. */
+  handOver(): void {
+    for (const stream of this.#arrived.splice(0)) {
+      stream.hasArrived = false;
+      stream.handOver();
+    }
   }
 
   onResetStream(id: number, finalSize: number): void {

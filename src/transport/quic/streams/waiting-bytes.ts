@@ -1,38 +1,51 @@
-/** Received bytes that wait for their reader, copied together so that small pieces cost no more than their bytes. */
+/** Received bytes that wait for their reader, copied together: it gets many packets as one piece. */
 
-const SLAB_BYTES = 16 * 1024;
+/** A stream that brings little takes little; one that brings much gets pieces that cost less a byte. */
+const LEAST_SLAB_BYTES = 2048;
+const MOST_SLAB_BYTES = 64 * 1024;
 
 export class WaitingBytes {
   readonly #slabs: Buffer[] = [];
   /** Used of the last slab. */
   #used = 0;
+  /** Of the next slab. */
+  #slabBytes = LEAST_SLAB_BYTES;
 
   get isEmpty(): boolean {
     return this.#slabs.length === 0;
   }
 
+  /** Copies them. */
   push(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
-      let slab = this.#slabs.at(-1);
-      if (slab === undefined || this.#used === slab.length) {
-        slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
-        this.#slabs.push(slab);
-        this.#used = 0;
-      }
+      const slab = this.#slabWithRoom();
       const size = Math.min(bytes.length - at, slab.length - this.#used);
-      slab.set(bytes.subarray(at, at + size), this.#used);
+      slab.set(size === bytes.length ? bytes : bytes.subarray(at, at + size), this.#used);
       this.#used += size;
       at += size;
     }
   }
 
+  #slabWithRoom(): Buffer {
+    const last = this.#slabs.at(-1);
+    if (last !== undefined && this.#used < last.length) return last;
+    if (last !== undefined) this.#slabBytes = Math.min(MOST_SLAB_BYTES, 2 * this.#slabBytes);
+    const slab = Buffer.allocUnsafeSlow(this.#slabBytes);
+    this.#slabs.push(slab);
+    this.#used = 0;
+    return slab;
+  }
+
   /** The first piece, which is the caller's; null: there is none. */
   shift(): Buffer | null {
-    const slab = this.#slabs[0];
+    const slab = this.#slabs.shift();
     if (slab === undefined) return null;
-    const isLast = this.#slabs.length === 1;
-    const piece = slab.subarray(0, isLast ? this.#used : slab.length);
-    this.#slabs.shift();
-    return piece;
+    if (this.#slabs.length > 0) return slab;
+    if (this.#used < slab.length / 4) this.#slabBytes = Math.max(LEAST_SLAB_BYTES, this.#slabBytes / 2);
+    return slab.subarray(0, this.#used);
+  }
+
+  clear(): void {
+    this.#slabs.length = 0;
   }
 }

@@ -25,6 +25,8 @@ export type PacketType = 0 | 1 | 2 | 3 | 4 | 5;
 
 const LONG = 0x80;
 const FIXED = 0x40;
+/** In packets with a short header, whose destination is an id of ours. */
+export const SHORT_NUMBER_AT = 1 + CID_BYTES;
 const TYPES = [INITIAL, ZERO_RTT, HANDSHAKE, RETRY] as const;
 
 export interface PacketHeader {
@@ -42,6 +44,16 @@ export interface PacketHeader {
 
 const NOTHING = new Uint8Array(0);
 
+/** Does a packet that begins with this byte have a short header? */
+export function isShortHeader(first: number): boolean {
+  return (first & LONG) === 0;
+}
+
+/** Every packet of version 1 has it. */
+export function hasFixedBit(first: number): boolean {
+  return (first & FIXED) !== 0;
+}
+
 /** The next packet of a datagram; the reader stands behind it then. Throws `QuicFault` where it is none. */
 export function readHeader(reader: WireReader): PacketHeader {
   const start = reader.at;
@@ -55,7 +67,7 @@ export function readHeader(reader: WireReader): PacketHeader {
   const type = TYPES[(first >> 4) & 3] ?? INITIAL;
   // Of another version nothing else is known.
   if (version !== VERSION_1) return rest(reader, { ...common, type });
-  if ((first & FIXED) === 0) throw new QuicFault(PROTOCOL_VIOLATION, "a packet without the fixed bit");
+  if (!hasFixedBit(first)) throw new QuicFault(PROTOCOL_VIOLATION, "a packet without the fixed bit");
   if (type === RETRY) return rest(reader, { ...common, type });
   const token = type === INITIAL ? reader.take(reader.varint()) : NOTHING;
   const length = reader.varint();
@@ -64,7 +76,7 @@ export function readHeader(reader: WireReader): PacketHeader {
 }
 
 function readShort(reader: WireReader, start: number, first: number): PacketHeader {
-  if ((first & FIXED) === 0) throw new QuicFault(PROTOCOL_VIOLATION, "a packet without the fixed bit");
+  if (!hasFixedBit(first)) throw new QuicFault(PROTOCOL_VIOLATION, "a packet without the fixed bit");
   const destination = reader.take(CID_BYTES);
   const header = { type: ONE_RTT, version: VERSION_1, destination, source: NOTHING, token: NOTHING } as const;
   return rest(reader, { ...header, start });

@@ -1,13 +1,22 @@
 /** Writes numbers and bytes from front to back (RFC 9000 §16) into memory of its owner. */
 
+const NOTHING = new Uint8Array(0);
+
 export class WireWriter {
-  readonly bytes: Uint8Array;
+  bytes: Uint8Array;
   /** Of the next byte. */
   at = 0;
 
   /** The caller sees to it that what is written fits. */
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array = NOTHING) {
     this.bytes = bytes;
+  }
+
+  /** From here on it writes there. */
+  reset(bytes: Uint8Array, at: number): this {
+    this.bytes = bytes;
+    this.at = at;
+    return this;
   }
 
   byte(value: number): void {

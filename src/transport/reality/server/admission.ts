@@ -1,9 +1,9 @@
 /** Who is let in: a ClientHello whose session id holds a token for the server's key. */
 import type { KeyObject } from "node:crypto";
 import { EXTENSION, readProtocols } from "#transport/tls13/extensions.ts";
-import { decodeClientHello, readKeyShares, TLS_1_3 } from "#transport/tls13/hello-messages.ts";
+import { offersTls13, serverNameOf } from "#transport/tls13/hello-choice.ts";
+import { decodeClientHello, readKeyShares } from "#transport/tls13/hello-messages.ts";
 import { agreeWithShares } from "#transport/tls13/key-exchange.ts";
-import { WireReader } from "#transport/tls13/wire.ts";
 import { openToken } from "#transport/reality/token.ts";
 
 export interface AdmissionRules {
@@ -29,8 +29,6 @@ export interface Admitted {
 }
 
 const SESSION_ID_BYTES = 32;
-/** Of `server_name`: a host name (RFC 6066 §3). */
-const HOST_NAME = 0;
 
 /** `hello`: the whole message. Null: it is dest's business. Never throws. */
 export function admit(hello: Buffer, rules: AdmissionRules, nowMs: number): Admitted | null {
@@ -43,11 +41,9 @@ export function admit(hello: Buffer, rules: AdmissionRules, nowMs: number): Admi
 
 function readAdmitted(hello: Buffer, rules: AdmissionRules, nowMs: number): Admitted | null {
   const { sessionId, extensions } = decodeClientHello(hello.subarray(4));
-  const versions = extensions.get(EXTENSION.supportedVersions);
   const list = extensions.get(EXTENSION.keyShare);
-  if (sessionId.length !== SESSION_ID_BYTES || versions === undefined || list === undefined) return null;
-  if (!new WireReader(versions, "supported_versions").numbers8().includes(TLS_1_3)) return null;
-  const serverName = readServerName(extensions.get(EXTENSION.serverName));
+  if (sessionId.length !== SESSION_ID_BYTES || list === undefined || !offersTls13(extensions)) return null;
+  const serverName = serverNameOf(extensions);
   if (!rules.serverNames.has(serverName)) return null;
   const shares = readKeyShares(list);
   const shared = agreeWithShares(rules.privateKey, shares);
@@ -58,15 +54,4 @@ function readAdmitted(hello: Buffer, rules: AdmissionRules, nowMs: number): Admi
   const alpn = extensions.get(EXTENSION.alpn);
   const protocols = alpn === undefined ? [] : readProtocols(alpn);
   return { hello, shares, sessionId, authKey: token.authKey, serverName, protocols };
-}
-
-function readServerName(body: Buffer | undefined): string {
-  if (body === undefined) return "";
-  const names = new WireReader(new WireReader(body, "server_name").vector16(1), "server_name");
-  while (names.left > 0) {
-    const type = names.u8();
-    const name = names.vector16(1).toString("latin1");
-    if (type === HOST_NAME) return name.toLowerCase();
-  }
-  return "";
 }

@@ -4,8 +4,10 @@ import { encodeExtension, encodeProtocols, EXTENSION } from "#transport/tls13/ex
 import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
 import { type KeyShare, openKeyShare, openX25519Share } from "#transport/tls13/key-exchange.ts";
 import type { ClientHelloMessage, Retry } from "#transport/tls13/offered-hello.ts";
-import { numbers16, u16, vector16, vector8 } from "#transport/tls13/wire.ts";
-import type { ExtensionTemplate, HelloTemplate, Value } from "./template.ts";
+import { encodeSession } from "#transport/tls13/pre-shared-key.ts";
+import { numbers16, typedVector16, u16, vector16, vector8 } from "#transport/tls13/wire.ts";
+import type { Session } from "#transport/tls13/sessions.ts";
+import { type ExtensionTemplate, type HelloTemplate, KEY_EXCHANGE_MODES, type Value } from "./template.ts";
 
 const LEGACY_VERSION = 0x0303;
 const NOTHING = Buffer.alloc(0);
@@ -15,6 +17,13 @@ export interface HelloOptions {
   readonly serverName: string;
   /** Takes the place of the template's ALPN; null: the template's own, empty: no ALPN. */
   readonly protocols: readonly string[] | null;
+  /** To be resumed; absent: none. Only for a template that `canResume`. */
+  readonly session?: Session | null;
+}
+
+/** The browser says that it resumes sessions with a fresh key exchange (psk_dhe_ke, RFC 8446 §4.2.9). */
+export function canResume({ extensions }: HelloTemplate): boolean {
+  return extensions.includes(KEY_EXCHANGE_MODES);
 }
 
 /** What is drawn once for a connection, and stays the same behind a HelloRetryRequest. */
@@ -33,11 +42,15 @@ interface Drawn {
 export function buildHello(template: HelloTemplate, options: HelloOptions): ClientHelloMessage {
   const drawn = draw(template);
   const shares = template.extensions.flatMap((one) => (one.kind === "shares" ? openShares(one.groups) : []));
-  const make = (own: readonly KeyShare[], retry: Retry | null): ClientHelloMessage => ({
-    message: encodeHello(template, options, drawn, own, retry),
-    shares: own,
-    again: (next) => make(next.share === null ? own : [next.share], next),
-  });
+  const make = (own: readonly KeyShare[], retry: Retry | null): ClientHelloMessage => {
+    const session = retry?.dropsSession === true ? null : (options.session ?? null);
+    return {
+      message: encodeHello(template, { ...options, session }, drawn, own, retry),
+      shares: own,
+      again: (next) => make(next.share === null ? own : [next.share], next),
+      ...(session === null ? {} : { session }),
+    };
+  };
   return make(shares, null);
 }
 
@@ -93,11 +106,12 @@ function drawEch(template: HelloTemplate): Buffer {
   if (ech === undefined) return NOTHING;
   const aead = ech.aeads[randomInt(ech.aeads.length)] ?? 1;
   const payload = ech.payloads[randomInt(ech.payloads.length)] ?? 144;
+  using share = openX25519Share();
   return Buffer.concat([
     Buffer.of(0),
     numbers16([1, aead]),
     randomBytes(1),
-    vector16(openX25519Share().share),
+    vector16(share.share),
     vector16(randomBytes(payload)),
   ]);
 }
@@ -123,6 +137,7 @@ function encodeHello(
     if (extension.kind === "grease") parts.push(encodeGrease(drawn, greases++));
     else parts.push(encodeOne(extension, options, drawn, shares, retry));
   }
+  if (options.session) parts.push(encodeSession(options.session, Date.now()));
   if (paddingAt >= 0) parts[paddingAt] = encodePadding(head, parts);
   return encodeMessage(MESSAGE.clientHello, head, vector16(...parts));
 }
@@ -190,8 +205,8 @@ function encodeList(
 
 /** The GREASE share first, where there is one; then ours in their order. */
 function encodeShares(groups: readonly Value[], { greaseGroup }: Drawn, shares: readonly KeyShare[]): Buffer {
-  const parts = shares.map(({ group, share }) => Buffer.concat([u16(group), vector16(share)]));
-  if (groups[0] === "grease") parts.unshift(Buffer.concat([u16(greaseGroup), vector16(Buffer.of(0))]));
+  const parts = shares.map(({ group, share }) => typedVector16(group, share));
+  if (groups[0] === "grease") parts.unshift(typedVector16(greaseGroup, Buffer.of(0)));
   return encodeExtension(EXTENSION.keyShare, vector16(...parts));
 }
 

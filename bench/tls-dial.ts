@@ -1,0 +1,100 @@
+/**
+ * What a handshake costs the side that dials: the runtime's libssl, the engine with a browser's ClientHello, and `node:tls`,
+ * one after the other in the same rounds. The server is another process, so its half is not counted. All verify the same
+ * chain of two certificates (P-256) for a name. A connection is: connect, handshake, a byte there and back, close; one at a
+ * time. The row `no TLS` is the same without a handshake, to be taken off the others.
+ */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { z } from "zod";
+import { SILENT } from "#core/log.ts";
+import type { TlsClient } from "#core/tls.ts";
+import { openTrust } from "#net/dial/trust.ts";
+import { TlsLibrary } from "#platform/tls.ts";
+import { readTlsClient } from "#transport/tls/client-options.ts";
+import { tlsClientFields } from "#transport/tls/fields.ts";
+import { makeTlsProvider } from "#transport/tls/provider.ts";
+import { makeCertificate } from "../test/support/certificate.ts";
+import { textFiles } from "../test/support/text-files.ts";
+import { endOf, forkServer } from "./relay-subjects.ts";
+
+export const NAME = "tls-dial";
+
+const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 5);
+const CONNECTIONS = 300;
+const WARM_UP = 100;
+const BROWSERS = ["chrome", "firefox", "safari", "chrome120"];
+
+interface Subject {
+  readonly name: string;
+  /** Null: no TLS. */
+  readonly client: TlsClient | null;
+  readonly port: number;
+}
+
+export async function run(out: (line: string) => void): Promise<void> {
+  const authority = makeCertificate({ names: ["authority"], ca: true });
+  const between = makeCertificate({ names: ["between"], issuer: authority, ca: true });
+  const own = makeCertificate({ names: ["server.test"], issuer: between });
+  const secure = await forkServer("./tls-accept.ts", [own.cert + between.cert, own.key]);
+  const plain = await forkServer("./tls-accept.ts");
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => endOf(secure.child));
+  opened.defer(() => endOf(plain.child));
+  const trust = await openTrust([authority.cert], textFiles, "bench");
+  const library = new TlsLibrary();
+  const client = async (browser: string, native: boolean): Promise<TlsClient> => {
+    const provider = makeTlsProvider(() => (native ? library.native : null));
+    const fields = z.object(tlsClientFields).parse({ "client-fingerprint": browser });
+    const context = { node: "bench", server: "server.test", files: textFiles, trust };
+    return provider.makeClient(await readTlsClient(fields, context), SILENT);
+  };
+  const subjects: Subject[] = [
+    { name: "libssl", client: await client("none", true), port: secure.port },
+    { name: "no TLS", client: null, port: plain.port },
+    { name: "node:tls", client: await client("none", false), port: secure.port },
+  ];
+  for (const browser of BROWSERS)
+    subjects.push({ name: browser, client: await client(browser, true), port: secure.port });
+  await compare(subjects, out);
+}
+
+async function compare(subjects: readonly Subject[], out: (line: string) => void): Promise<void> {
+  const costs = new Map<Subject, number[]>(subjects.map((subject) => [subject, []]));
+  for (const subject of subjects) await spend(subject, WARM_UP);
+  for (let round = 0; round < ROUNDS; round++)
+    for (const subject of subjects) costs.get(subject)?.push(await spend(subject, CONNECTIONS));
+  const [library = 0, bare = 0] = subjects.map((subject) => median(costs.get(subject) ?? []));
+  for (const { name } of subjects) {
+    const [cost = 0] = subjects.filter((one) => one.name === name).map((one) => median(costs.get(one) ?? []));
+    const ratio = ((cost - bare) / (library - bare)).toFixed(2);
+    out(`connection by ${name}: CPU µs ${cost.toFixed(0)}; handshake ${ratio} × that of libssl`);
+  }
+}
+
+/** CPU time of this process for a connection, in µs. */
+async function spend({ client, port }: Subject, connections: number): Promise<number> {
+  const before = process.cpuUsage();
+  for (let left = connections; left > 0; left--) {
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    await once(socket, "connect");
+    await exchange(client === null ? socket : await secured(client, socket));
+  }
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / connections;
+}
+
+async function secured(client: TlsClient, socket: Socket): Promise<Duplex> {
+  return (await client.open(socket, { signal: AbortSignal.timeout(10_000) })).stream;
+}
+
+async function exchange(stream: Duplex): Promise<void> {
+  stream.on("error", () => {});
+  stream.resume().end(".");
+  await once(stream, "end");
+  stream.destroy();
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;

@@ -1,0 +1,140 @@
+/**
+ * Records that look like application data of TLS 1.3: 17 03 03 LENGTH(2) SEALED(LENGTH), the header being the additional
+ * data. The nonce counts the messages of its direction, big endian, and is one before the first.
+ */
+import { byteAt } from "#lib/at.ts";
+import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
+import { BROKEN, SealedReader } from "./sealed-reader.ts";
+import { SealedWire } from "./sealed-wire.ts";
+import { SealedWriter } from "./sealed-writer.ts";
+import type { WireIo } from "./wire.ts";
+
+const HEADER_BYTES = 5;
+const HEADER = 0x170303;
+const MOST_PLAIN_BYTES = 8192;
+/** What older peers write at most. */
+const MOST_SEALED_BYTES = 17_000;
+const NONCE_BYTES = 12;
+/** The library's context of a direction, and its messages so far. */
+interface Direction {
+  readonly context: bigint;
+  readonly count: number;
+}
+
+class Cipher {
+  readonly context: bigint;
+  readonly #memory: CipherMemory;
+  readonly #nonce = Buffer.alloc(NONCE_BYTES);
+  #count: number;
+
+  constructor(memory: CipherMemory, { context, count }: Direction) {
+    this.#memory = memory;
+    this.context = context;
+    this.#count = count;
+  }
+
+  /** The next record, whose header is at that address. */
+  begin(headerAt: bigint): void {
+    this.#nonce.writeUIntBE(++this.#count, NONCE_BYTES - 6, 6);
+    this.#memory.evp.beginAt(this.context, this.#nonce, headerAt, HEADER_BYTES);
+  }
+}
+
+export class EncryptedReader extends SealedReader {
+  readonly #cipher: Cipher;
+  protected readonly isCut = false;
+
+  /** `rest` was read from the socket already, and not opened. */
+  constructor(memory: CipherMemory, fd: number, direction: Direction, rest: Uint8Array | null) {
+    super(memory, fd, rest);
+    this.#cipher = new Cipher(memory, direction);
+  }
+
+  protected wanted(size: number, end: number): number {
+    return Math.max(size, 2 * (HEADER_BYTES + MOST_SEALED_BYTES)) - end;
+  }
+
+  protected open(_io: WireIo, end: number, room: number): number {
+    let bytes = 0;
+    for (let size = this.#arrived(end); size > 0; size = this.#arrived(end)) {
+      this.isFull = bytes > 0 && bytes + size - TAG_BYTES > room;
+      if (this.isFull || !this.#openRecord(bytes, size)) break;
+      bytes += size - TAG_BYTES;
+    }
+    return bytes;
+  }
+
+  /** The length of the next record without its header; 0: it is not whole, or nothing more is to be read. */
+  #arrived(end: number): number {
+    const { wire } = this.memory;
+    const { at } = this;
+    if (this.last !== null || end - at < HEADER_BYTES) return 0;
+    const start = (byteAt(wire, at) << 16) | (byteAt(wire, at + 1) << 8) | byteAt(wire, at + 2);
+    const size = (byteAt(wire, at + 3) << 8) | byteAt(wire, at + 4);
+    if (start !== HEADER || size <= TAG_BYTES || size > MOST_SEALED_BYTES) this.last = BROKEN;
+    return this.last === null && end - at >= HEADER_BYTES + size ? size : 0;
+  }
+
+  /** So far behind the start of the thread's buffer. */
+  #openRecord(to: number, size: number): boolean {
+    const { evp, plainAt, wireAt } = this.memory;
+    const headerAt = wireAt + BigInt(this.at);
+    this.#cipher.begin(headerAt);
+    const from = headerAt + BigInt(HEADER_BYTES);
+    if (!evp.openAt(this.#cipher.context, plainAt + BigInt(to), from, size - TAG_BYTES)) this.last = BROKEN;
+    else this.at += HEADER_BYTES + size;
+    return this.last === null;
+  }
+}
+
+export class EncryptedWriter extends SealedWriter {
+  readonly #cipher: Cipher;
+
+  constructor(memory: CipherMemory, fd: number, direction: Direction) {
+    super(memory, fd);
+    this.#cipher = new Cipher(memory, direction);
+  }
+
+  protected seal(size: number): number {
+    const { evp, plainAt, wire, wireAt } = this.memory;
+    let end = 0;
+    for (let from = 0; from < size; from += MOST_PLAIN_BYTES) {
+      const bytes = Math.min(MOST_PLAIN_BYTES, size - from);
+      const headerAt = wireAt + BigInt(end);
+      writeHeader(wire, end, bytes + TAG_BYTES);
+      this.#cipher.begin(headerAt);
+      evp.sealAt(this.#cipher.context, headerAt + BigInt(HEADER_BYTES), plainAt + BigInt(from), bytes);
+      end += HEADER_BYTES + bytes + TAG_BYTES;
+    }
+    return end;
+  }
+}
+
+function writeHeader(out: Uint8Array, at: number, size: number): void {
+  out[at] = HEADER >>> 16;
+  out[at + 1] = out[at + 2] = HEADER & 0xff;
+  out[at + 3] = size >>> 8;
+  out[at + 4] = size;
+}
+
+export interface EncryptedStart {
+  /** 0 and 1: the contexts of opening and sealing. 2 and 3: the messages of each so far. */
+  word(at: number): number;
+  /** Read from the socket already, and not opened. */
+  readonly unread: Uint8Array | null;
+}
+
+export function openEncryptedWire(
+  memory: CipherMemory,
+  fd: number,
+  { word, unread }: EncryptedStart,
+): SealedWire {
+  const [opening, sealing] = [BigInt(word(0)), BigInt(word(1))];
+  return new SealedWire({
+    memory,
+    fd,
+    contexts: { sealing, opening },
+    reader: new EncryptedReader(memory, fd, { context: opening, count: word(2) }, unread),
+    writer: new EncryptedWriter(memory, fd, { context: sealing, count: word(3) }),
+  });
+}

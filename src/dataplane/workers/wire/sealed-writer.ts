@@ -1,0 +1,55 @@
+import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import type { CipherMemory } from "./cipher-memory.ts";
+import type { WireIo } from "./wire.ts";
+
+/** The direction to the peer, in sealed messages. What the socket has not taken of them is kept: they cannot be sealed again. */
+export abstract class SealedWriter {
+  protected readonly memory: CipherMemory;
+  readonly #fd: number;
+  #pending: Uint8Array | null = null;
+
+  constructor(memory: CipherMemory, fd: number) {
+    this.memory = memory;
+    this.#fd = fd;
+  }
+
+  /** The first `size` bytes of the thread's buffer to the start of the wire's memory; answers with where they end. */
+  protected abstract seal(size: number): number;
+
+  get pending(): boolean {
+    return this.#pending !== null;
+  }
+
+  /** Takes all of the first `size` bytes of the thread's buffer, or answers with an errno. */
+  write(io: WireIo, size: number): number {
+    const end = this.seal(size);
+    const sent = io.calls.sendAt(this.#fd, this.memory.wireAt, end);
+    if (sent < 0 && sent !== EAGAIN) return sent;
+    this.#keep(io, this.memory.wire, Math.max(0, sent), end);
+    return size;
+  }
+
+  /** Only while something is pending. */
+  flush(io: WireIo): number {
+    const pending = this.#pending;
+    if (pending === null) return 0;
+    this.memory.wire.set(pending);
+    const sent = io.calls.sendAt(this.#fd, this.memory.wireAt, pending.length);
+    if (sent > 0) {
+      this.drop(io);
+      this.#keep(io, pending, sent, pending.length);
+    }
+    return sent;
+  }
+
+  #keep(io: WireIo, sealed: Uint8Array, from: number, to: number): void {
+    if (from === to) return;
+    this.#pending = sealed.slice(from, to);
+    io.bufferedBytes += to - from;
+  }
+
+  drop(io: WireIo): void {
+    io.bufferedBytes -= this.#pending?.length ?? 0;
+    this.#pending = null;
+  }
+}

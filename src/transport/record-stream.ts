@@ -1,0 +1,273 @@
+/** One side of a connection in protected records as a stream over another stream. */
+import { Socket } from "node:net";
+import { Duplex } from "node:stream";
+import { asError, AuthError } from "#core/errors.ts";
+import {
+  DETACHABLE,
+  detachable,
+  type Detachable,
+  type DetachedState,
+  isPlainSocket,
+  type WireKind,
+} from "#core/handover.ts";
+import type { Bypass, RawSink } from "#core/tls-bypass.ts";
+
+/** What a worker takes along; more is not read ahead as a rule. */
+const MOST_UNREAD_BYTES = 256 * 1024;
+
+type Done = (error?: Error | null) => void;
+
+/** What turns the bytes of one connection into payload and back, without I/O: TLS 1.3, or what looks like it. */
+export interface RecordConnection extends Disposable {
+  /** The peer is known, payload may go both ways. */
+  readonly isSecure: boolean;
+  /** The peer said that no more payload comes. */
+  readonly hasEnded: boolean;
+  /** Bytes that came and were not read. */
+  readonly unreadBytes: number;
+  /** What a worker that goes on with it is given. */
+  readonly wireKind: WireKind;
+  /** A worker can go on with it now. */
+  readonly canBeGiven: boolean;
+  /** To be called first. */
+  start(): void;
+  feed(bytes: Buffer): void;
+  /** The payload of one record; null: more bytes are needed, or the peer has ended. What it throws ends the connection. */
+  read(): Buffer | null;
+  write(payload: Uint8Array): Buffer;
+  /** What says that no more payload follows; empty where there is no such word. */
+  end(): Buffer;
+  /** Bytes for the peer that arose meanwhile; null: none. */
+  takeOutput(): Buffer | null;
+  /** What came and was not read, removed. */
+  takeUnread(): Buffer;
+  /** Only while `canBeGiven`. */
+  giveAway(): DetachedState;
+}
+
+/**
+ * Emits `secure` once the peer is known. Half-close is kept. Records are opened one by one, and only as the reader
+ * takes their payload, so the protection can be left behind from within a `data` event, each direction by itself.
+ */
+export class RecordStream extends Duplex implements Bypass {
+  /** The peer's address, for error texts and logs. */
+  readonly remoteAddress: string | undefined;
+  readonly #below: Duplex;
+  readonly #connection: RecordConnection;
+  #wanted = false;
+  #soon = false;
+  #held = false;
+  #belowEnded = false;
+  #ended = false;
+  #sink: RawSink | null = null;
+  #rawWrite = false;
+  #afterDrain: Done | null = null;
+  /** A worker has the socket and the keys. */
+  #isDetached = false;
+
+  /** Owns both from here; `begin` says what this side says first. */
+  constructor(below: Duplex, connection: RecordConnection) {
+    super({ allowHalfOpen: true });
+    this.#below = below;
+    this.#connection = connection;
+    this.remoteAddress = below instanceof Socket ? below.remoteAddress : undefined;
+    below.on("data", (bytes: Buffer) => this.#arrived(bytes));
+    below.on("end", () => {
+      this.#belowEnded = true;
+      this.#turn();
+    });
+    below.on("error", (error) => this.destroy(error));
+    below.on("close", () => this.#belowClosed());
+    below.on("drain", () => this.#drained());
+    // It may have closed while a handshake waited for something else: no event reports it any more.
+    if (below.destroyed) process.nextTick(() => this.#belowClosed());
+  }
+
+  /** While the protection lasts; over a kernel socket alone. */
+  [DETACHABLE](): Detachable | null {
+    const isBusy = this.#afterDrain !== null || this.readableLength + this.writableLength > 0;
+    const isOver = this.destroyed || this.#isDetached || this.#ended || this.writableEnded;
+    const hasLeft = this.#sink !== null || this.#rawWrite || this.#held;
+    if (isBusy || isOver || hasLeft || !this.#connection.canBeGiven || !isPlainSocket(this.#below))
+      return null;
+    const unreadBytes = this.#connection.unreadBytes + this.#below.readableLength;
+    const below = unreadBytes > MOST_UNREAD_BYTES ? null : detachable(this.#below);
+    return below === null
+      ? null
+      : { kind: this.#connection.wireKind, socket: below.socket, detach: () => this.#detach() };
+  }
+
+  #detach(): DetachedState {
+    this.#isDetached = true;
+    while (this.#below.read() !== null); // `data` has the connection take it
+    return this.#connection.giveAway();
+  }
+
+  begin(): void {
+    this.#connection.start();
+    this.#flush();
+  }
+
+  #arrived(bytes: Buffer): void {
+    if (this.#sink !== null && !this.#held && this.#connection.unreadBytes === 0)
+      return this.#sink.data(bytes);
+    this.#connection.feed(bytes);
+    this.#turn();
+  }
+
+  /** Hands on what can be read, and lets more come only when that is gone. */
+  #turn(): void {
+    if (this.destroyed || this.#isDetached) return;
+    if (this.#sink === null) this.#readRecords();
+    if (this.#sink !== null) this.#readRaw(this.#sink);
+    if (this.destroyed) return;
+    const waits = this.#held || (this.#sink === null && this.#connection.isSecure && !this.#wanted);
+    if (waits && !this.#ended) this.#below.pause();
+    else this.#below.resume();
+  }
+
+  #readRecords(): void {
+    try {
+      while (this.#sink === null && !this.#held && !this.#ended && !this.destroyed && this.#readRecord());
+    } catch (error) {
+      this.#flush();
+      this.destroy(reasonOf(error));
+    }
+  }
+
+  /** False: nothing more is to be had now. */
+  #readRecord(): boolean {
+    const wasSecure = this.#connection.isSecure;
+    if (wasSecure && !this.#wanted) return false;
+    const payload = this.#connection.read();
+    this.#flush();
+    if (!wasSecure && this.#connection.isSecure) this.emit("secure");
+    if (payload === null) {
+      this.#endIfOver();
+      return false;
+    }
+    this.#wanted = this.push(payload);
+    return true;
+  }
+
+  #endIfOver(): void {
+    if (this.#connection.hasEnded) {
+      this.#ended = true;
+      this.push(null);
+    } else if (this.#belowEnded) this.#endWithoutWord();
+  }
+
+  /** Many peers end the connection below without close_notify; as libssl is told here, that is an end where nothing is cut. */
+  #endWithoutWord(): void {
+    if (!this.#connection.isSecure)
+      return void this.destroy(new Error("the peer closed the connection during the handshake"));
+    if (this.#connection.unreadBytes > 0) return void this.destroy(cutOff());
+    this.#ended = true;
+    this.push(null);
+  }
+
+  #readRaw(sink: RawSink): void {
+    if (this.#held || this.#ended) return;
+    const behind = this.#connection.takeUnread();
+    if (behind.length > 0) sink.data(behind);
+    if (!this.#belowEnded || this.#held) return;
+    this.#ended = true;
+    sink.end();
+  }
+
+  #flush(): void {
+    const output = this.#connection.takeOutput();
+    if (output !== null && !this.#rawWrite && this.#below.writable) this.#below.write(output);
+  }
+
+  #belowClosed(): void {
+    if (this.destroyed || this.#isDetached || (this.#sink !== null && this.#rawWrite)) return;
+    if (this.#ended && this.writableFinished) this.destroy();
+    else this.destroy(cutOff());
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    this.#turnSoon();
+  }
+
+  /** Not from within `_read`: what is pushed there is not delivered at once. */
+  #turnSoon(): void {
+    if (this.#soon) return;
+    this.#soon = true;
+    queueMicrotask(() => {
+      this.#soon = false;
+      this.#turn();
+    });
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: Done): void {
+    if (this.#isDetached) return done(cutOff());
+    try {
+      this.#writeBelow(this.#rawWrite ? chunk : this.#connection.write(chunk), done);
+    } catch (error) {
+      done(asError(error));
+    }
+  }
+
+  #writeBelow(bytes: Uint8Array, done: Done): void {
+    if (this.#below.write(bytes)) done();
+    else this.#afterDrain = done;
+  }
+
+  #drained(): void {
+    const done = this.#afterDrain;
+    this.#afterDrain = null;
+    done?.();
+  }
+
+  override _final(done: Done): void {
+    if (this.#isDetached) done(cutOff());
+    else if (this.#rawWrite) this.#below.end(done);
+    else this.#below.end(this.#connection.end(), done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    this.#connection[Symbol.dispose]();
+    this.#below.destroy(error ?? undefined);
+    done(error);
+  }
+
+  // What `Bypass` asks for.
+
+  leaveRead(sink: RawSink): void {
+    this.#sink = sink;
+    this.#turnSoon();
+  }
+
+  leaveWrite(): Duplex {
+    this.#rawWrite = true;
+    return this.#below;
+  }
+
+  hold(): void {
+    this.#held = true;
+    this.#below.pause();
+  }
+
+  release(): void {
+    if (!this.#held) return;
+    this.#held = false;
+    this.#turnSoon();
+  }
+
+  get below(): Duplex | null {
+    const hasLeft = this.#sink !== null && this.#rawWrite && !this.#held;
+    return hasLeft && this.#connection.unreadBytes === 0 ? this.#below : null;
+  }
+}
+
+/** What a judge said of the peer, where that ended the handshake. */
+function reasonOf(error: unknown): Error {
+  const reason = asError(error);
+  return reason.cause instanceof AuthError ? reason.cause : reason;
+}
+
+function cutOff(): Error {
+  return Object.assign(new Error("the TLS connection was cut off"), { code: "ECONNRESET" });
+}

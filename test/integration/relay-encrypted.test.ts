@@ -1,0 +1,139 @@
+/** Connections whose way out is in VLESS Encryption, handed over to a worker: whole, half-closed, forged, cut off. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { test } from "node:test";
+import type { CipherName } from "#protocols/vless/encryption/cipher.ts";
+import { EncryptionClient } from "#protocols/vless/encryption/client.ts";
+import { newEncryption } from "#protocols/vless/encryption/generate.ts";
+import { EncryptionServer } from "#protocols/vless/encryption/server.ts";
+import {
+  type ClientEncryption,
+  readClientEncryption,
+  readServerEncryption,
+  type ServerEncryption,
+} from "#protocols/vless/encryption/settings.ts";
+import { TicketBook } from "#protocols/vless/encryption/tickets.ts";
+import { type CountingCarrier, openThreads, pathsOver } from "../support/carriers.ts";
+import { arrivesWhole, type Way } from "../support/connections.ts";
+import { openRelayed, type Relayed, type RelayedOptions } from "../support/relayed.ts";
+import { until } from "../support/until.ts";
+
+const late =
+  pathsOver(await openThreads(1)).find(({ backend }) => backend?.afterBytes === 1)?.backend ?? null;
+const skip = late === null ? "SKIP records of a worker: needs Linux and node:ffi" : false;
+const never = new AbortController().signal;
+const taken = (): number => (late as CountingCarrier).taken;
+
+/** A server in VLESS Encryption, and what leads a relay's socket to it. */
+async function serve(
+  appearance: "native" | "xorpub",
+  use: (stream: Awaited<ReturnType<EncryptionServer["accept"]>>["stream"], socket: Socket) => void,
+  cipher: CipherName = "aes-256-gcm",
+) {
+  const { client: clientText, server: serverText } = newEncryption(appearance, "x25519");
+  const book = new TicketBook();
+  const settings = readServerEncryption(serverText) as ServerEncryption;
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => {});
+    new EncryptionServer(settings, book).accept(socket, 5_000).then(
+      ({ stream }) =>
+        use(
+          stream.on("error", () => {}),
+          socket,
+        ),
+      () => socket.destroy(),
+    );
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const client = new EncryptionClient(
+    readClientEncryption(clientText) as ClientEncryption,
+    () => performance.now(),
+    cipher,
+  );
+  const { port } = server.address() as AddressInfo;
+  return {
+    open: (options: RelayedOptions = {}): Promise<Relayed> =>
+      openRelayed(port, {
+        backend: late,
+        ...options,
+        back: async (socket) => (await client.open(socket, never)).stream,
+      }),
+    [Symbol.dispose]: () => void server.close(),
+  };
+}
+
+for (const [appearance, cipher] of [
+  ["native", "aes-256-gcm"],
+  ["xorpub", "chacha20-poly1305"],
+] as const)
+  test(
+    `${appearance} by ${cipher}: whatever both sides write arrives whole, half-closes too`,
+    { skip },
+    async () => {
+      const takenBefore = taken();
+      const open = async (originPort: number, options?: RelayedOptions): Promise<Way> => {
+        const server = await serve(
+          appearance,
+          (stream) => {
+            const onward = connect({ port: originPort, host: "127.0.0.1", allowHalfOpen: true });
+            onward.on("error", () => {});
+            stream.pipe(onward).pipe(stream);
+          },
+          cipher,
+        );
+        const relayed = await server.open(options);
+        return {
+          relays: [relayed],
+          dial: () => relayed.dial(),
+          async [Symbol.asyncDispose]() {
+            await relayed[Symbol.asyncDispose]();
+            server[Symbol.dispose]();
+          },
+        };
+      };
+      await arrivesWhole(open, { numRuns: 8, pauseMs: 5 });
+      assert.ok(taken() > takenBefore, "no worker took any");
+    },
+  );
+
+/** How the client's connection ends, once a worker has it and the server has said something else in its records' place. */
+async function endBehind(spoil: (socket: Socket) => void) {
+  const { promise: served, resolve } = Promise.withResolvers<Socket>();
+  using server = await serve("native", (stream, socket) => {
+    stream.once("data", () => {
+      stream.write("before");
+      resolve(socket);
+    });
+  });
+  await using relayed = await server.open();
+  const takenBefore = taken();
+  const client = await relayed.dial();
+  let [got, code] = ["", null as string | null];
+  client.on("data", (bytes: Buffer) => (got += String(bytes)));
+  client.on("error", (error: NodeJS.ErrnoException) => (code = error.code ?? ""));
+  const closed = once(client, "close").catch(() => {});
+  client.write("hello");
+  const socket = await served;
+  await until("the client has it", () => got === "before");
+  await until("a worker has it", () => taken() > takenBefore);
+  spoil(socket);
+  await closed;
+  await relayed.untilSettled();
+  return { got, code };
+}
+
+for (const [title, bytes] of [
+  ["a forged record", Buffer.concat([Buffer.from("1703030020", "hex"), Buffer.alloc(32, 1)])],
+  ["a header that is none", Buffer.from("GET / HTTP/1.1\r\n\r\n")],
+  ["a record without content", Buffer.from("170303000a00000000000000000000", "hex")],
+  ["a record that is too long", Buffer.from("170303ffff0000", "hex")],
+] as const)
+  test(`${title} ends the connection, and nothing of it is handed on`, { skip }, async () => {
+    assert.deepEqual(await endBehind((socket) => socket.write(bytes)), { got: "before", code: "ECONNRESET" });
+  });
+
+test("an end within a record is a fault", { skip }, async () => {
+  const cut = Buffer.concat([Buffer.from("1703030020", "hex"), Buffer.alloc(10)]);
+  assert.deepEqual(await endBehind((socket) => socket.end(cut)), { got: "before", code: "ECONNRESET" });
+});
