@@ -27,7 +27,7 @@ export class UnauthenticatedPool implements UnauthenticatedClients {
 
   enter(connection: AcceptedConnection, speaksTls: boolean): () => void {
     const bytes = speaksTls ? TLS_BYTES : CLIENT_BYTES;
-    const visit = new Visit(this.#crowd, { source: sourceOf(connection.source.ip), bytes }, () => {
+    const visit = new Visit(this.#crowd, { source: sourceKey(connection.source.ip), bytes }, () => {
       if (this.#crowd.takeSettled()) this.#trim.soon();
     });
     connection.follow((stream) => visit.follow(stream));
@@ -70,7 +70,7 @@ class Visit {
 }
 
 /** The key of one source: an IPv4 address, or the 64 bits of IPv6 that one customer has. */
-function sourceOf(ip: Ip): string {
+export function sourceKey(ip: Ip): string {
   const bytes = bytesOfIp(ip);
   return bytes.length === 4 ? ip : Buffer.from(bytes.subarray(0, 8)).toString("latin1");
 }

@@ -45,6 +45,7 @@ export async function openDatagrams(
   const { address, port } = socket.address();
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   let receiver: OnDatagram | null = null;
+  const closing: (() => void)[] = [];
   const bound: DatagramSocket = sockets.take(
     socket,
     (payload, from) => receiver?.(payload, from),
@@ -59,10 +60,12 @@ export async function openDatagrams(
         if (first) bound.begin();
       },
       send: (payload, { ip, port: to }) => bound.send(null, payload, ip, to),
+      beforeClose: (on) => void closing.push(on),
       closed,
     },
     fd: bound.fd,
     close() {
+      for (const on of closing.splice(0)) on();
       bound.close();
       resolve();
     },

@@ -2,6 +2,7 @@
 import { DialError } from "#core/errors.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { Connection } from "./connection.ts";
+import { ConnectionClock } from "./connection-clock.ts";
 import type { ConnectionOptions } from "./connection-options.ts";
 import type { PacketFilter } from "./packet-filter.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
@@ -32,11 +33,7 @@ export class QuicClient implements AsyncDisposable {
   #close: (error: Error | null) => void = () => {};
   /** What is being sent; the same object each time. */
   readonly #outgoing: { payload: Uint8Array; destination: Destination };
-  #isFlushDue = false;
-  #timer: NodeJS.Timeout | null = null;
-  #timerAtMs = Infinity;
-  readonly #flush = (): void => this.#flushNow();
-  readonly #tick = (): void => this.#onTimer();
+  readonly #clock = new ConnectionClock(() => this.connection);
 
   /** Settles when the handshake is done. Throws `DialError`; the flow is closed then. */
   static async open(options: QuicClientOptions, signal: AbortSignal): Promise<QuicClient> {
@@ -73,7 +70,7 @@ export class QuicClient implements AsyncDisposable {
         ...(options.filter === null && flow.sendRun !== undefined
           ? { sendRun: (datagrams, size) => this.#sendRun(datagrams, size) }
           : {}),
-        wake: () => this.#wake(),
+        wake: () => this.#clock.wake(),
         connected: () => this.#connected.resolve(),
         stream: options.onStream,
         datagram: options.onDatagram,
@@ -90,7 +87,7 @@ export class QuicClient implements AsyncDisposable {
       (error: unknown) => this.#abort(error instanceof Error ? error : new Error(String(error))),
     );
     this.connection.begin();
-    this.#wake();
+    this.#clock.wake();
   }
 
   /** From now on datagrams go to this port; the connection does not notice. */
@@ -126,38 +123,7 @@ export class QuicClient implements AsyncDisposable {
     const datagram = filter === null ? payload : filter.open(payload);
     if (datagram === null) return;
     this.connection.receive(datagram, performance.now());
-    this.#wake();
-  }
-
-  /** What comes in one batch is answered at its end. */
-  #wake(): void {
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
-    setImmediate(this.#flush);
-  }
-
-  #flushNow(): void {
-    this.#isFlushDue = false;
-    if (this.connection.isClosed) return;
-    if (this.connection.flush(performance.now())) this.#wake();
-    this.#arm();
-  }
-
-  #arm(): void {
-    const atMs = this.connection.deadlineMs;
-    if (atMs >= this.#timerAtMs) return; // it looks again then
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timerAtMs = atMs;
-    this.#timer = setTimeout(this.#tick, Math.max(1, Math.ceil(atMs - performance.now())));
-    this.#timer.unref(); // what waits for the connection keeps the process alive by itself
-  }
-
-  #onTimer(): void {
-    this.#timer = null;
-    this.#timerAtMs = Infinity;
-    const nowMs = performance.now();
-    if (this.connection.deadlineMs <= nowMs) this.connection.onTimer(nowMs);
-    this.#flushNow();
+    this.#clock.wake();
   }
 
   #abort(error: Error): void {
@@ -166,8 +132,7 @@ export class QuicClient implements AsyncDisposable {
   }
 
   #closed(error: Error | null): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#clock.stop();
     this.#connected.reject(error ?? new Error("the connection was closed"));
     this.#close(error);
     void this.#options.flow[Symbol.asyncDispose]();

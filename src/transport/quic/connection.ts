@@ -199,6 +199,11 @@ export class Connection implements PacketHandler {
     return this.#end.isOver;
   }
 
+  /** The first id by which the peer calls us. */
+  get firstId(): Uint8Array {
+    return this.#ownIds.first;
+  }
+
   /** Something of the peer has come that is authentic. */
   get isHeard(): boolean {
     return this.#peerSource !== null;
@@ -465,6 +470,11 @@ export class Connection implements PacketHandler {
     this.#keys[Symbol.dispose]();
     this.#handshake[Symbol.dispose]();
     this.#events.closed(error);
+  }
+
+  /** Ends it without a word: nothing of the peer was authentic. */
+  discard(): void {
+    this.#finish(null);
   }
 
   /** No datagram can reach it any more: its ids are free. */

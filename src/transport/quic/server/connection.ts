@@ -1,0 +1,138 @@
+/** One client of a server: its connection, its clock, and its time after the end. */
+import type { Endpoint } from "#core/endpoint.ts";
+import type { Congestion } from "#transport/quic/congestion/congestion.ts";
+import { Connection } from "#transport/quic/connection.ts";
+import { ConnectionClock } from "#transport/quic/connection-clock.ts";
+import type { ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
+import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+
+/** A handshake that takes longer is given up. */
+const HANDSHAKE_MS = 10_000;
+/** So many probe timeouts after its end a connection is still known, for packets that come late (RFC 9000 §10.2). */
+const CLOSING_PROBES = 3;
+
+/** What the owner of a connection does with what comes. None of it may throw. */
+export interface QuicServerEvents {
+  /** The client has opened a stream, which is the receiver's. */
+  onStream(stream: QuicStream): void;
+  /** The payload is lent until the call returns. */
+  onDatagram(payload: Uint8Array): void;
+}
+
+/** What a connection asks of its endpoint. */
+export interface ServerConnectionHost {
+  readonly local: Endpoint;
+  send(datagram: Uint8Array, to: Endpoint): void;
+  onId(connection: QuicServerConnection, id: Uint8Array, isGiven: boolean): void;
+  onConnected(connection: QuicServerConnection): QuicServerEvents;
+  /** It is over, and may be forgotten when no more can come for it. */
+  onForgotten(connection: QuicServerConnection): void;
+  /** It has shown who it is. */
+  onSettled(connection: QuicServerConnection): void;
+}
+
+export class QuicServerConnection {
+  readonly connection: Connection;
+  /** Settles when the connection is over, however that came; null: by us. */
+  readonly closed: Promise<Error | null>;
+  /** The handshake is done. */
+  isConnected = false;
+  isForgotten = false;
+  readonly #host: ServerConnectionHost;
+  readonly #first: Endpoint;
+  readonly #clock = new ConnectionClock(() => this.connection);
+  #makeCongestion: () => Congestion;
+  #events: QuicServerEvents | null = null;
+  #settleClosed: (error: Error | null) => void = () => {};
+  #timer: NodeJS.Timeout | undefined;
+  #isOpen = false;
+
+  constructor(
+    host: ServerConnectionHost,
+    options: Omit<ConnectionOptions, "congestion">,
+    start: ServerStart & { readonly from: Endpoint },
+    makeCongestion: () => Congestion,
+  ) {
+    this.#host = host;
+    this.#first = start.from;
+    this.#makeCongestion = makeCongestion;
+    const { promise, resolve } = Promise.withResolvers<Error | null>();
+    this.closed = promise;
+    this.#settleClosed = resolve;
+    this.connection = new Connection(
+      { ...options, congestion: makeCongestion() },
+      {
+        send: (datagram, { peer }) => host.send(datagram, peer ?? this.#first),
+        wake: () => this.#clock.wake(),
+        connected: () => this.#onConnected(),
+        stream: (stream) => this.#events?.onStream(stream),
+        datagram: (payload) => this.#events?.onDatagram(payload),
+        ownId: (id, isGiven) => this.#isOpen && host.onId(this, id, isGiven),
+        moved: () => this.connection.setCongestion(this.#makeCongestion()),
+        closed: (error) => this.#onClosed(error),
+      },
+      start,
+      performance.now(),
+    );
+    this.#isOpen = true; // nothing is left of one that could not be opened
+    host.onId(this, this.connection.firstId, true);
+    this.#timer = setTimeout(() => this.connection.close(0, ""), HANDSHAKE_MS);
+    this.#timer.unref();
+  }
+
+  /** Where the client is now. */
+  get peer(): Endpoint {
+    return this.connection.peer ?? this.#first;
+  }
+
+  /** The listening side's own address. */
+  get local(): Endpoint {
+    return this.#host.local;
+  }
+
+  /** From now on with this congestion control, and with another one of it where the client moves to another host. */
+  useCongestion(make: () => Congestion): void {
+    this.#makeCongestion = make;
+    this.connection.setCongestion(make());
+  }
+
+  /** The client has shown who it is: it is not among those any more that give way to others. */
+  settle(): void {
+    this.#host.onSettled(this);
+  }
+
+  receive(datagram: Uint8Array, from: Endpoint): void {
+    this.connection.receive(datagram, performance.now(), from);
+    this.#clock.wake();
+  }
+
+  /** Nothing of the client was authentic. */
+  discard(): void {
+    this.connection.discard();
+  }
+
+  #onConnected(): void {
+    this.isConnected = true;
+    clearTimeout(this.#timer);
+    this.#events = this.#host.onConnected(this);
+  }
+
+  #onClosed(error: Error | null): void {
+    clearTimeout(this.#timer);
+    this.#clock.stop();
+    this.#events = null;
+    this.#settleClosed(error);
+    // Whoever has not finished the handshake begins anew with its next packet.
+    if (!this.isConnected) return this.forget();
+    this.#timer = setTimeout(() => this.forget(), CLOSING_PROBES * this.connection.probeMs);
+    this.#timer.unref();
+  }
+
+  forget(): void {
+    if (this.isForgotten) return;
+    this.isForgotten = true;
+    clearTimeout(this.#timer);
+    this.connection.forget();
+    this.#host.onForgotten(this);
+  }
+}

@@ -1,0 +1,233 @@
+/** The accepting side of QUIC behind one UDP socket: which connection a datagram is for, and who may begin one. */
+import { randomBytes } from "node:crypto";
+import type { Endpoint } from "#core/endpoint.ts";
+import type { DatagramListener } from "#core/sockets.ts";
+import { byteAt } from "#lib/at.ts";
+import { type PendingEntry, PendingLimiter } from "#net/listen/pending-limiter.ts";
+import { sourceKey } from "#net/listen/unauthenticated-clients.ts";
+import type { Congestion } from "#transport/quic/congestion/congestion.ts";
+import type { ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
+import { QuicFault } from "#transport/quic/fault.ts";
+import type { PacketFilter } from "#transport/quic/packet-filter.ts";
+import { CID_BYTES, INITIAL, MIN_INITIAL_BYTES, readHeader, VERSION_1 } from "#transport/quic/wire/header.ts";
+import type { PacketHeader } from "#transport/quic/wire/header.ts";
+import { WireReader } from "#transport/quic/wire/reader.ts";
+import { QuicServerConnection, type QuicServerEvents, type ServerConnectionHost } from "./connection.ts";
+import { IdTable } from "./id-table.ts";
+import { PerSecond } from "./per-second.ts";
+import type { ServerSecrets } from "./secrets.ts";
+import { encodeReset, encodeRetry, encodeVersions } from "./stateless-answers.ts";
+
+export interface QuicServerOptions extends Omit<ConnectionOptions, "congestion"> {
+  /** Of each connection, and anew where it moves to another host. */
+  readonly makeCongestion: () => Congestion;
+  /** Null: datagrams go as they are. */
+  readonly filter: PacketFilter | null;
+  /** What connections say when the socket closes. */
+  readonly closeCode: number;
+  /** A client has finished its handshake. The answer takes what it sends. */
+  readonly onConnection: (connection: QuicServerConnection) => QuicServerEvents;
+}
+
+/** Clients that have not shown who they are. Beyond it the oldest are closed, first of a source that has more than half. */
+const UNSETTLED = { count: 1024, bytes: 64 * 1024 * 1024 };
+/** What one weighs: its packet spaces, keys, and the object of the TLS library. */
+const UNSETTLED_BYTES = 64 * 1024;
+/** With so many handshakes of addresses that may be invented, others have to show theirs first (Retry). */
+const MOST_UNVALIDATED = 64;
+/** The least that a client's first destination has (RFC 9000 §7.2). */
+const LEAST_FIRST_ID_BYTES = 8;
+/** The same behind so many first packets a second that are not authentic: making keys for each costs more than a Retry. */
+const MOST_FORGED = 64;
+/** Resets a second; beyond it nothing is answered. */
+const MOST_RESETS = 100;
+const LONG = 0x80;
+
+/** What the endpoint notes of a connection. */
+interface Place {
+  /** The destination of its first packets, which is not one of its ids. */
+  readonly initial: Uint8Array;
+  entry: PendingEntry | null;
+  isUnvalidated: boolean;
+}
+
+export class QuicEndpoint implements ServerConnectionHost {
+  readonly #socket: DatagramListener;
+  readonly #secrets: ServerSecrets;
+  readonly #options: QuicServerOptions;
+  readonly #ids = new IdTable<QuicServerConnection>(randomBytes(8));
+  readonly #connections = new Map<QuicServerConnection, Place>();
+  readonly #unsettled = new PendingLimiter(UNSETTLED);
+  readonly #reader = new WireReader();
+  #unvalidated = 0;
+  readonly #resets = new PerSecond(MOST_RESETS);
+  /** First packets that were not authentic. */
+  readonly #forged = new PerSecond(MOST_FORGED);
+  #onEmpty: () => void = () => {};
+
+  constructor(socket: DatagramListener, secrets: ServerSecrets, options: QuicServerOptions) {
+    this.#socket = socket;
+    this.#secrets = secrets;
+    this.#options = options;
+  }
+
+  get local(): Endpoint {
+    return this.#socket.local;
+  }
+
+  /** Connections that are open, or not yet forgotten. */
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /** Ids by which they are found. */
+  get ids(): number {
+    return this.#ids.size;
+  }
+
+  /**
+   * A datagram of the socket, lent until the call returns. False: it is for no connection here, and `accepts` is false;
+   * else whoever it is from is answered, or begins a connection.
+   */
+  take(payload: Uint8Array, from: Endpoint, accepts: boolean): boolean {
+    const { filter } = this.#options;
+    const datagram = filter === null ? payload : filter.open(payload);
+    if (datagram === null || datagram.length < 1 + CID_BYTES) return false;
+    const known = this.#find(datagram);
+    if (known !== null) known.receive(datagram, from);
+    else if (accepts) this.#greet(datagram, from);
+    return known !== null || accepts;
+  }
+
+  #find(datagram: Uint8Array): QuicServerConnection | null {
+    if ((byteAt(datagram, 0) & LONG) === 0) return this.#ids.find(datagram, 1, CID_BYTES);
+    const size = datagram.length > 5 ? byteAt(datagram, 5) : 0;
+    return 6 + size <= datagram.length ? this.#ids.find(datagram, 6, size) : null;
+  }
+
+  /** A datagram that is for no connection. */
+  #greet(datagram: Uint8Array, from: Endpoint): void {
+    if ((byteAt(datagram, 0) & LONG) === 0) return this.#reset(datagram, from);
+    const header = this.#headerOf(datagram);
+    if (header === null || datagram.length < MIN_INITIAL_BYTES) return;
+    const { version, type, destination, source } = header;
+    if (version === 0) return;
+    if (version !== VERSION_1) return this.send(encodeVersions(destination, source), from);
+    if (type !== INITIAL || destination.length < LEAST_FIRST_ID_BYTES) return;
+    this.#begin(header, datagram, from);
+  }
+
+  #headerOf(datagram: Uint8Array): PacketHeader | null {
+    try {
+      return readHeader(this.#reader.reset(datagram));
+    } catch (error) {
+      if (error instanceof QuicFault) return null; // not protected: anybody can have written it
+      throw error;
+    }
+  }
+
+  #begin({ destination, source, token }: PacketHeader, datagram: Uint8Array, from: Endpoint): void {
+    const nowMs = performance.now();
+    const original = token.length === 0 ? null : this.#secrets.openToken(token, from, destination, nowMs);
+    if (original === null && (this.#unvalidated >= MOST_UNVALIDATED || this.#forged.isFull(nowMs)))
+      return this.#retry({ client: source, original: destination }, from, nowMs);
+    const { closeCode } = this.#options;
+    const initial = new Uint8Array(destination);
+    const made = this.#open({
+      from,
+      original: original ?? initial,
+      client: new Uint8Array(source),
+      isValidated: original !== null,
+      retrySource: original === null ? null : initial,
+      resetTokenOf: (id) => this.#secrets.resetTokenOf(id),
+    });
+    if (made === null) return;
+    this.#ids.add(initial, made);
+    const entry = this.#unsettled.enter(sourceKey(from.ip), UNSETTLED_BYTES, () =>
+      made.connection.close(closeCode, ""),
+    );
+    this.#connections.set(made, { initial, entry, isUnvalidated: original === null });
+    if (original === null) this.#unvalidated++;
+    made.receive(datagram, from);
+    if (made.connection.isHeard) return;
+    this.#forged.add();
+    made.discard();
+  }
+
+  /** Null: the library of TLS has no memory for one more. */
+  #open(start: ServerStart & { readonly from: Endpoint }): QuicServerConnection | null {
+    const { makeCongestion, ...options } = this.#options;
+    try {
+      return new QuicServerConnection(this, options, start, makeCongestion);
+    } catch {
+      return null;
+    }
+  }
+
+  #retry(ids: { client: Uint8Array; original: Uint8Array }, from: Endpoint, nowMs: number): void {
+    const source = new Uint8Array(randomBytes(CID_BYTES));
+    const token = this.#secrets.sealToken(from, ids.original, source, nowMs);
+    this.send(encodeRetry({ ...ids, source }, token), from);
+  }
+
+  /** For the packet of a connection that we have lost; see RFC 9000 §10.3. */
+  #reset(datagram: Uint8Array, to: Endpoint): void {
+    const nowMs = performance.now();
+    if (this.#resets.isFull(nowMs)) return;
+    this.#resets.add();
+    const token = this.#secrets.resetTokenOf(datagram.subarray(1, 1 + CID_BYTES));
+    const packet = encodeReset(token, datagram.length);
+    if (packet !== null) this.send(packet, to);
+  }
+
+  send(datagram: Uint8Array, to: Endpoint): void {
+    const { filter } = this.#options;
+    this.#socket.send(filter === null ? datagram : filter.seal(datagram), to);
+  }
+
+  onId(connection: QuicServerConnection, id: Uint8Array, isGiven: boolean): void {
+    if (isGiven) this.#ids.add(id, connection);
+    else this.#ids.remove(id, connection);
+  }
+
+  onConnected(connection: QuicServerConnection): QuicServerEvents {
+    this.#validate(connection);
+    return this.#options.onConnection(connection);
+  }
+
+  #validate(connection: QuicServerConnection): void {
+    const place = this.#connections.get(connection);
+    if (place === undefined || !place.isUnvalidated) return;
+    place.isUnvalidated = false;
+    this.#unvalidated--;
+  }
+
+  onSettled(connection: QuicServerConnection): void {
+    const place = this.#connections.get(connection);
+    if (place === undefined || place.entry === null) return;
+    this.#unsettled.leave(place.entry);
+    place.entry = null;
+  }
+
+  onForgotten(connection: QuicServerConnection): void {
+    const place = this.#connections.get(connection);
+    if (place === undefined) return;
+    this.#validate(connection);
+    this.onSettled(connection);
+    this.#ids.remove(place.initial, connection);
+    this.#connections.delete(connection);
+    if (this.#connections.size === 0) this.#onEmpty();
+  }
+
+  /** Calls `on` as soon as no connection is left, at once where there is none. */
+  whenEmpty(on: () => void): void {
+    this.#onEmpty = on;
+    if (this.#connections.size === 0) on();
+  }
+
+  /** Says the end to all clients: the socket closes. */
+  close(): void {
+    for (const { connection } of this.#connections.keys()) connection.close(this.#options.closeCode, "");
+    for (const connection of this.#connections.keys()) connection.forget();
+  }
+}

@@ -1,0 +1,49 @@
+/** The QUIC endpoints of one UDP socket: a listener that is opened anew takes new clients, and those of the one before stay. */
+import type { DatagramListener } from "#core/sockets.ts";
+import { QuicEndpoint, type QuicServerOptions } from "./endpoint.ts";
+import { ServerSecrets } from "./secrets.ts";
+
+/** Kept with the host. */
+export class QuicPorts {
+  readonly #secrets: ServerSecrets;
+  readonly #ports = new WeakMap<DatagramListener, QuicPort>();
+
+  constructor(secrets = new ServerSecrets()) {
+    this.#secrets = secrets;
+  }
+
+  /** From now on new clients of the socket are the endpoint's. */
+  open(socket: DatagramListener, options: QuicServerOptions): QuicEndpoint {
+    const endpoint = new QuicEndpoint(socket, this.#secrets, options);
+    let port = this.#ports.get(socket);
+    if (port === undefined) this.#ports.set(socket, (port = new QuicPort(socket)));
+    port.add(endpoint);
+    return endpoint;
+  }
+}
+
+class QuicPort {
+  readonly #socket: DatagramListener;
+  /** The newest first. */
+  #endpoints: readonly QuicEndpoint[] = [];
+
+  constructor(socket: DatagramListener) {
+    this.#socket = socket;
+    socket.beforeClose(() => {
+      for (const endpoint of this.#endpoints) endpoint.close();
+    });
+  }
+
+  add(endpoint: QuicEndpoint): void {
+    this.#endpoints = [endpoint, ...this.#endpoints];
+    for (const old of this.#endpoints.slice(1)) old.whenEmpty(() => this.#remove(old));
+    this.#socket.receive((payload, from) => {
+      for (const one of this.#endpoints) if (one !== endpoint && one.take(payload, from, false)) return;
+      endpoint.take(payload, from, true);
+    });
+  }
+
+  #remove(endpoint: QuicEndpoint): void {
+    this.#endpoints = this.#endpoints.filter((one) => one !== endpoint);
+  }
+}
