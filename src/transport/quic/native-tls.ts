@@ -1,12 +1,13 @@
 /** `QuicTls` by the runtime's own libssl. */
 import { ConfigError, DialError } from "#core/errors.ts";
-import type { TlsClientOptions } from "#core/tls.ts";
+import type { ClientAuthType, TlsClientOptions } from "#core/tls.ts";
 import { type QuicCiphers, quicLibrary, type QuicLibrary } from "#platform/quic.ts";
-import type { SslContext, SslHandle } from "#platform/tls.ts";
+import type { SslHandle } from "#platform/tls.ts";
 import { readTlsClient, sniOf, type TlsClientContext } from "#transport/tls/client-options.ts";
 import type { TlsClientFields } from "#transport/tls/fields.ts";
 import { wireOf } from "#transport/tls/native-client.ts";
 import { ClientContexts } from "#transport/tls/native-contexts.ts";
+import { clientRefusal } from "#transport/tls/server-handshake.ts";
 import { ServerCheck } from "#transport/tls/server-check.ts";
 import type { OpenQuicTls } from "./tls.ts";
 
@@ -85,7 +86,10 @@ function contextsOf({ clients }: QuicLibrary): ClientContexts {
 }
 
 /** The accepting side; `context` is asked for the one in force whenever a connection comes. Null: this runtime has no QUIC. */
-export function serverTls(context: () => SslContext): OpenQuicTls | null {
+export function serverTls(
+  context: () => { readonly address: bigint },
+  clientAuthType: ClientAuthType = "",
+): OpenQuicTls | null {
   const found = quicLibrary();
   if (found === null) return null;
   const { tls, contexts } = found;
@@ -97,7 +101,7 @@ export function serverTls(context: () => SslContext): OpenQuicTls | null {
       },
       begin: () => {},
       give: (level, bytes) => session.give(level, bytes),
-      refusal: () => null,
+      refusal: () => clientRefusal(contexts.clientCertificate(session.ssl), clientAuthType),
       alpn: () => contexts.alpnOf(session.ssl),
       exportKey: (label, about, size) => session.exportKey(label, about, size),
       explain: (failure) => new DialError("failed", `handshake: ${failure.message}`),

@@ -53,7 +53,7 @@ export function finishHandshake(
     const onAbort = () => fail(new ProtocolError("aborted during the TLS handshake"));
     const onSecure = () => {
       const { client, ...accepted } = facts();
-      const refused = refusal(client, clientAuthType);
+      const refused = clientRefusal(client, clientAuthType);
       if (refused !== null) {
         sayRefused?.(client.given);
         return fail(refused);
@@ -70,7 +70,11 @@ export function finishHandshake(
   });
 }
 
-function refusal({ given, refusal: why }: HandshakeFacts["client"], type: ClientAuthType): Error | null {
+/** Why the listener does not take this client; null: it does. */
+export function clientRefusal(
+  { given, refusal: why }: HandshakeFacts["client"],
+  type: ClientAuthType,
+): Error | null {
   if (type === "" || type === "request") return null;
   if (!given) return REQUIRING.has(type) ? new AuthError("the client showed no certificate") : null;
   if (!VERIFYING.has(type) || why === null) return null;
