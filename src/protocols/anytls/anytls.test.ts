@@ -14,7 +14,7 @@ import type { ClientStream } from "./client-stream.ts";
 import { IdlePool } from "./idle-pool.ts";
 import { DEFAULT_SCHEME, parseScheme, preamblePadding, shapeWrite } from "./padding.ts";
 import { ServerSession, type ServerStream } from "./server-session.ts";
-import { userTable } from "./users.ts";
+import { PasswordTable } from "#protocols/managed/password-table.ts";
 import * as wire from "./wire.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -376,9 +376,10 @@ test("idle pool: the youngest first; old ones go, but for so many of the younges
 });
 
 test("users: one password each", () => {
-  const table = userTable([{ id: "ada", credential: "a", flow: null }], "listener x");
+  const none = PasswordTable.empty(wire.passwordHash);
+  const table = none.with([{ id: "ada", credential: "a", flow: null }], "listener x");
   assert.equal(table.find(wire.passwordHash("a")), "ada");
   assert.equal(table.find(wire.passwordHash("b")), null);
   const twins = ["ada", "bob"].map((id) => ({ id, credential: "same", flow: null }));
-  assert.throws(() => userTable(twins, "listener x"), /ada and bob have the same password/);
+  assert.throws(() => none.with(twins, "listener x"), /ada and bob have the same password/);
 });

@@ -5,6 +5,7 @@ import type { Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
+import { PasswordTable } from "#protocols/managed/password-table.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
@@ -12,16 +13,15 @@ import { openTransportServer } from "#transport/server.ts";
 import type { InboundOptions } from "./options.ts";
 import { DEFAULT_SCHEME, type PaddingScheme, parseScheme } from "./padding.ts";
 import { ServerSession, type ServerStream } from "./server-session.ts";
-import { AnyTlsTable, type UserTable } from "./users.ts";
-import { HASH_BYTES } from "./wire.ts";
+import { HASH_BYTES, passwordHash } from "./wire.ts";
 
 const PREAMBLE_TIMEOUT_MS = 30_000;
 
 /** Throws `ConfigError`: users with equal passwords, or neither TLS nor `allow-insecure`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { name } = env;
-  const noUsers = AnyTlsTable.empty(); // all tables of the listener share its key, so that users who stay keep their identity
-  const tableOf = (users: readonly User[]) => noUsers.changed({ gone: [], come: users }, `listener ${name}`);
+  const noUsers = PasswordTable.empty(passwordHash); // all tables of the listener share its key, so that users who stay keep their identity
+  const tableOf = (users: readonly User[]) => noUsers.with(users, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
   const shell = new UserInbound(env, {
     type: "AnyTLS",
@@ -63,7 +63,7 @@ const REQUEST_LINE = /^[A-Z-]{3,16} [\x21-\x7e]+[ \r\n]/;
  */
 function takePreamble(
   arrived: ByteQueue,
-  users: UserTable,
+  users: PasswordTable,
   mayFallBack: boolean,
 ): string | Unauthenticated | null {
   const hash = arrived.peek(HASH_BYTES);

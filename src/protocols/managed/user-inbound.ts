@@ -2,6 +2,7 @@
 import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
 import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
+import type { Endpoint } from "#core/session.ts";
 import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
@@ -60,7 +61,7 @@ export class UserInbound<Table extends UserTable> {
   async listen(layer: TransportServer, options: ListenOptions): Promise<ManagedInbound> {
     using undo = new DisposableStack();
     undo.use(layer);
-    const { type, written } = this.#options;
+    const { type } = this.#options;
     const { name } = this.#env;
     if (layer.security === "none" && !options.mayBeBare)
       throw new ConfigError(
@@ -71,15 +72,20 @@ export class UserInbound<Table extends UserTable> {
     const handshake: Handshake =
       contexts === null ? { handshake: "unknown" } : { handshake: "tls", contexts };
     const endpoints = await this.#env.listenTcp({ ...handshake, onAccepted });
-    const life = undo.move();
+    return this.open(endpoints, undo.move());
+  }
+
+  /** The listener, for protocols that listen by themselves. It ends with `life`. */
+  open(endpoints: readonly Endpoint[], life: Disposable): ManagedInbound {
+    const { type, written } = this.#options;
     return {
-      name,
+      name: this.#env.name,
       type,
       endpoints,
       written,
       replaceUsers: (users) => this.#enforce(this.#tableOf(users)),
       changeUsers: (change) => this.#enforce(this.#changedTable(change)),
-      [Symbol.asyncDispose]: async () => life.dispose(),
+      [Symbol.asyncDispose]: async () => life[Symbol.dispose](),
     };
   }
 

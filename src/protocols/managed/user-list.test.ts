@@ -3,10 +3,10 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { User } from "#core/inbound.ts";
 import { passwordHash } from "#protocols/anytls/wire.ts";
-import { userTable as anytlsTable } from "#protocols/anytls/users.ts";
 import { parseUserId } from "#protocols/shared/user-id.ts";
 import { userTable as vlessTable } from "#protocols/vless/users.ts";
 import { VISION } from "#protocols/vless/wire.ts";
+import { PasswordTable } from "./password-table.ts";
 import { UserList } from "./user-list.ts";
 
 const CREDENTIALS = ["one", "two", "three", "four"];
@@ -35,7 +35,8 @@ test("a table that is changed list by list answers as one made of the last list,
     fc.property(lists, (all) => {
       const known = new UserList([]);
       let vless = vlessTable([], "here");
-      let anytls = anytlsTable([], "here");
+      const none = PasswordTable.empty(passwordHash);
+      let anytls = none;
       for (const list of all) {
         const change = known.changeTo(list);
         const inVless = (table: typeof vless) => [
@@ -55,7 +56,7 @@ test("a table that is changed list by list answers as one made of the last list,
         ];
         assert.deepEqual(
           outcome(() => anytls.changed(change, "here"), inAnytls),
-          outcome(() => anytlsTable(list, "here"), inAnytls),
+          outcome(() => none.with(list, "here"), inAnytls),
         );
         if (made === "refused") continue; // the old list stays in force
         vless = vless.changed(change, "here");
