@@ -26,10 +26,13 @@ export interface TestEnvOptions {
   readonly accept: Accept;
   readonly access?: Partial<Access>;
   readonly ip?: Ip;
+  /** Absent: nothing is dialled. */
+  readonly dialer?: Dialer;
 }
 
 /** Disposing it closes the listening sockets; connections end by themselves or with the test. */
-export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEnvOptions): TestInboundEnv {
+export function openInboundEnv(options: TestEnvOptions): TestInboundEnv {
+  const { accept, access = {}, ip = LOOPBACK_V4 } = options;
   const opened = new AsyncDisposableStack();
   const nowhere = () => Promise.reject(new DialError("failed", "this test dials nothing"));
   return {
@@ -40,7 +43,7 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     log: SILENT,
     files: textFiles,
     tls: tlsProvider,
-    dialer: { connect: nowhere, associate: nowhere },
+    dialer: options.dialer ?? { connect: nowhere, associate: nowhere },
     ruleList: null,
     target: null,
     routingMark: 0,

@@ -1,9 +1,10 @@
 /** Nodes of this protocol as share links (share-link sheet §3) and as other programs write them. */
-import type { LinkForm, LinkNode, SingBoxOutbound } from "#core/share-link.ts";
+import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "#core/share-link.ts";
 import { isTrue, joinLink } from "#protocols/shared/links/grammar.ts";
 import { common, server } from "#protocols/shared/links/node.ts";
 import { singBoxHead, singBoxTls } from "#protocols/shared/links/sing-box.ts";
-import { textOf } from "#protocols/shared/links/stream.ts";
+import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
+import { fieldsOf, textOf } from "#protocols/shared/links/stream.ts";
 
 /** Keys that links and nodes have under one name. */
 const SHARED = ["obfs", "sni", "up", "down"] as const;
@@ -40,6 +41,20 @@ export const links: LinkForm = {
       },
     }),
 };
+
+/** One node a user; with the disguise of the listener, without which nothing would be answered. */
+export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
+  const fields = fieldsOf(options);
+  const obfs = textOf(fields["obfs"]) ?? "";
+  const disguise = obfs === "" ? {} : { obfs, "obfs-password": fields["obfs-password"] };
+  const clients = usersOf(fields["users"]).map(({ user, password }) => ({
+    user,
+    type: "hysteria2",
+    password,
+    ...disguise,
+  }));
+  return clientNodes(options, listener, clients);
+}
 
 export function singBox(node: LinkNode): SingBoxOutbound {
   const obfs = textOf(node["obfs"]);

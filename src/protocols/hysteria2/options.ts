@@ -1,8 +1,24 @@
 import * as z from "zod";
-import { choice, Fault, flag, int, scalar, secret, text } from "#core/fields.ts";
+import {
+  choice,
+  Fault,
+  flag,
+  int,
+  list,
+  mapOf,
+  name,
+  scalar,
+  secret,
+  show,
+  text,
+  Unsupported,
+} from "#core/fields.ts";
 import { parseRanges, ranges } from "#core/ranges.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";
-import { tlsClientFields } from "#transport/tls/fields.ts";
+import type { BbrProfile } from "#transport/quic/congestion/bbr.ts";
+import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
+import { muxServerFields } from "#transport/mux/fields.ts";
+import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
 
 const UNITS: Readonly<Record<string, number>> = { "": 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 };
 const DEFAULT_HOP_SECONDS = 30;
@@ -33,7 +49,72 @@ const hopInterval = () =>
     return { from, to: Math.max(from, first?.to ?? from) };
   });
 
+interface WindowFields {
+  readonly "initial-stream-receive-window"?: number | undefined;
+  readonly "max-stream-receive-window"?: number | undefined;
+  readonly "initial-connection-receive-window"?: number | undefined;
+  readonly "max-connection-receive-window"?: number | undefined;
+}
+
+/** What the peer may send ahead. */
+export function receiveWindows(fields: WindowFields): Partial<TransportNumbers> {
+  const stream = fields["max-stream-receive-window"] ?? fields["initial-stream-receive-window"];
+  const whole = fields["max-connection-receive-window"] ?? fields["initial-connection-receive-window"];
+  return {
+    ...(stream === undefined ? {} : { maxStreamDataBidiLocal: stream, maxStreamDataBidiRemote: stream }),
+    ...(whole === undefined ? {} : { maxData: whole }),
+  };
+}
+
+/** Where the key is empty: `standard`. */
+export function bbrProfile({
+  "bbr-profile": profile,
+}: {
+  readonly "bbr-profile": BbrProfile | "";
+}): BbrProfile {
+  return profile === "" ? "standard" : profile;
+}
+
 const window = () => int(16_384, MOST_WINDOW).optional();
+
+/** A web page for visitors: `file:///folder`, `https://site`, `data:text/html,…`; nothing: there is none. */
+const masquerade = () =>
+  scalar({ type: "string" }, (source) => {
+    const url = source === "" ? null : URL.parse(source);
+    const isKnown = url !== null && /^(file|https?|data):$/.test(url.protocol);
+    return source === "" || (isKnown && (url.protocol !== "data:" || url.pathname.includes(",")))
+      ? source
+      : new Fault("expected file:///folder, http(s)://site or data:TYPE,TEXT");
+  });
+
+const listenerObfs = () =>
+  scalar({ type: "string", enum: ["", "salamander"] }, (source) => {
+    if (source === "" || source === "salamander") return source;
+    return new Unsupported(`${show(source)} is not in this build; salamander is`);
+  });
+
+export const inboundSchema = z.object({
+  users: mapOf(secret()),
+  up: bandwidth().default(0),
+  down: bandwidth().default(0),
+  "ignore-client-bandwidth": flag().default(false),
+  obfs: listenerObfs().default(""),
+  "obfs-password": secret().default(""),
+  masquerade: masquerade().default(""),
+  "max-idle-time": int(0, 600_000).default(0),
+  alpn: list(name()).optional(),
+  "bbr-profile": choice(["", "conservative", "standard", "aggressive"]).default(""),
+  cwnd: int(0, 1_000_000).optional(),
+  "udp-mtu": int(300, 65_535).default(1197),
+  "initial-stream-receive-window": window(),
+  "max-stream-receive-window": window(),
+  "initial-connection-receive-window": window(),
+  "max-connection-receive-window": window(),
+  "realm-opts": unsupported("realms are not in this build"),
+  ...tlsServerFields,
+  ...muxServerFields,
+});
+export type InboundOptions = z.output<typeof inboundSchema>;
 
 export const outboundSchema = z.object({
   ...serverFields,

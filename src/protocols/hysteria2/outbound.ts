@@ -7,10 +7,10 @@ import { toDestination } from "#net/address/ip.ts";
 import { type QuicLibrary, quicLibrary } from "#platform/quic.ts";
 import { QuicSessions } from "#transport/quic/sessions.ts";
 import { HTTP3_ALPN } from "#transport/http3/request.ts";
-import { Bbr, type BbrProfile } from "#transport/quic/congestion/bbr.ts";
+import { Bbr } from "#transport/quic/congestion/bbr.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";
-import type { OutboundOptions } from "./options.ts";
+import { bbrProfile, type OutboundOptions, receiveWindows } from "./options.ts";
 import { LEAST_PASSWORD_BYTES, salamander } from "./salamander.ts";
 import { Hysteria2Session } from "./session.ts";
 
@@ -96,16 +96,6 @@ class Client {
   async #open(server: Destination, signal: AbortSignal): Promise<Hysteria2Session> {
     const { options, env } = { options: this.#options, env: this.#env };
     const flow = await env.dialer.associate(server, { signal, metadata: null });
-    const numbers = {
-      ...window(
-        "maxStreamDataBidiLocal",
-        options["max-stream-receive-window"] ?? options["initial-stream-receive-window"],
-      ),
-      ...window(
-        "maxData",
-        options["max-connection-receive-window"] ?? options["initial-connection-receive-window"],
-      ),
-    };
     return Hysteria2Session.open(
       {
         node: env.name,
@@ -121,18 +111,13 @@ class Client {
           filter: options.obfs === "" ? null : salamander(options["obfs-password"]),
           ciphers: this.#library.ciphers,
           openTls: this.#openTls,
-          congestion: new Bbr(this.#profile()),
+          congestion: new Bbr(bbrProfile(options)),
           keepAliveMs: KEEP_ALIVE_MS,
-          numbers,
+          numbers: receiveWindows(options),
         },
       },
       signal,
     );
-  }
-
-  #profile(): BbrProfile {
-    const profile = this.#options["bbr-profile"];
-    return profile === "" ? "standard" : profile;
   }
 
   #somePort(): number {
@@ -164,8 +149,4 @@ class Client {
     timer.unref();
     void session.closed.then(() => clearTimeout(timer));
   }
-}
-
-function window(name: "maxData" | "maxStreamDataBidiLocal", bytes: number | undefined): object {
-  return bytes === undefined ? {} : { [name]: bytes };
 }

@@ -12,12 +12,8 @@ import { openBidi } from "#transport/quic/open-bidi.ts";
 import type { QuicSession } from "#transport/quic/sessions.ts";
 import { AnswerCodec } from "./answer-codec.ts";
 import { UdpSessions } from "./udp-sessions.ts";
-import { encodeTcpRequest, padding } from "./wire.ts";
+import { AUTH_PADDING, encodeTcpRequest, MOST_FRAME_BYTES, padding, STATUS_AUTHENTICATED } from "./wire.ts";
 
-const STATUS_AUTHENTICATED = "233";
-const AUTH_PADDING = [256, 2048] as const;
-/** Peers take frames of this length whatever was said of their size. */
-const MOST_FRAME_BYTES = 1200;
 
 export interface SessionOptions {
   readonly node: string;

@@ -1,20 +1,8 @@
-/** Datagrams through one hysteria2 connection: a number for each client's flow, and fragments of what is too long for a frame. */
+/** Datagrams of a node through its hysteria2 connection: a number for each client's flow. */
 import { ProtocolError } from "#core/errors.ts";
 import type { Datagram, DatagramFlow } from "#core/session.ts";
-import { destinationText } from "#core/session.ts";
-import { decodeUdp, encodeUdp, parseAddress, udpHeadBytes, type UdpMessage } from "./wire.ts";
-
-/** A datagram of the client's has at most so many bytes; peers refuse longer ones. */
-const MOST_PAYLOAD_BYTES = 4096;
-const MOST_FRAGMENTS = 255;
-
-/** The way that frames take. */
-export interface FrameWay {
-  /** The longest frame at the moment. */
-  readonly mostBytes: number;
-  /** Keeps the payload. */
-  send(payload: Uint8Array): void;
-}
+import { type FrameWay, UdpChannel } from "./udp-channel.ts";
+import { decodeUdp, type UdpMessage } from "./wire.ts";
 
 export class UdpSessions {
   readonly #way: FrameWay;
@@ -29,7 +17,7 @@ export class UdpSessions {
     while (this.#flows.has(this.#next)) this.#next = (this.#next + 1) >>> 0;
     const id = this.#next;
     this.#next = (this.#next + 1) >>> 0;
-    const flow = new UdpFlow(id, this.#way, () => this.#flows.delete(id));
+    const flow = new UdpFlow(new UdpChannel(id, this.#way), () => this.#flows.delete(id));
     this.#flows.set(id, flow);
     return flow;
   }
@@ -56,19 +44,14 @@ export class UdpSessions {
 
 class UdpFlow implements DatagramFlow {
   readonly closed: Promise<void>;
-  readonly #id: number;
-  readonly #way: FrameWay;
+  readonly #channel: UdpChannel;
   readonly #settle: () => void;
-  #packet = 0;
   #on: (item: Datagram) => void = () => {};
-  /** Fragments of the only packet that is put together. */
-  #partial: { packet: number; pieces: (Uint8Array | null)[]; missing: number } | null = null;
 
-  constructor(id: number, way: FrameWay, forget: () => void) {
+  constructor(channel: UdpChannel, forget: () => void) {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
-    this.#id = id;
-    this.#way = way;
+    this.#channel = channel;
     this.#settle = () => {
       forget();
       resolve();
@@ -79,36 +62,13 @@ class UdpFlow implements DatagramFlow {
     this.#on = on;
   }
 
-  send({ payload, destination }: Datagram): void {
-    if (payload.length > MOST_PAYLOAD_BYTES) return;
-    const address = destinationText(destination);
-    const room = this.#way.mostBytes - udpHeadBytes(address);
-    const fragments = Math.max(1, Math.ceil(payload.length / room));
-    if (room <= 0 || fragments > MOST_FRAGMENTS) return;
-    this.#packet = (this.#packet % 0xffff) + 1;
-    const common = { session: this.#id, packet: this.#packet, fragments, address };
-    for (let fragment = 0; fragment < fragments; fragment++) {
-      const data = payload.subarray(fragment * room, (fragment + 1) * room);
-      this.#way.send(encodeUdp({ ...common, fragment, data }));
-    }
+  send(item: Datagram): void {
+    this.#channel.send(item);
   }
 
   take(message: UdpMessage): void {
-    const payload = message.fragments === 1 ? message.data : this.#join(message);
-    const destination = payload === null ? null : parseAddress(message.address);
-    if (payload !== null && destination !== null) this.#on({ payload, destination });
-  }
-
-  #join({ packet, fragment, fragments, data }: UdpMessage): Uint8Array | null {
-    if (this.#partial?.packet !== packet || this.#partial.pieces.length !== fragments)
-      this.#partial = { packet, pieces: Array.from({ length: fragments }, () => null), missing: fragments };
-    const { pieces } = this.#partial;
-    if (pieces[fragment] !== null) return null;
-    pieces[fragment] = new Uint8Array(data);
-    if (--this.#partial.missing > 0) return null;
-    this.#partial = null;
-    const whole = Buffer.concat(pieces.filter((piece) => piece !== null));
-    return whole.length > MOST_PAYLOAD_BYTES ? null : whole;
+    const item = this.#channel.take(message);
+    if (item !== null) this.#on(item);
   }
 
   close(): void {

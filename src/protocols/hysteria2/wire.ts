@@ -7,13 +7,21 @@ import { toDestination } from "#net/address/ip.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import { varintBytes, WireWriter } from "#transport/quic/wire/writer.ts";
 
-const TCP_REQUEST = 0x401;
+/** The type of frame that a proxied stream begins with. */
+export const TCP_REQUEST = 0x401;
+/** HTTP's, of a request whose password is right. */
+export const STATUS_AUTHENTICATED = "233";
+export const AUTH_PADDING = [256, 2048] as const;
+/** Peers take datagrams of this length whatever was said of their size. */
+export const MOST_FRAME_BYTES = 1200;
 const STATUS_OK = 0;
+const STATUS_ERROR = 1;
 const MOST_ADDRESS_BYTES = 2048;
 const MOST_MESSAGE_BYTES = 2048;
 const MOST_PADDING_BYTES = 4096;
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const TCP_PADDING = [64, 512] as const;
+const RESPONSE_PADDING = [128, 1024] as const;
 
 /** Letters and digits, so many that what is padded has no length of its own. */
 export function padding([least, below]: readonly [number, number]): string {
@@ -31,6 +39,29 @@ export function encodeTcpRequest(address: string, fill = padding(TCP_PADDING)): 
   out.put(target);
   out.varint(filled.length);
   out.put(filled);
+  return memory;
+}
+
+/** What `encodeTcpRequest` writes: the address; null: more is needed. Throws `ProtocolError`. */
+export function takeTcpRequest(arrived: ByteQueue): string | null {
+  const [first] = arrived.peekUpTo(1);
+  const target = first === undefined ? null : spanAt(arrived, 1 << (first >> 6), MOST_ADDRESS_BYTES);
+  const fill = target === null ? null : spanAt(arrived, target.end, MOST_PADDING_BYTES);
+  if (target === null || fill === null) return null;
+  return arrived.take(fill.end)?.toString("latin1", target.from, target.end) ?? null;
+}
+
+/** STATUS(1) LENGTH(vi) MESSAGE LENGTH(vi) PADDING */
+export function encodeTcpResponse(isOk: boolean, message: string, fill = padding(RESPONSE_PADDING)): Buffer {
+  const [text, filled] = [Buffer.from(message), Buffer.from(fill)];
+  const bytes = 1 + varintBytes(text.length) + text.length + varintBytes(filled.length) + filled.length;
+  const memory = Buffer.alloc(bytes);
+  const out = new WireWriter(memory);
+  out.byte(isOk ? STATUS_OK : STATUS_ERROR);
+  for (const part of [text, filled]) {
+    out.varint(part.length);
+    out.put(part);
+  }
   return memory;
 }
 

@@ -146,7 +146,7 @@ export const weir = (program: string, clientKeys: object = {}): Speaker =>
     clientKeys,
     version: ["-v"],
     command: (file) => [program, "-d", "{}/", "-f", file],
-    serves: ({ plugin, protocol }) => plugin === "none" && protocol !== "hysteria2" && protocol !== "tuic",
+    serves: ({ plugin, protocol }) => plugin === "none" && protocol !== "tuic",
     dials: () => true,
   });
 

@@ -1,0 +1,64 @@
+import { ConfigError } from "#core/errors.ts";
+import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import { PasswordTable } from "#protocols/managed/password-table.ts";
+import { UserInbound } from "#protocols/managed/user-inbound.ts";
+import { HTTP3_ALPN, NO_ERROR, REQUEST_CANCELLED } from "#transport/http3/request.ts";
+import { Bbr } from "#transport/quic/congestion/bbr.ts";
+import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
+import { QuicPorts } from "#transport/quic/server/port.ts";
+import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
+import { openMasquerade } from "./masquerade/index.ts";
+import { bbrProfile, type InboundOptions, receiveWindows } from "./options.ts";
+import { LEAST_PASSWORD_BYTES, salamander } from "./salamander.ts";
+import { ServerSession, type ServerSessionOptions } from "./server-session.ts";
+
+const DEFAULT_IDLE_MS = 30_000;
+
+/** Throws `ConfigError`: users with equal passwords, no certificate, a short password of `obfs`, or no QUIC in this runtime. */
+export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
+  const { name } = env;
+  const where = `listener ${name}`;
+  if (options.obfs !== "" && Buffer.byteLength(options["obfs-password"]) < LEAST_PASSWORD_BYTES)
+    throw new ConfigError(`${where}: obfs-password: salamander needs at least ${LEAST_PASSWORD_BYTES} bytes`);
+  const noUsers = PasswordTable.empty((password) => Buffer.from(password)); // all tables of the listener share its key
+  const tableOf = (users: readonly User[]) => noUsers.with(users, where);
+  const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
+  const shell = new UserInbound(env, {
+    type: "Hysteria2",
+    users: tableOf(users),
+    written: users,
+    tableOf,
+    changeTable: (table, change) => table.changed(change, where),
+  });
+  using undo = new DisposableStack();
+  const alpn = options.alpn ?? [HTTP3_ALPN];
+  const tls = undo.use(
+    await openQuicTlsServer(options, { where, alpn, tls: env.tls, files: env.files, log: env.log }),
+  );
+  const session: ServerSessionOptions = {
+    admit(password, ends) {
+      const table = shell.users;
+      const user = table.find(password);
+      return user === null ? null : shell.admit(user, table, ends);
+    },
+    masquerade: await openMasquerade(options.masquerade, { where, files: env.files, dialer: env.dialer }),
+    upBytes: options.up,
+    downBytes: options.down,
+    ignoresClientBandwidth: options["ignore-client-bandwidth"],
+    udpMtu: options["udp-mtu"],
+    mux: options["mux-option"],
+  };
+  const quic: QuicServerOptions = {
+    ciphers: tls.ciphers,
+    openTls: tls.open,
+    numbers: { idleTimeoutMs: options["max-idle-time"] || DEFAULT_IDLE_MS, ...receiveWindows(options) },
+    abortCode: REQUEST_CANCELLED,
+    closeCode: NO_ERROR,
+    makeCongestion: () => new Bbr(bbrProfile(options)),
+    filter: options.obfs === "" ? null : salamander(options["obfs-password"]),
+    onConnection: (client) => new ServerSession(client, session),
+  };
+  const ports = env.memory?.of(QuicPorts) ?? new QuicPorts();
+  const endpoints = await env.listenUdp((socket) => void ports.open(socket, quic));
+  return shell.open(endpoints, undo.move());
+}
