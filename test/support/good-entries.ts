@@ -86,6 +86,15 @@ const LISTENERS: readonly object[] = [
   { type: "shadowsocks", port: 17005, cipher: "aes-128-gcm", password: "p", udp: true },
   { type: "vless", port: 17006, "allow-insecure": true, users: [{ username: "u", uuid }] },
   { type: "vmess", port: 17007, users: [{ username: "u", uuid, alterId: 0 }], "ws-path": "/" },
+  {
+    type: "hysteria2",
+    port: 17009,
+    users: { ann: "p" },
+    certificate: "c.pem",
+    "private-key": "k.pem",
+    up: "100 mbps",
+    masquerade: "https://a.example.org",
+  },
   { type: "tunnel", port: 17008, network: ["tcp", "udp"], target: "192.0.2.1:53" },
 ];
 

@@ -5,11 +5,12 @@ import { ProtocolError } from "#core/errors.ts";
 import type { Datagram } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { toDestination } from "#net/address/ip.ts";
-import { outboundSchema, parseBandwidth } from "./options.ts";
+import { inboundSchema, outboundSchema, parseBandwidth } from "./options.ts";
 import { salamander } from "./salamander.ts";
 import { chooseRate } from "./session.ts";
 import { UdpSessions } from "./udp-sessions.ts";
-import { decodeUdp, encodeTcpRequest, encodeUdp, parseAddress, takeTcpResponse } from "./wire.ts";
+import { decodeUdp, encodeTcpRequest, encodeTcpResponse, encodeUdp, parseAddress } from "./wire.ts";
+import { takeTcpRequest, takeTcpResponse } from "./wire.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const queueOf = (bytes: Uint8Array) => {
@@ -24,6 +25,21 @@ describe("messages", () => {
     assert.equal(request.toString("hex"), "44010f6578616d706c652e636f6d3a34343303" + "78797a");
     assert.deepEqual(takeTcpResponse(queueOf(hex("00 00 02 6162"))), { isOk: true, message: "" });
     assert.deepEqual(takeTcpResponse(queueOf(hex("01 02 6e6f 00"))), { isOk: false, message: "no" });
+  });
+
+  test("what a client asks for, and what it is answered, cut anywhere", () => {
+    const request = encodeTcpRequest("example.com:443");
+    for (let size = 0; size < request.length; size++)
+      assert.equal(takeTcpRequest(queueOf(request.subarray(0, size))), null);
+    const queue = queueOf(Buffer.concat([request, Buffer.from("data")]));
+    assert.equal(takeTcpRequest(queue), "example.com:443");
+    assert.equal(String(queue.takeAll()), "data");
+    assert.throws(() => takeTcpRequest(queueOf(hex("4401 5000"))), ProtocolError);
+    for (const [isOk, message] of [
+      [true, ""],
+      [false, "refused"],
+    ] as const)
+      assert.deepEqual(takeTcpResponse(queueOf(encodeTcpResponse(isOk, message))), { isOk, message });
   });
 
   test("an answer that comes in pieces, with data behind it", () => {
@@ -120,6 +136,11 @@ test("keys: ranges of ports and seconds, rates as numbers, and words that are no
   });
   assert.deepEqual(parsed["hop-interval"], { from: 20, to: 40 });
   assert.equal(parsed.up, 50e6 / 8);
+  const listener = { users: { ann: "p" }, certificate: "c", "private-key": "k" };
+  for (const masquerade of ["", "file:///srv/www", "https://a.example", "data:text/html,<p>"])
+    assert.equal(inboundSchema.parse({ ...listener, masquerade }).masquerade, masquerade);
+  for (const [key, value] of Object.entries({ masquerade: "/srv/www", obfs: "gecko", up: "fast" }))
+    assert.equal(inboundSchema.safeParse({ ...listener, [key]: value }).success, false, key);
   const { error } = outboundSchema.safeParse({ ...node, obfs: "x" });
   assert.match(error?.issues[0]?.message ?? "", /salamander/);
 });

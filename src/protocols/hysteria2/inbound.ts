@@ -12,8 +12,6 @@ import { bbrProfile, type InboundOptions, receiveWindows } from "./options.ts";
 import { LEAST_PASSWORD_BYTES, salamander } from "./salamander.ts";
 import { ServerSession, type ServerSessionOptions } from "./server-session.ts";
 
-const DEFAULT_IDLE_MS = 30_000;
-
 /** Throws `ConfigError`: users with equal passwords, no certificate, a short password of `obfs`, or no QUIC in this runtime. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { name } = env;
@@ -51,7 +49,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const quic: QuicServerOptions = {
     ciphers: tls.ciphers,
     openTls: tls.open,
-    numbers: { idleTimeoutMs: options["max-idle-time"] || DEFAULT_IDLE_MS, ...receiveWindows(options) },
+    numbers: { idleTimeoutMs: options["max-idle-time"], ...receiveWindows(options) },
     abortCode: REQUEST_CANCELLED,
     closeCode: NO_ERROR,
     makeCongestion: () => new Bbr(bbrProfile(options)),

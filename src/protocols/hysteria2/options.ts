@@ -7,6 +7,7 @@ import {
   list,
   mapOf,
   name,
+  parseInteger,
   scalar,
   secret,
   show,
@@ -24,6 +25,9 @@ const UNITS: Readonly<Record<string, number>> = { "": 1, k: 1e3, m: 1e6, g: 1e9,
 const DEFAULT_HOP_SECONDS = 30;
 const LEAST_HOP_SECONDS = 5;
 const MOST_WINDOW = 2 ** 30;
+const DEFAULT_IDLE_MS = 30_000;
+const LEAST_IDLE_MS = 1_000;
+const MOST_IDLE_MS = 600_000;
 
 /** `100 mbps`, `1 Gbps`; `MBps` are bytes; a number alone is Mbit/s. The value is bytes a second; 0: not said. */
 export function parseBandwidth(source: string): number | null {
@@ -87,6 +91,15 @@ const masquerade = () =>
       : new Fault("expected file:///folder, http(s)://site or data:TYPE,TEXT");
   });
 
+/** Milliseconds; 0: the default. */
+const idleMs = () =>
+  scalar({ type: "integer", minimum: 0, maximum: MOST_IDLE_MS }, (source, raw) => {
+    const value = parseInteger(source) ?? -1;
+    if (value === 0) return DEFAULT_IDLE_MS;
+    if (value >= LEAST_IDLE_MS && value <= MOST_IDLE_MS) return value;
+    return new Fault(`expected milliseconds, from ${LEAST_IDLE_MS} to ${MOST_IDLE_MS}, got ${show(raw)}`);
+  });
+
 const listenerObfs = () =>
   scalar({ type: "string", enum: ["", "salamander"] }, (source) => {
     if (source === "" || source === "salamander") return source;
@@ -101,7 +114,7 @@ export const inboundSchema = z.object({
   obfs: listenerObfs().default(""),
   "obfs-password": secret().default(""),
   masquerade: masquerade().default(""),
-  "max-idle-time": int(0, 600_000).default(0),
+  "max-idle-time": idleMs().default(DEFAULT_IDLE_MS),
   alpn: list(name()).optional(),
   "bbr-profile": choice(["", "conservative", "standard", "aggressive"]).default(""),
   cwnd: int(0, 1_000_000).optional(),

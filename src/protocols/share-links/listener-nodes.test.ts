@@ -33,6 +33,11 @@ test("every user of a listener gets a link", () => {
     "anytls://x@h.example:443/?sni=cert.example#in%20ann",
     "anytls://y@h.example:443/?sni=cert.example#in%20bob",
   ]);
+  const hysteria2 = { users: { ann: "x" }, certificate: "cert.pem", obfs: "", "obfs-password": "" };
+  assert.deepEqual(links("hysteria2", hysteria2), ["hysteria2://x@h.example:443/?sni=cert.example#in%20ann"]);
+  assert.deepEqual(links("hysteria2", { ...hysteria2, obfs: "salamander", "obfs-password": "of it" }), [
+    "hysteria2://x@h.example:443/?obfs=salamander&obfs-password=of%20it&sni=cert.example#in%20ann",
+  ]);
   assert.deepEqual(
     links("shadowsocks", {
       cipher: "2022-blake3-aes-128-gcm",

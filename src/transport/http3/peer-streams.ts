@@ -1,6 +1,6 @@
 /** The streams of one direction that an HTTP/3 client opens (RFC 9114 §6.2, RFC 9204 §4.2). */
+import type { Duplex } from "node:stream";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import {
   H3_CLOSED_CRITICAL_STREAM,
@@ -31,7 +31,7 @@ export class PeerStreams {
     this.#fail = fail;
   }
 
-  take(stream: QuicStream): void {
+  take(stream: Duplex): void {
     stream.on("error", () => {});
     const arrived = new ByteQueue();
     const onData = (bytes: Buffer): void => {
@@ -46,7 +46,7 @@ export class PeerStreams {
     stream.on("data", onData);
   }
 
-  #begin(type: number, stream: QuicStream, arrived: ByteQueue): void {
+  #begin(type: number, stream: Duplex, arrived: ByteQueue): void {
     if (type === PUSH) return this.#fail(H3_STREAM_CREATION_ERROR); // a server alone pushes
     if (type !== CONTROL && type !== QPACK_ENCODER && type !== QPACK_DECODER) return void stream.resume();
     if (this.#critical.has(type)) return this.#fail(H3_STREAM_CREATION_ERROR);
@@ -65,7 +65,7 @@ class ControlReader {
   #hasSettings = false;
   #skipLeft = 0;
 
-  constructor(stream: QuicStream, arrived: ByteQueue, fail: (code: number) => void) {
+  constructor(stream: Duplex, arrived: ByteQueue, fail: (code: number) => void) {
     this.#arrived = arrived;
     this.#fail = fail;
     stream.on("data", (bytes: Buffer) => {

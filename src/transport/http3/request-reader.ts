@@ -1,8 +1,7 @@
 /** Reads one request of an HTTP/3 client (RFC 9114 §4.1): its fields, then its body as it comes. */
-import { Readable } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import {
   H3_EXCESSIVE_LOAD,
@@ -21,7 +20,9 @@ const NEVER_HERE: ReadonlySet<number> = new Set([0x02, 0x03, 0x04, 0x05, 0x06, 0
 
 export interface RequestReaderEvents {
   /** The type of the first frame is known. A function takes the stream over, with all its bytes unread. */
-  takeStream(type: number): ((stream: QuicStream) => void) | null;
+  takeStream(type: number): (() => void) | null;
+  /** A field section has begun to come; called once, and before `onHeaders`. False: the request is refused. */
+  onSection(): boolean;
   /** The body is the receiver's; it has an 'error' listener. */
   onHeaders(fields: readonly Field[], body: Readable): void;
   /** The request cannot be read: `code` ends the stream, or the whole connection. */
@@ -29,11 +30,12 @@ export interface RequestReaderEvents {
 }
 
 export class RequestReader {
-  readonly #stream: QuicStream;
+  readonly #stream: Duplex;
   readonly #events: RequestReaderEvents;
   readonly #arrived = new ByteQueue();
   readonly #body: Readable;
   #state: "first" | "headers" | "body" | "trailers" | "over" = "first";
+  #hasSection = false;
   /** Left of a DATA frame, and of a frame that is passed over. */
   #dataLeft = 0;
   #skipLeft = 0;
@@ -44,7 +46,7 @@ export class RequestReader {
   readonly #onEnd = (): void => this.#finish();
   readonly #onGone = (): void => this.#abandon();
 
-  constructor(stream: QuicStream, events: RequestReaderEvents) {
+  constructor(stream: Duplex, events: RequestReaderEvents) {
     this.#stream = stream;
     this.#events = events;
     this.#body = new Readable({ read: () => void stream.resume() });
@@ -87,7 +89,7 @@ export class RequestReader {
     this.detach();
     this.#stream.pause();
     this.#stream.unshift(this.#arrived.takeAll());
-    take(this.#stream);
+    take();
     return false;
   }
 
@@ -118,7 +120,9 @@ export class RequestReader {
 
   #takeHeaders(headBytes: number, bytes: number): boolean {
     if (this.#state === "trailers") return this.#fail(H3_FRAME_UNEXPECTED, true);
-    if (bytes > MOST_SECTION_BYTES) return this.#fail(H3_EXCESSIVE_LOAD, false);
+    const mayCome = this.#hasSection || this.#events.onSection();
+    this.#hasSection = true;
+    if (!mayCome || bytes > MOST_SECTION_BYTES) return this.#fail(H3_EXCESSIVE_LOAD, false);
     const whole = this.#arrived.take(headBytes + bytes);
     if (whole === null) return false;
     const fields = decodeFields(whole.subarray(headBytes));

@@ -33,7 +33,7 @@ export interface Http3Answer {
 export interface Http3ServerOptions {
   /** Never rejects. */
   readonly answer: (request: Http3Request) => Promise<Http3Answer>;
-  /** As of `RequestReaderEvents`. */
+  /** By the type of its first frame: takes a stream over, with all its bytes unread; null: it is a request. */
   readonly takeStream?: (type: number) => ((stream: QuicStream) => void) | null;
 }
 
@@ -57,9 +57,7 @@ export class Http3Server {
   take(stream: QuicStream): void {
     if (stream.send === null) return this.#peerStreams.take(stream);
     stream.on("error", () => {});
-    if (this.#reading >= MOST_READING) return abort(stream, H3_EXCESSIVE_LOAD);
-    this.#reading++;
-    let isReading = true;
+    let isReading = false;
     const isRead = (): void => {
       if (isReading) this.#reading--;
       isReading = false;
@@ -68,8 +66,12 @@ export class Http3Server {
     const reader = new RequestReader(stream, {
       takeStream: (type) => {
         const take = this.#options.takeStream?.(type) ?? null;
-        if (take !== null) isRead();
-        return take;
+        return take === null ? null : () => take(stream);
+      },
+      onSection: () => {
+        if (this.#reading >= MOST_READING) return false;
+        this.#reading++;
+        return (isReading = true);
       },
       onHeaders: (fields, body) => {
         isRead();

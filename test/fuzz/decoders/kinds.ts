@@ -1,5 +1,5 @@
 /** The few shapes that decoders have, each driven to where it wants more or has refused. */
-import { Duplex } from "node:stream";
+import { Duplex, PassThrough } from "node:stream";
 import type { Decoder } from "#net/stream/byte-reader.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
@@ -59,6 +59,18 @@ export const whole = (name: string, seeds: readonly Buffer[], decode: Decoder<un
       all = all.length === 0 ? piece : Buffer.concat([all, piece]);
       if (decode(all, seen) !== null) return;
     }
+  },
+});
+
+/** A reader of a stream, which it is given. */
+export const over = (name: string, seeds: readonly Buffer[], read: (stream: Duplex) => void): Target => ({
+  name,
+  seeds,
+  run(pieces) {
+    const stream = new PassThrough();
+    read(stream);
+    for (const piece of pieces) stream.emit("data", piece);
+    stream.destroy();
   },
 });
 

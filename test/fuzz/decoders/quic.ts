@@ -2,12 +2,15 @@
 import { toDestination } from "#net/address/ip.ts";
 import { AnswerCodec } from "#protocols/hysteria2/answer-codec.ts";
 import { salamander } from "#protocols/hysteria2/salamander.ts";
+import { ServerUdp } from "#protocols/hysteria2/server-udp.ts";
 import { UdpSessions } from "#protocols/hysteria2/udp-sessions.ts";
 import * as hysteria2 from "#protocols/hysteria2/wire.ts";
 import { Associations } from "#protocols/tuic/associations.ts";
 import * as tuic from "#protocols/tuic/wire.ts";
 import { decodeHuffman } from "#transport/http3/huffman.ts";
 import { decodeFields, encodeFields, type Field } from "#transport/http3/qpack.ts";
+import { PeerStreams } from "#transport/http3/peer-streams.ts";
+import { RequestReader } from "#transport/http3/request-reader.ts";
 import { takeHeaders } from "#transport/http3/request.ts";
 import { ResponseReader } from "#transport/http3/response.ts";
 import { NewReno } from "#transport/quic/congestion/new-reno.ts";
@@ -25,7 +28,7 @@ import {
   encodeTransportParameters,
   UNSAID_NUMBERS,
 } from "#transport/quic/wire/transport-parameters.ts";
-import { codec, handshake, once, type Target } from "./kinds.ts";
+import { codec, handshake, once, over, type Target } from "./kinds.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 const noop = (): void => {};
@@ -95,6 +98,12 @@ const FIELDS: readonly Field[] = [
   ["hysteria-padding", "xyz"],
 ];
 const SECTION = encodeFields(FIELDS);
+const REQUEST = encodeFields([
+  [":method", "POST"],
+  [":scheme", "https"],
+  [":authority", "hysteria"],
+  [":path", "/auth"],
+]);
 
 const quicTargets: readonly Target[] = [
   once(
@@ -136,6 +145,25 @@ const http3Targets: readonly Target[] = [
       reader.end();
     },
   ),
+  over(
+    "HTTP/3 request",
+    [
+      Buffer.concat([Buffer.of(0x01, REQUEST.length), REQUEST, hex("00 03 616263 00 02 6465")]),
+      Buffer.concat([hex("21 02 0000 01"), Buffer.of(REQUEST.length), REQUEST, Buffer.of(1, 2, 0, 0)]),
+    ],
+    (stream) =>
+      void new RequestReader(stream, {
+        takeStream: () => null,
+        onSection: () => true,
+        onHeaders: (_fields, body) => void body.resume(),
+        onFault: noop,
+      }),
+  ),
+  over(
+    "HTTP/3 streams of one direction",
+    [hex("00 04 03 01 00 07 0d 01 08"), hex("02 3f e1 1f"), hex("40 54 00 01 02"), hex("01 05 00")],
+    (stream) => new PeerStreams(noop).take(stream),
+  ),
   once("QPACK", [SECTION, hex("0000 510b 2f69 6e64 6578 2e68 746d 6c"), hex("0000 c0 d9")], decodeFields),
   once("Huffman", [hex("f1e3c2e5f23a6ba0ab90f4ff"), hex("a8eb10649cbf")], (bytes) =>
     decodeHuffman(bytes, 4096),
@@ -149,6 +177,20 @@ const hysteria2Targets: readonly Target[] = [
     "hysteria2 answer",
     [hex("00 02 6f6b 03 616263"), hex("01 02 6e6f 00")],
     () => hysteria2.takeTcpResponse,
+  ),
+  handshake(
+    "hysteria2 request",
+    [hysteria2.encodeTcpRequest("example.com:443", "xyz"), hex("80000401 03 613a31 00")],
+    () => hysteria2.takeTcpRequest,
+  ),
+  once(
+    "hysteria2 client's frame",
+    [hysteria2.encodeUdp({ ...frame, fragment: 0, fragments: 1 })],
+    (bytes) => {
+      const udp = new ServerUdp({ mostBytes: 1200, send: noop }, (flow) => flow.receive(noop));
+      udp.take(bytes);
+      udp.close();
+    },
   ),
   codec("hysteria2 stream", [hex("00 02 6f6b 03 616263 64656667")], () => new AnswerCodec("node")),
   once("hysteria2 frame", [hysteria2.encodeUdp({ ...frame, fragment: 0, fragments: 1 })], (bytes) => {
