@@ -114,7 +114,7 @@ test("shadow-tls and restls make a node or a listener of any kind inert, under w
       assert.deepEqual(config?.listeners, [], `${key} of ${JSON.stringify(entry.value)}`);
       for (const { name, inert } of config.proxies) assert.ok(inert !== null, `${key} of ${name}`);
       assert.equal(
-        warnings.filter(({ message }) => /(restls|shadow-tls|type hysteria2) is not/.test(message)).length,
+        warnings.filter(({ message }) => /(restls|shadow-tls) is not/.test(message)).length,
         1,
       );
     }
