@@ -19,7 +19,7 @@ import { STATUS_AUTHENTICATED, takeTcpRequest, TCP_REQUEST } from "./wire.ts";
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export interface ServerSessionOptions {
-  /** Who shows this password; null: nobody. */
+  /** Who shows this password; null: it is none of theirs. */
   readonly admit: (password: Buffer, ends: ConnectionEnds) => AuthenticatedConnection | null;
   readonly masquerade: Masquerade;
   /** Bytes a second; 0: not said. */

@@ -18,7 +18,7 @@ export interface Http3Request {
   readonly path: string;
   /** Without those above; names in lower case. */
   readonly fields: readonly Field[];
-  /** What nobody reads is thrown away with the answer. */
+  /** What is not read is thrown away with the answer. */
   readonly body: Readable;
 }
 
@@ -100,7 +100,7 @@ export class Http3Server {
       } else await pipeline(body, new DataFrames(), stream, { end: true });
       if (!stream.readableEnded) await finished(stream, { readable: false });
       reader.detach();
-      stream.abortCode = H3_NO_ERROR; // for the rest of a body that nobody wanted
+      stream.abortCode = H3_NO_ERROR; // for the rest of a body that was not read
       stream.destroy();
     } catch {
       stream.destroy(); // the client has gone, or what was to be sent has ended early

@@ -44,7 +44,7 @@ export function openFolder(files: SafeFiles, path: string): (request: Http3Reque
   };
 }
 
-/** The part behind the folder; null: no file is called so. Files that begin with a dot are nobody's business. */
+/** The part behind the folder; null: no file is called so. Files that begin with a dot are not shown. */
 function nameIn(path: string): string | null {
   try {
     const name = decodeURIComponent(path.split(/[?#]/, 1)[0] ?? "");

@@ -1,5 +1,5 @@
 /** Another web site, whose answers visitors get. */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { type IncomingMessage, request as httpRequest } from "#lib/node-http.ts";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import type { Dialer } from "#core/outbound.ts";

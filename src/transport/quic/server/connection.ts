@@ -122,7 +122,7 @@ export class QuicServerConnection {
     this.#clock.stop();
     this.#events = null;
     this.#settleClosed(error);
-    // Whoever has not finished the handshake begins anew with its next packet.
+    // A client that has not finished the handshake begins anew with its next packet.
     if (!this.isConnected) return this.forget();
     this.#timer = setTimeout(() => this.forget(), CLOSING_PROBES * this.connection.probeMs);
     this.#timer.unref();

@@ -87,7 +87,7 @@ export class QuicEndpoint implements ServerConnectionHost {
 
   /**
    * A datagram of the socket, lent until the call returns. False: it is for no connection here, and `accepts` is false;
-   * else whoever it is from is answered, or begins a connection.
+   * else the client is answered, or begins a connection.
    */
   take(payload: Uint8Array, from: Endpoint, accepts: boolean): boolean {
     const { filter } = this.#options;
@@ -95,7 +95,7 @@ export class QuicEndpoint implements ServerConnectionHost {
     if (datagram === null || datagram.length < 1 + CID_BYTES) return false;
     const known = this.#find(datagram);
     if (known !== null) known.receive(datagram, from);
-    else if (accepts) this.#greet(datagram, from);
+    else if (accepts) this.#answerUnknown(datagram, from);
     return known !== null || accepts;
   }
 
@@ -106,7 +106,7 @@ export class QuicEndpoint implements ServerConnectionHost {
   }
 
   /** A datagram that is for no connection. */
-  #greet(datagram: Uint8Array, from: Endpoint): void {
+  #answerUnknown(datagram: Uint8Array, from: Endpoint): void {
     if ((byteAt(datagram, 0) & LONG) === 0) return this.#reset(datagram, from);
     const header = this.#headerOf(datagram);
     if (header === null || datagram.length < MIN_INITIAL_BYTES) return;
