@@ -5,6 +5,8 @@ import { ProtocolError } from "#core/errors.ts";
 import type { Datagram } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { toDestination } from "#net/address/ip.ts";
+import { parseDataUrl } from "./masquerade/fixed.ts";
+import { Fault } from "#core/fields.ts";
 import { inboundSchema, outboundSchema, parseBandwidth } from "./options.ts";
 import { salamander } from "./salamander.ts";
 import { chooseRate } from "./session.ts";
@@ -139,6 +141,15 @@ test("keys: ranges of ports and seconds, rates as numbers, and words that are no
   const listener = { users: { ann: "p" }, certificate: "c", "private-key": "k" };
   for (const masquerade of ["", "file:///srv/www", "https://a.example", "data:text/html,<p>"])
     assert.equal(inboundSchema.parse({ ...listener, masquerade }).masquerade, masquerade);
+  for (const [source, body] of [
+    ["data:text/html,<b>%20x</b>", "text/html <b> x</b>"],
+    ["data:;base64,eA==", "text/plain;charset=US-ASCII x"],
+  ] as const) {
+    const fixed = parseDataUrl(source);
+    assert.ok(!(fixed instanceof Fault));
+    assert.equal(`${fixed.type} ${fixed.body.toString()}`, body);
+  }
+  assert.ok(!inboundSchema.safeParse({ ...listener, masquerade: "data:text/html,100%" }).success);
   for (const [key, value] of Object.entries({ masquerade: "/srv/www", obfs: "gecko", up: "fast" }))
     assert.equal(inboundSchema.safeParse({ ...listener, [key]: value }).success, false, key);
   const { error } = outboundSchema.safeParse({ ...node, obfs: "x" });

@@ -39,7 +39,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const user = table.find(password);
       return user === null ? null : shell.admit(user, table, ends);
     },
-    masquerade: await openMasquerade(options.masquerade, { where, files: env.files, dialer: env.dialer }),
+    masquerade: openMasquerade(options.masquerade, { where, files: env.files, dialer: env.dialer }),
     upBytes: options.up,
     downBytes: options.down,
     ignoresClientBandwidth: options["ignore-client-bandwidth"],

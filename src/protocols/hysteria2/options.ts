@@ -18,6 +18,7 @@ import { parseRanges, ranges } from "#core/ranges.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";
 import type { BbrProfile } from "#transport/quic/congestion/bbr.ts";
 import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
+import { parseDataUrl } from "./masquerade/fixed.ts";
 import { muxServerFields } from "#transport/mux/fields.ts";
 import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
 
@@ -86,9 +87,10 @@ const masquerade = () =>
   scalar({ type: "string" }, (source) => {
     const url = source === "" ? null : URL.parse(source);
     const isKnown = url !== null && /^(file|https?|data):$/.test(url.protocol);
-    return source === "" || (isKnown && (url.protocol !== "data:" || url.pathname.includes(",")))
-      ? source
-      : new Fault("expected file:///folder, http(s)://site or data:TYPE,TEXT");
+    if (source !== "" && !isKnown)
+      return new Fault("expected file:///folder, http(s)://site or data:TYPE,TEXT");
+    const fixed = url?.protocol === "data:" ? parseDataUrl(source) : null;
+    return fixed instanceof Fault ? fixed : source;
   });
 
 /** Milliseconds; 0: the default. */
