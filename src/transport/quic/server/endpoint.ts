@@ -41,6 +41,8 @@ const LEAST_FIRST_ID_BYTES = 8;
 const MOST_FORGED = 64;
 /** Resets a second; beyond it nothing is answered. */
 const MOST_RESETS = 100;
+/** The same of Retries and of versions: in a flood most of the time is left for the clients that are known. */
+const MOST_ANSWERS = 10_000;
 const LONG = 0x80;
 
 /** What the endpoint notes of a connection. */
@@ -61,6 +63,7 @@ export class QuicEndpoint implements ServerConnectionHost {
   readonly #reader = new WireReader();
   #unvalidated = 0;
   readonly #resets = new PerSecond(MOST_RESETS);
+  readonly #answers = new PerSecond(MOST_ANSWERS);
   /** First packets that were not authentic. */
   readonly #forged = new PerSecond(MOST_FORGED);
   #onEmpty: () => void = () => {};
@@ -112,7 +115,7 @@ export class QuicEndpoint implements ServerConnectionHost {
     if (header === null || datagram.length < MIN_INITIAL_BYTES) return;
     const { version, type, destination, source } = header;
     if (version === 0) return;
-    if (version !== VERSION_1) return this.send(encodeVersions(destination, source), from);
+    if (version !== VERSION_1) return this.#answer(() => encodeVersions(destination, source), from);
     if (type !== INITIAL || destination.length < LEAST_FIRST_ID_BYTES) return;
     this.#begin(header, datagram, from);
   }
@@ -130,7 +133,7 @@ export class QuicEndpoint implements ServerConnectionHost {
     const nowMs = performance.now();
     const original = token.length === 0 ? null : this.#secrets.openToken(token, from, destination, nowMs);
     if (original === null && (this.#unvalidated >= MOST_UNVALIDATED || this.#forged.isFull(nowMs)))
-      return this.#retry({ client: source, original: destination }, from, nowMs);
+      return this.#answer(() => this.#retry({ client: source, original: destination }, from, nowMs), from);
     const { closeCode } = this.#options;
     const initial = new Uint8Array(destination);
     const made = this.#open({
@@ -164,10 +167,16 @@ export class QuicEndpoint implements ServerConnectionHost {
     }
   }
 
-  #retry(ids: { client: Uint8Array; original: Uint8Array }, from: Endpoint, nowMs: number): void {
+  #retry(ids: { client: Uint8Array; original: Uint8Array }, from: Endpoint, nowMs: number): Buffer {
     const source = new Uint8Array(randomBytes(CID_BYTES));
-    const token = this.#secrets.sealToken(from, ids.original, source, nowMs);
-    this.send(encodeRetry({ ...ids, source }, token), from);
+    return encodeRetry({ ...ids, source }, this.#secrets.sealToken(from, ids.original, source, nowMs));
+  }
+
+  /** Keeps nothing of the client. */
+  #answer(encode: () => Buffer, to: Endpoint): void {
+    if (this.#answers.isFull(performance.now())) return;
+    this.#answers.add();
+    this.send(encode(), to);
   }
 
   /** For the packet of a connection that we have lost; see RFC 9000 §10.3. */
