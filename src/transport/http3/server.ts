@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
 import type { Connection } from "#transport/quic/connection.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
-import { H3_EXCESSIVE_LOAD, H3_MESSAGE_ERROR, H3_NO_ERROR } from "./codes.ts";
+import { H3_MESSAGE_ERROR, H3_NO_ERROR } from "./codes.ts";
 import { DataFrames } from "./data-frames.ts";
 import { PeerStreams } from "./peer-streams.ts";
 import type { Field } from "./qpack.ts";
