@@ -113,9 +113,6 @@ test("shadow-tls and restls make a node or a listener of any kind inert, under w
       assert.equal(errors, undefined);
       assert.deepEqual(config?.listeners, [], `${key} of ${JSON.stringify(entry.value)}`);
       for (const { name, inert } of config.proxies) assert.ok(inert !== null, `${key} of ${name}`);
-      assert.equal(
-        warnings.filter(({ message }) => /(restls|shadow-tls) is not/.test(message)).length,
-        1,
-      );
+      assert.equal(warnings.filter(({ message }) => /(restls|shadow-tls) is not/.test(message)).length, 1);
     }
 });

@@ -7,6 +7,7 @@ import {
   list,
   mapOf,
   name,
+  noneOf,
   parseInteger,
   scalar,
   secret,
@@ -102,10 +103,11 @@ const idleMs = () =>
     return new Fault(`expected milliseconds, from ${LEAST_IDLE_MS} to ${MOST_IDLE_MS}, got ${show(raw)}`);
   });
 
+const LISTENER_OBFS = ["", "salamander"] as const;
 const listenerObfs = () =>
-  scalar({ type: "string", enum: ["", "salamander"] }, (source) => {
-    if (source === "" || source === "salamander") return source;
-    return new Unsupported(`${show(source)} is not in this build; salamander is`);
+  scalar({ type: "string", enum: [...LISTENER_OBFS] }, (source, raw) => {
+    if (source === "gecko") return new Unsupported("gecko is not in this build; salamander is");
+    return LISTENER_OBFS.find((word) => word === source) ?? noneOf(LISTENER_OBFS, source, raw);
   });
 
 export const inboundSchema = z.object({

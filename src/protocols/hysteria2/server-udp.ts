@@ -62,6 +62,6 @@ export class ServerUdp {
 
   /** The connection is over. */
   close(): void {
-    for (const id of [...this.#sessions.keys()]) this.#close(id);
+    for (const id of this.#sessions.keys()) this.#close(id);
   }
 }

@@ -14,7 +14,6 @@ import { AnswerCodec } from "./answer-codec.ts";
 import { UdpSessions } from "./udp-sessions.ts";
 import { AUTH_PADDING, encodeTcpRequest, MOST_FRAME_BYTES, padding, STATUS_AUTHENTICATED } from "./wire.ts";
 
-
 export interface SessionOptions {
   readonly node: string;
   readonly password: string;
