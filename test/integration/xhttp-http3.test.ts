@@ -12,6 +12,7 @@ import { openQuicServer } from "../support/quic-server.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { textFiles } from "../support/text-files.ts";
 import { tlsProvider } from "../support/tls.ts";
+import { until } from "../support/until.ts";
 
 const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
 
@@ -114,6 +115,15 @@ describe("XHTTP over HTTP/3", { skip: SKIP }, () => {
       const first = { "stream-one": "POST /x/", "stream-up": "GET /x/ID", "packet-up": "GET /x/ID" }[mode];
       assert.equal(server.asked[0], first);
     });
+
+  test("requests that last leave room for others: beyond 64 there is another connection", async () => {
+    await using server = await openEchoServer();
+    await using client = await openClient(server.port, "stream-one");
+    const streams = [];
+    for (let count = 0; count < 70; count++) streams.push((await client.connect(context())).stream);
+    await until("the second connection", () => server.connections.length === 2);
+    for (const stream of streams) stream.destroy();
+  });
 
   test("another status than 200 is an error of the stream", async () => {
     await using server = await openEchoServer("404");

@@ -12,6 +12,9 @@ import { DATA_FRAME, discardStream, encodeHeaders, NO_ERROR } from "./request.ts
 import { openControlStream, REQUEST_CANCELLED } from "./request.ts";
 import { ResponseReader } from "./response.ts";
 
+/** Servers allow a hundred requests at a time. Those that last must not keep the others of their sessions waiting. */
+const MOST_STREAMS = 64;
+
 export interface Http3Options {
   /** Named in errors. */
   readonly node: string;
@@ -84,7 +87,7 @@ class Http3Session implements QuicSession {
   }
 
   get isClosedToMore(): boolean {
-    return this.isOver || this.#client.isSilent;
+    return this.isOver || this.#client.isSilent || this.connection.bidiStreams >= MOST_STREAMS;
   }
 
   get closed(): Promise<unknown> {

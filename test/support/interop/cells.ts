@@ -98,6 +98,9 @@ export const CELLS: readonly Cell[] = [
   ...["packet-up", "stream-up", "stream-one"].map((xhttpMode) =>
     cell(`xhttp ${xhttpMode} over HTTP/1.1`, "vless", { network: "xhttp", xhttpMode, alpn: ["http/1.1"] }),
   ),
+  ...["packet-up", "stream-up", "stream-one"].map((xhttpMode) =>
+    cell(`xhttp ${xhttpMode} over HTTP/3`, "vless", { network: "xhttp", xhttpMode, alpn: ["h3"] }),
+  ),
   cell("mux.cool", "vless", { mux: "cool", udp: "native" }),
   cell("mux.cool", "trojan", { mux: "cool" }),
   ss("aes-128-gcm", { name: "ss mux.cool", mux: "cool" }),

@@ -66,8 +66,8 @@ function destinationsOf({ protocol, udp }: Cell): number {
   return udp === "native" && (protocol === "vless" || protocol === "vmess") ? 1 : 2;
 }
 
-const networkOf = ({ protocol }: Cell): Network =>
-  protocol === "hysteria2" || protocol === "tuic" ? "udp" : "tcp";
+const networkOf = ({ protocol, alpn }: Cell): Network =>
+  protocol === "hysteria2" || protocol === "tuic" || alpn?.[0] === "h3" ? "udp" : "tcp";
 
 const start = (
   { command, files }: Launch,
