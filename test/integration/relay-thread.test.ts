@@ -84,6 +84,20 @@ function sealed(fd: number): WireSpec {
 
 const heardBy = (onEnded: () => void): WorkerTaskOwner => ({ onGrantRequest() {}, onEnded });
 
+test(
+  "a connection that ends while the thread stops does not let the process end before it",
+  { skip },
+  async (context) => {
+    const [thread, worker] = await openThread();
+    thread.holdProcess(1);
+    const { mock } = context.mock.method(worker, "unref");
+    const stopped = thread[Symbol.asyncDispose]();
+    thread.holdProcess(-1);
+    assert.equal(mock.callCount(), 0);
+    await stopped;
+  },
+);
+
 test("what ports hold is freed once, by their thread or by whoever outlives it", { skip }, async () => {
   const freed: { kind: number; words: Float64Array }[] = [];
   const { promise: died, resolve: die } = Promise.withResolvers<void>();

@@ -309,7 +309,7 @@ export class WorkerHandle implements AsyncDisposable {
     if (this.table.signal < 0) return;
     this.#alive = this.#wasAlive = false;
     this.#postStop();
-    this.#worker.ref();
+    this.holdProcess(1); // to the end, whatever connections end meanwhile
     await this.#exited.promise;
     this.#wires.close();
     this.#eventWatch.close();
