@@ -12,7 +12,7 @@ import { EchAcceptor } from "#transport/tls13/ech/accept.ts";
 import { readEchConfigs } from "#transport/tls13/ech/config.ts";
 import { decodeEch } from "#transport/tls13/ech/extension.ts";
 import { makeInner, packInner, unpackInner } from "#transport/tls13/ech/inner-hello.ts";
-import { generateEchKeyPair, parseEchKeys } from "#transport/tls13/ech/keys.ts";
+import { configsOfKeys, generateEchKeyPair, parseEchKeys } from "#transport/tls13/ech/keys.ts";
 import { hideHello } from "#transport/tls13/ech/offer.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_120 } from "#transport/tls13/fingerprints/chrome.ts";
@@ -23,6 +23,8 @@ import {
   readKeyShares,
   readServerShare,
 } from "#transport/tls13/hello-messages.ts";
+import { plainRecord, RECORD } from "#transport/tls13/records.ts";
+import { ServerConnection } from "#transport/tls13/server-connection.ts";
 import { readOffer } from "#transport/tls13/offered-hello.ts";
 import { decodeKeyUpdate, decodeTicket } from "#transport/tls13/post-handshake.ts";
 import { plainRecord, RECORD } from "#transport/tls13/records.ts";
@@ -59,6 +61,12 @@ const ECH_PAIR = generateEchKeyPair("public.test");
 const ECH_KEYS = parseEchKeys(ECH_PAIR.key, "keys");
 const ECH_LIST = Buffer.from(ECH_PAIR.config, "base64");
 const HIDING = readEchConfigs(ECH_LIST).map((config) => hideHello(SAID, config, "server.test").message);
+const SERVING = {
+  identity: { chain: [new X509Certificate(certificate.cert).raw], key: certificate.privateKey },
+  protocols: ["h2"],
+  echKeys: ECH_KEYS,
+  retryConfigs: ECH_LIST,
+};
 const OUTER = decodeClientHello(HELLO.subarray(4));
 const INNER = packInner(makeInner(OUTER, Buffer.alloc(32, 1), "server.test"), OUTER, 0);
 
@@ -104,6 +112,18 @@ export const tls13Targets: readonly Target[] = [
   ),
   once("TLS ticket", [hex("00000e10 00000001 01 00 0002 aabb 0000")], decodeTicket),
   once("TLS KeyUpdate", [hex("01")], decodeKeyUpdate),
+  {
+    name: "TLS 1.3 client",
+    seeds: HIDING.map((message) => plainRecord(RECORD.handshake, message)),
+    run(pieces) {
+      const connection = new ServerConnection(SERVING);
+      for (const piece of pieces) {
+        connection.feed(piece);
+        if (connection.read() !== null) throw new TypeError("payload of a client that is not known");
+      }
+    },
+  },
+  once("TLS ECH keys", [Buffer.from(ECH_PAIR.key)], (bytes) => configsOfKeys(bytes.toString("latin1"))),
   once("TLS ECHConfigList", [ECH_LIST], readEchConfigs),
   once("TLS encrypted_client_hello", [hex("00 0001 0001 07 0002 aabb 0002 ccdd"), hex("01")], decodeEch),
   once("TLS hidden ClientHello", [INNER], (bytes) => unpackInner(bytes, OUTER)),
