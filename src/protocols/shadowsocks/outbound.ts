@@ -79,8 +79,8 @@ class Client {
 
   async connect(destination: Destination, context: DialContext): Promise<Duplex> {
     const codec = this.#codec(encodeSocksAddress(destination));
-    const socket = await this.#env.dialer.connect(this.#server, context);
-    const below = this.#plugin === null ? socket : await this.#plugin(socket, context.signal);
+    const dial = (): Promise<Duplex> => this.#env.dialer.connect(this.#server, context);
+    const below = this.#plugin === null ? await dial() : await this.#plugin(dial, context.signal);
     return openStream(below, codec, { openAfterMs: OPEN_AFTER_MS });
   }
 

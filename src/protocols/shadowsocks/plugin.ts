@@ -12,8 +12,8 @@ import { obfsHttpClient } from "./obfs-http.ts";
 import { obfsTlsClient } from "./obfs-tls.ts";
 import type { OutboundOptions, PluginOptions } from "./options.ts";
 
-/** Wraps a connected stream, which it owns from here. Throws `DialError` or `ProtocolError`. */
-export type Plugin = (stream: Duplex, signal: AbortSignal) => Promise<Duplex>;
+/** Wraps what `dial` connects, which it may do twice. Throws `DialError` or `ProtocolError`. */
+export type Plugin = (dial: () => Promise<Duplex>, signal: AbortSignal) => Promise<Duplex>;
 
 /** Null: none is configured. Throws `ConfigError`. */
 export async function openPlugin(options: OutboundOptions, env: OutboundEnv): Promise<Plugin | null> {
@@ -27,7 +27,7 @@ export async function openPlugin(options: OutboundOptions, env: OutboundEnv): Pr
 function obfsPlugin({ mode, host }: PluginOptions, port: number): Plugin {
   const codec = () =>
     mode === "tls" ? obfsTlsClient(host) : obfsHttpClient(port === 80 ? host : `${host}:${port}`);
-  return (stream) => Promise.resolve(new CodecStream(stream, codec()));
+  return async (dial) => new CodecStream(await dial(), codec());
 }
 
 /** One connection over a WebSocket, in the frames of the plugin's multiplexing. */
@@ -69,8 +69,8 @@ async function webSocketPlugin(
   const common = { path, host, headers };
   const webSocket = { ...common, earlyDataBytes, earlyDataHeader: EARLY_DATA_HEADER };
   const upgrade = { ...common, fastOpen: options["v2ray-http-upgrade-fast-open"] };
-  return async (wire, signal) => {
-    const { stream } = await security.open(wire, signal);
+  return async (dial, signal) => {
+    const { stream } = await security.open(await dial(), signal, dial);
     if (upgrades) return await openHttpUpgradeClient(stream, upgrade, signal);
     const carried = await openWebSocketClient(stream, webSocket, signal);
     return mux ? oneStream(carried, env) : carried;
