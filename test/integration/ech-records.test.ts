@@ -1,5 +1,6 @@
 /** Configurations of Encrypted ClientHello from HTTPS records, by the resolver of proxy servers. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
 import type { Resolver } from "#core/resolver.ts";
 import type { EchOptions } from "#core/tls.ts";
@@ -8,6 +9,14 @@ import { nameBytes } from "#dns/name.ts";
 import { TYPE } from "#dns/types.ts";
 import { generateEchKeyPair } from "#transport/tls13/ech/keys.ts";
 import { readEch } from "#transport/tls13/ech/source.ts";
+import { trojan } from "#protocols/trojan/index.ts";
+import { own, PUBLIC, REAL } from "../support/ech-world.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { nativeTls } from "../support/native-tls.ts";
+import { openTcpOrigin } from "../support/origin.ts";
+import { openServer } from "../support/protocol-pair.ts";
+import { startCore } from "../support/start-core.ts";
+import { openTunnel } from "../support/tunnels.ts";
 import { HOST, openScripted, openTestDns, reply, type Script, server } from "./dns-kit.ts";
 
 const LIST = Buffer.from(generateEchKeyPair("public.test").config, "base64");
@@ -120,3 +129,35 @@ test("a list in the file needs no resolver", async () => {
   assert.equal(readEch(undefined, { where: "proxy n", serverName: "a" }), null);
   assert.equal(readEch({ enable: false }, { where: "proxy n", serverName: "a" }), null);
 });
+
+test(
+  "a running program hides the name by a record alone",
+  { skip: nativeTls === null && "needs FFI" },
+  async () => {
+    const { key, config } = generateEchKeyPair(PUBLIC);
+    const record = https(REAL, 1, "", param(5, Buffer.from(config, "base64")));
+    await using peer = await openScripted((query) =>
+      reply(query, query.questions[0]?.name === REAL ? [record] : [], 0),
+    );
+    const account = [{ username: "u", password: "p" }];
+    const tls = { certificate: own.cert, "private-key": own.key, "ech-key": key };
+    await using serving = await openServer(trojan, { users: account, ...tls });
+    await using echo = await openTcpOrigin((socket) => socket.pipe(socket));
+    const node = (name: string, sni: string): string =>
+      `  - {name: ${name}, type: trojan, server: 127.0.0.1, port: ${serving.port}, password: p, sni: ${sni}, fingerprint: ${own.fingerprint}, ech-opts: {enable: true}}\n`;
+    const [mixed, other] = (await freePorts(2)) as [number, number];
+    await using core = await startCore(
+      `mixed-port: ${mixed}\nlog-level: debug\ndns: {enable: true, nameserver: ["udp://${HOST}:${peer.port}"]}\n` +
+        `listeners:\n  - {name: other, type: mixed, listen: 127.0.0.1, port: ${other}, proxy: blocked}\n` +
+        `proxies:\n${node("hidden", REAL)}${node("blocked", "blocked.test")}rules: ["MATCH,hidden"]\n`,
+    );
+    const to = { host: "127.0.0.1", port: echo.port };
+    const socket = await openTunnel("socks5", mixed, "127.0.0.1", to);
+    socket.resume().write("hidden");
+    assert.equal(String((await once(socket, "data"))[0]), "hidden");
+    socket.destroy();
+  const blocked = await openTunnel("socks5", other, "127.0.0.1", to).catch((error: Error) => error);
+    if (!(blocked instanceof Error)) blocked.destroy();
+  await core.shows(/ech-opts: HTTPS record of blocked\.test: there is no configuration in it/);
+  },
+);
