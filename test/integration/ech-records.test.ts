@@ -156,8 +156,8 @@ test(
     socket.resume().write("hidden");
     assert.equal(String((await once(socket, "data"))[0]), "hidden");
     socket.destroy();
-  const blocked = await openTunnel("socks5", other, "127.0.0.1", to).catch((error: Error) => error);
+    const blocked = await openTunnel("socks5", other, "127.0.0.1", to).catch((error: Error) => error);
     if (!(blocked instanceof Error)) blocked.destroy();
-  await core.shows(/ech-opts: HTTPS record of blocked\.test: there is no configuration in it/);
+    await core.shows(/ech-opts: HTTPS record of blocked\.test: there is no configuration in it/);
   },
 );

@@ -10,7 +10,7 @@ import { type Log, SILENT } from "#core/log.ts";
 import { CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { list16, shares } from "#transport/tls13/fingerprints/template.ts";
-import { readEchConfigs } from "#transport/tls13/ech/config.ts";
+import { encodeEchConfig, encodeEchConfigs, readEchConfigs } from "#transport/tls13/ech/config.ts";
 import { generateEchKeyPair } from "#transport/tls13/ech/keys.ts";
 import { hideHello } from "#transport/tls13/ech/offer.ts";
 import { plainRecord, RECORD } from "#transport/tls13/records.ts";
@@ -95,6 +95,18 @@ describe("Encrypted ClientHello", { skip: nativeTls === null && "needs FFI" }, (
     const pinned = await dialWithEch(listener.port, { ...ech(pair.config), fingerprint: ofReal.fingerprint });
     assert.equal((await listener.accepted()).serverName, REAL);
     pinned.opened.stream.destroy();
+  });
+
+  test("a key that is none fails the dial, and nothing is sent", async () => {
+    await using listener = await listenWithEch(pair.key);
+    const publicKey = Buffer.alloc(32); // all secrets with it are zero
+    const list = encodeEchConfigs([encodeEchConfig({ id: 1, publicKey, publicName: PUBLIC })]);
+    await assert.rejects(
+      dialWithEch(listener.port, ech(list.toString("base64"))),
+      /ech-opts: the configuration cannot be used/,
+    );
+    await until("it has gone", () => listener.failures.length === 1);
+    assert.match(listener.failures[0] ?? "", /closed the connection/);
   });
 
   test("a server without it is not spoken to", async () => {

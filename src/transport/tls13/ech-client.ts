@@ -4,16 +4,18 @@ import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { EchOptions, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
+import { itemAt } from "#lib/at.ts";
 import { sniOf } from "#transport/tls/client-options.ts";
 import { OlderVersion, TlsFault } from "./alerts.ts";
 import { judgeChain, type Verify } from "./chain-judge.ts";
 import { openTls13, readIdentity } from "./client.ts";
 import type { ClientIdentity, ShownChain } from "./client-handshake.ts";
 import { EchRejected } from "./ech/attempt.ts";
-import { type EchConfig, readEchConfigs } from "./ech/config.ts";
+import { readEchConfigs } from "./ech/config.ts";
 import { hideHello } from "./ech/offer.ts";
 import { buildHello } from "./fingerprints/build-hello.ts";
 import type { HelloTemplate } from "./fingerprints/template.ts";
+import type { ClientHelloMessage } from "./offered-hello.ts";
 import { JudgedChains } from "./judged-chains.ts";
 
 export interface EchClientEnv {
@@ -78,26 +80,39 @@ export class EchClient implements TlsClient {
   }
 
   async #attempt(stream: Duplex, configs: Buffer, opening: TlsOpening): Promise<TlsOpened> {
-    const [config] = readEchConfigs(configs);
-    if (config === undefined) throw this.#failure("no configuration can be used");
-    const { alpn, serverName } = this.#options;
-    const protocols = alpn.length === 0 ? null : alpn;
-    const cover = buildHello(this.#env.template, { serverName: config.publicName, protocols });
+    const { hello, publicName } = this.#hide(stream, configs);
     const settings = {
-      hello: hideHello(cover, config, sniOf(this.#options)),
+      hello,
       identity: this.#identity,
-      judge: (shown: ShownChain): KeyObject => this.#judge(shown, config),
+      judge: (shown: ShownChain): KeyObject => this.#judge(shown, publicName),
     };
     try {
-      return await openTls13(stream, settings, serverName, opening);
+      return await openTls13(stream, settings, this.#options.serverName, opening);
     } catch (error) {
       if (!(error instanceof DialError) || !(error.cause instanceof OlderVersion)) throw error;
       throw this.#failure("the server speaks no TLS 1.3, which it needs", error);
     }
   }
 
+  #hide(
+    stream: Duplex,
+    configs: Buffer,
+  ): { readonly hello: ClientHelloMessage; readonly publicName: string } {
+    const { alpn } = this.#options;
+    const protocols = alpn.length === 0 ? null : alpn;
+    try {
+      const config = itemAt(readEchConfigs(configs), 0);
+      const { publicName } = config;
+      const cover = buildHello(this.#env.template, { serverName: publicName, protocols });
+      return { hello: hideHello(cover, config, sniOf(this.#options)), publicName };
+    } catch (cause) {
+      stream.destroy();
+      throw this.#failure("the configuration cannot be used", cause);
+    }
+  }
+
   /** A server that rejects is asked for the name that everybody sees, whatever else the node takes for granted. */
-  #judge(shown: ShownChain, { publicName }: EchConfig): KeyObject {
+  #judge(shown: ShownChain, publicName: string): KeyObject {
     const { verify } = this.#env;
     if (!shown.isEchRejected) return judgeChain(shown, this.#options, verify, this.#judged);
     const { fingerprint } = this.#options;

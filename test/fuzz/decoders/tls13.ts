@@ -23,7 +23,6 @@ import {
   readKeyShares,
   readServerShare,
 } from "#transport/tls13/hello-messages.ts";
-import { plainRecord, RECORD } from "#transport/tls13/records.ts";
 import { ServerConnection } from "#transport/tls13/server-connection.ts";
 import { readOffer } from "#transport/tls13/offered-hello.ts";
 import { decodeKeyUpdate, decodeTicket } from "#transport/tls13/post-handshake.ts";

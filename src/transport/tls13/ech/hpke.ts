@@ -2,12 +2,7 @@
 import type { KeyObject } from "node:crypto";
 import { openCipher, TAG_BYTES } from "#transport/tls13/cipher.ts";
 import { cipherSuite, type CipherSuite } from "#transport/tls13/cipher-suites.ts";
-import {
-  finishX25519,
-  type KeyShare,
-  openX25519Share,
-  x25519PublicBytes,
-} from "#transport/tls13/key-exchange.ts";
+import { finishX25519, openX25519Share, x25519PublicBytes } from "#transport/tls13/key-exchange.ts";
 import { hkdfExpand, hkdfExtract } from "#transport/tls13/key-schedule.ts";
 import { numbers16, u16 } from "#transport/tls13/wire.ts";
 
@@ -89,13 +84,9 @@ export interface HpkeSender {
   readonly context: HpkeContext;
 }
 
-/** `publicKey`: the recipient's, 32 bytes. `own`: a fresh key pair. Throws `TlsFault` where the key is none. */
-export function hpkeSender(
-  publicKey: Buffer,
-  aead: number,
-  info: Uint8Array,
-  own: KeyShare = openX25519Share(),
-): HpkeSender {
+/** `publicKey`: the recipient's, 32 bytes. Throws `TlsFault` where the key is none. */
+export function hpkeSender(publicKey: Buffer, aead: number, info: Uint8Array): HpkeSender {
+  using own = openX25519Share();
   const shared = sharedSecret(own.finish(publicKey), own.share, publicKey);
   return { enc: own.share, context: new HpkeContext(aead, shared, info) };
 }

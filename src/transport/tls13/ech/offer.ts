@@ -29,15 +29,21 @@ interface Sealing {
 
 /**
  * `cover`: a hello with the configuration's public name; where it has an invented Encrypted ClientHello, that is where
- * the real one goes. `serverName`: the name to hide; empty: none. Throws `TlsFault` where the server's key is none.
+ * the real one goes. `serverName`: the name to hide; empty: none. Throws `TlsFault` where the server's key is none; the
+ * key shares of `cover` are freed then.
  */
 export function hideHello(
   cover: ClientHelloMessage,
   config: EchConfig,
   serverName: string,
 ): ClientHelloMessage {
-  const sender = hpkeSender(config.publicKey, config.aead, echInfo(config));
-  return hide(cover, { config, sender, random: randomBytes(RANDOM_BYTES), serverName }, sender.enc);
+  try {
+    const sender = hpkeSender(config.publicKey, config.aead, echInfo(config));
+    return hide(cover, { config, sender, random: randomBytes(RANDOM_BYTES), serverName }, sender.enc);
+  } catch (error) {
+    for (const share of cover.shares) share[Symbol.dispose]();
+    throw error;
+  }
 }
 
 function hide(cover: ClientHelloMessage, sealing: Sealing, enc: Buffer): ClientHelloMessage {
