@@ -20,8 +20,10 @@ import { readEncryptedExtensions } from "#transport/tls13/encrypted-extensions.t
 import {
   decodeClientHello,
   decodeServerHello,
+  encodeServerHello,
   readKeyShares,
   readServerShare,
+  RETRY_RANDOM,
 } from "#transport/tls13/hello-messages.ts";
 import { ServerConnection } from "#transport/tls13/server-connection.ts";
 import { readOffer } from "#transport/tls13/offered-hello.ts";
@@ -59,15 +61,37 @@ const COMPRESSED = Buffer.concat([
 const ECH_PAIR = generateEchKeyPair("public.test");
 const ECH_KEYS = parseEchKeys(ECH_PAIR.key, "keys");
 const ECH_LIST = Buffer.from(ECH_PAIR.config, "base64");
-const HIDING = readEchConfigs(ECH_LIST).map((config) => hideHello(SAID, config, "server.test").message);
+const HIDDEN = readEchConfigs(ECH_LIST).map((config) => hideHello(SAID, config, "server.test"));
+const HIDING = HIDDEN.map(({ message }) => message);
 const SERVING = {
   identity: { chain: [new X509Certificate(certificate.cert).raw], key: certificate.privateKey },
   protocols: ["h2"],
   echKeys: ECH_KEYS,
   retryConfigs: ECH_LIST,
 };
+const FLIGHTS = HIDDEN.map(({ message }) => {
+  using server = new ServerConnection(SERVING);
+  server.feed(plainRecord(RECORD.handshake, message));
+  server.read();
+  return server.takeOutput() ?? NOTHING;
+});
 const OUTER = decodeClientHello(HELLO.subarray(4));
 const INNER = packInner(makeInner(OUTER, Buffer.alloc(32, 1), "server.test"), OUTER, 0);
+
+/** A HelloRetryRequest that takes no hidden hello, though it has a place for the proof. */
+const RETRY = plainRecord(
+  RECORD.handshake,
+  encodeServerHello({
+    random: RETRY_RANDOM,
+    sessionId: OUTER.sessionId,
+    suite: 0x1301,
+    extensions: new Map([
+      [43, hex("0304")],
+      [51, hex("0017")],
+      [65037, Buffer.alloc(8)],
+    ]),
+  }),
+);
 
 /** Handshake messages that a server who has the keys says; `before`: its records so far. */
 function sealed(
@@ -115,13 +139,25 @@ export const tls13Targets: readonly Target[] = [
     name: "TLS 1.3 client",
     seeds: HIDING.map((message) => plainRecord(RECORD.handshake, message)),
     run(pieces) {
-      const connection = new ServerConnection(SERVING);
+      using connection = new ServerConnection(SERVING);
       for (const piece of pieces) {
         connection.feed(piece);
         if (connection.read() !== null) throw new TypeError("payload of a client that is not known");
       }
     },
   },
+  ...HIDDEN.map((hello) => ({
+    name: "TLS 1.3 server of a hidden ClientHello",
+    seeds: [...FLIGHTS, RETRY],
+    run(pieces: readonly Buffer[]) {
+      using connection = connection13({ hello });
+      connection.start();
+      for (const piece of pieces) {
+        connection.feed(piece);
+        if (connection.read() !== null) throw new TypeError("payload of a server that is not known");
+      }
+    },
+  })),
   once("TLS ECH keys", [Buffer.from(ECH_PAIR.key)], (bytes) => configsOfKeys(bytes.toString("latin1"))),
   once("TLS ECHConfigList", [ECH_LIST], readEchConfigs),
   once("TLS encrypted_client_hello", [hex("00 0001 0001 07 0002 aabb 0002 ccdd"), hex("01")], decodeEch),
