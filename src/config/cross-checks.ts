@@ -1,5 +1,5 @@
 /** What sections demand of each other. */
-import type { Config } from "./config.ts";
+import type { Config, ListenerConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
@@ -169,6 +169,22 @@ export function warnOfListenerNames(
       [...path, "proxy"],
       `${prefix}: proxy ${target} not found${report.suggest(target, outbounds)}; every connection fails`,
     );
+}
+
+/** The same for the names that a listener's protocol has keys for. */
+export function warnOfNamedOutbounds(
+  { report }: Context,
+  { protocol: { inbound }, options }: Pick<ListenerConfig, "protocol" | "options">,
+  { outbounds }: NameScope,
+  path: Path,
+  prefix: string,
+): void {
+  for (const { path: keys, name } of inbound?.named?.(options) ?? [])
+    if (!outbounds.has(name))
+      report.warning(
+        [...path, ...keys],
+        `${prefix}: ${keys.join(".")}: proxy ${name} not found${report.suggest(name, outbounds)}; every connection fails`,
+      );
 }
 
 interface ProviderRefs {

@@ -4,7 +4,7 @@ import type { Protocol } from "#core/protocol.ts";
 import * as z from "zod";
 import type { GeneralKeys, ListenerConfig } from "./config.ts";
 import { parseSafely, type Context, type Registries } from "./context.ts";
-import { warnOfListenerNames, type NameScope } from "./cross-checks.ts";
+import { warnOfListenerNames, warnOfNamedOutbounds, type NameScope } from "./cross-checks.ts";
 import { isItemMap, issueText, joined, peek, readBoth } from "./items.ts";
 import { FOREIGN_LISTENER_TYPES } from "./known-types.ts";
 import { listenerFields } from "./listener-fields.ts";
@@ -49,6 +49,7 @@ export function readListeners(context: Context, items: readonly unknown[], scope
     if (listener === null) continue;
     listeners.push(listener);
     warnOfListenerNames(context, listener, scope, path, prefix);
+    warnOfNamedOutbounds(context, listener, scope, path, prefix);
   }
   return { listeners, tunListeners, types };
 }

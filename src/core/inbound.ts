@@ -75,6 +75,8 @@ export interface InboundEnv {
   readonly nowMs: () => number;
   /** DIRECT of the configuration in force at the dial, for the fallback of servers that hide among others. */
   readonly dialer: Dialer;
+  /** An outbound or group of the configuration in force at the dial; a name that it has not fails the dial. */
+  readonly through: (name: string) => Dialer;
   /** Fields that go into `Metadata.inbound` unchanged. */
   readonly ruleList: string | null;
   readonly target: string | null;

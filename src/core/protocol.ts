@@ -10,7 +10,15 @@ import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "./sha
  */
 export interface Side<Options, Env, Made> {
   readonly schema: z.ZodObject;
+  /** Outbounds and groups that options name. Absent: none. */
+  readonly named?: (options: object) => readonly NamedOutbound[];
   open(options: Options, env: Env): Promise<Made>;
+}
+
+/** A name of an outbound or a group, and the keys below the listener or node where it stands. */
+export interface NamedOutbound {
+  readonly path: readonly string[];
+  readonly name: string;
 }
 
 /** All that the program knows of a protocol; what needs it elsewhere asks the registry. */
@@ -112,8 +120,9 @@ export interface OutboundSide<Options> extends Side<Options, OutboundEnv, Outbou
 export function inboundSide<S extends z.ZodObject>(
   schema: S,
   open: (options: z.output<S>, env: InboundEnv) => Promise<Inbound>,
+  named: (options: object) => readonly NamedOutbound[] = () => [],
 ): Side<never, InboundEnv, Inbound> {
-  return { schema, open };
+  return { schema, open, named };
 }
 
 export function outboundSide<S extends z.ZodObject>(

@@ -28,6 +28,7 @@ const INBOUND_ENV = {
   listenTransparentUdp: nowhere,
   accept() {},
   dialer: REFUSING,
+  through: () => REFUSING,
   tls: TLS,
   log: SILENT,
   nowMs: Date.now,

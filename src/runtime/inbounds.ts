@@ -21,6 +21,8 @@ export interface InboundsEnv {
   readonly files: SafeFiles;
   /** DIRECT of the runtime in force: a listener may outlive the one that opens it. */
   readonly dialer: Dialer;
+  /** An outbound or group of the runtime in force. */
+  readonly through: (name: string) => Dialer;
   readonly tls: TlsProvider;
   readonly log: Log;
   readonly nowMs: () => number;
@@ -210,7 +212,7 @@ async function openListener(
   listener: ListenerConfig,
   key: string,
   { access, claims, keepAlive, routingMark: commonMark }: Common,
-  { sockets, live, accept, files, dialer, tls, log, nowMs, memory, tolerant }: InboundsEnv,
+  { sockets, live, accept, files, dialer, through, tls, log, nowMs, memory, tolerant }: InboundsEnv,
 ): Promise<Omit<RunningListener, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
@@ -226,6 +228,7 @@ async function openListener(
     nowMs,
     memory,
     dialer,
+    through,
     ruleList,
     target,
     routingMark: routingMark || commonMark,

@@ -168,8 +168,9 @@ async function openInboundParts(
 ): Promise<InboundParts> {
   const { log, files, sockets, live, clock, memory } = host;
   const tls = host.tls[config.general.relay];
-  const dialer = inForce.direct;
-  const env = { sockets, live, accept, files, dialer, tls, log, nowMs: clock.nowMs, memory, tolerant };
+  const { direct: dialer, through } = inForce;
+  const { nowMs } = clock;
+  const env = { sockets, live, accept, files, dialer, through, tls, log, nowMs, memory, tolerant };
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());

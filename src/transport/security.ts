@@ -78,8 +78,10 @@ export interface SecurityServerContext {
   readonly carriesHttp2: boolean;
   readonly tls: TlsProvider;
   readonly files: SafeFiles;
-  /** To dest of REALITY. */
+  /** To dest of REALITY, where it is not reached by another outbound. */
   readonly dialer: Dialer;
+  /** As `InboundEnv` has it. */
+  readonly through: (name: string) => Dialer;
   readonly nowMs: () => number;
   readonly log: Log;
 }

@@ -25,6 +25,8 @@ export interface TransportServerContext {
   readonly tls: TlsProvider;
   readonly files: SafeFiles;
   readonly dialer: Dialer;
+  /** As `InboundEnv` has it. */
+  readonly through: (name: string) => Dialer;
   readonly nowMs: () => number;
   readonly log: Log;
 }
@@ -51,7 +53,7 @@ const PREFACE_TIMEOUT_MS = 10_000;
 /** Throws `ConfigError`. */
 export async function openTransportServer(
   fields: SecurityServerFields & TransportServerFields,
-  { name, bypassable, tls, files, dialer, nowMs, log }: TransportServerContext,
+  { name, bypassable, tls, files, dialer, through, nowMs, log }: TransportServerContext,
 ): Promise<TransportServer> {
   const carriers = carriersOf(fields);
   for (const key of XHTTP_TUNING)
@@ -65,6 +67,7 @@ export async function openTransportServer(
     tls,
     files,
     dialer,
+    through,
     nowMs,
     log,
   });

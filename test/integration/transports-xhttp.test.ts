@@ -27,6 +27,7 @@ async function open(host = "") {
       files: textFiles,
       tls: tlsProvider,
       dialer: directDialer,
+      through: () => directDialer,
       nowMs: Date.now,
     },
   );

@@ -44,6 +44,7 @@ export function openInboundEnv(options: TestEnvOptions): TestInboundEnv {
     files: textFiles,
     tls: tlsProvider,
     dialer: options.dialer ?? { connect: nowhere, associate: nowhere },
+    through: () => ({ connect: nowhere, associate: nowhere }),
     ruleList: null,
     target: null,
     routingMark: 0,

@@ -1,5 +1,6 @@
 /** AnyTLS: streams in TLS sessions whose first writes are padded (docs/protocols/anytls.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
+import { outboundsOfReality } from "#transport/tls/fields.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
@@ -8,7 +9,7 @@ import { openOutbound } from "./outbound.ts";
 
 export const anytls: Protocol = {
   type: "anytls",
-  inbound: inboundSide(inboundSchema, openInbound),
+  inbound: inboundSide(inboundSchema, openInbound, outboundsOfReality),
   outbound: outboundSide("AnyTLS", outboundSchema, openOutbound),
   users: managedUsers,
   links,

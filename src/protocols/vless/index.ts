@@ -1,5 +1,6 @@
 import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
+import { outboundsOfReality } from "#transport/tls/fields.ts";
 import { openInbound } from "./inbound.ts";
 import { keyMaterial } from "./encryption/generate.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
@@ -9,7 +10,7 @@ import { openOutbound } from "./outbound.ts";
 
 export const vless: Protocol = {
   type: "vless",
-  inbound: inboundSide(inboundSchema, openInbound),
+  inbound: inboundSide(inboundSchema, openInbound, outboundsOfReality),
   outbound: outboundSide("Vless", outboundSchema, openOutbound),
   users: managedUsers,
   links,

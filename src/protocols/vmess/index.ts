@@ -1,5 +1,6 @@
 /** VMess with the AEAD header (docs/protocols/vmess.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
+import { outboundsOfReality } from "#transport/tls/fields.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes } from "./links.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
@@ -7,7 +8,7 @@ import { openOutbound } from "./outbound.ts";
 
 export const vmess: Protocol = {
   type: "vmess",
-  inbound: inboundSide(inboundSchema, openInbound),
+  inbound: inboundSide(inboundSchema, openInbound, outboundsOfReality),
   outbound: outboundSide("Vmess", outboundSchema, openOutbound),
   links,
   listenerNodes,

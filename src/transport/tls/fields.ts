@@ -3,6 +3,7 @@ import * as z from "zod";
 import { choice, Fault, Unsupported, flag, int, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
 import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
 import { unsupported } from "#core/node-fields.ts";
+import type { NamedOutbound } from "#core/protocol.ts";
 import { destination } from "#net/address/destination-field.ts";
 
 const FINGERPRINT = /^[0-9a-f]{64}$/;
@@ -123,7 +124,7 @@ const realityConfig = z.object({
   "short-id": list(shortId()).default([""]),
   "server-names": list(text()),
   "max-time-difference": int(0).default(0),
-  proxy: unsupported("a way to dest by another outbound is not available; dest is dialled directly"),
+  proxy: text().default(""),
   xver: int(0, 2).default(0),
   "mldsa65-seed": mldsa65Seed().default(""),
   "limit-fallback-upload": limit.optional(),
@@ -132,6 +133,14 @@ const realityConfig = z.object({
 
 /** For listeners whose security layer may be REALITY. */
 export const realityServerFields = { "reality-config": realityConfig.optional() };
+
+/** Of a listener's options: the way to dest, where that is an outbound. */
+export function outboundsOfReality(options: object): readonly NamedOutbound[] {
+  const reality = "reality-config" in options ? options["reality-config"] : null;
+  const isSet = typeof reality === "object" && reality !== null && "proxy" in reality;
+  if (!isSet || typeof reality.proxy !== "string" || reality.proxy === "") return [];
+  return [{ path: ["reality-config", "proxy"], name: reality.proxy }];
+}
 
 const tlsClientSchema = z.object(tlsClientFields);
 const tlsServerSchema = z.object(tlsServerFields);

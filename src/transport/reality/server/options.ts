@@ -11,6 +11,8 @@ export interface RealityServerOptions extends AdmissionRules {
   /** `listener edge`: named in the log. */
   readonly where: string;
   readonly dest: Destination;
+  /** The outbound or group by which dest is reached; empty: directly. */
+  readonly proxy: string;
   /** Version of the PROXY protocol by which dest learns whose connection it is; 0: it does not. */
   readonly xver: number;
   /** 32 bytes; null: certificates bear no signature of ML-DSA-65. */
@@ -35,6 +37,7 @@ export function readRealityServer(fields: RealityServerFields, where: string): R
     shortIds: new Set(ids.map((id) => id.padEnd(SHORT_ID_DIGITS, "0"))),
     maxTimeDifferenceMs: fields["max-time-difference"],
     dest: fields.dest,
+    proxy: fields.proxy,
     xver: fields.xver,
     mldsa65Seed: seed === "" ? null : Buffer.from(seed, "base64url"),
     upload: fields["limit-fallback-upload"] ?? null,
