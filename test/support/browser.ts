@@ -32,6 +32,8 @@ export interface PageOptions {
   readonly width?: number;
   readonly height?: number;
   readonly colorScheme?: "light" | "dark";
+  /** Sites are shown whatever their certificate is. */
+  readonly anyCertificate?: boolean;
 }
 
 export interface WatchedPage extends AsyncDisposable {
@@ -49,9 +51,13 @@ export async function openBrowser(): Promise<Browser> {
   });
   const browser = first.browser();
   return {
-    async open({ width = 1180, height = 800, colorScheme = "light" } = {}) {
+    async open({ width = 1180, height = 800, colorScheme = "light", anyCertificate = false } = {}) {
       if (browser === null) throw new Error("the browser has gone");
-      const context = await browser.newContext({ viewport: { width, height }, colorScheme });
+      const context = await browser.newContext({
+        viewport: { width, height },
+        colorScheme,
+        ignoreHTTPSErrors: anyCertificate,
+      });
       return watch(context, await context.newPage());
     },
     async [Symbol.asyncDispose]() {

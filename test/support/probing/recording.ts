@@ -36,3 +36,16 @@ export function recordTypes(bytes: Buffer): string {
     types.push(bytes[at] as number);
   return `records ${types.join(" ")}`;
 }
+
+/** Types and lengths of the records in order; what is no whole record, in hexadecimal digits. */
+export function recordShapes(bytes: Buffer): string {
+  const shapes: string[] = [];
+  let at = 0;
+  while (at + 5 <= bytes.length && bytes[at + 1] === 3) {
+    const end = at + 5 + bytes.readUInt16BE(at + 3);
+    if (end > bytes.length) break;
+    shapes.push(`${bytes[at]}:${end - at}`);
+    at = end;
+  }
+  return [...shapes, bytes.toString("hex", at)].join(" ").trimEnd();
+}

@@ -37,6 +37,11 @@ export class OwnCertificate {
     this.#mldsa = mldsa65Seed === null ? null : mldsa65Key(mldsa65Seed);
   }
 
+  /** Of one connection's DER. */
+  get bytes(): number {
+    return this.#template.length;
+  }
+
   /** DER for one connection. */
   issue(authKey: Buffer, { clientHello, serverHello }: Hellos): Buffer {
     const der = Buffer.from(this.#template);

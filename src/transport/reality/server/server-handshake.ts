@@ -28,7 +28,6 @@ export interface ShapedFlight {
   readonly application: StageSecrets;
   /** What the client's Finished must hold. */
   readonly clientFinished: Buffer;
-  readonly tickets: readonly number[];
 }
 
 /** Null: dest's flight is too short, or its ServerHello chooses what cannot be imitated. Throws `TlsFault` for shares that are none. */
@@ -71,7 +70,6 @@ export function shapeFlight(
     handshake,
     application: schedule.applicationSecrets(digest),
     clientFinished: finishedData(suite, handshake.client, digest),
-    tickets: dest.tickets,
   };
 }
 
@@ -124,19 +122,24 @@ export class RealityHandshake implements Handshake {
     this.#output = output;
   }
 
-  /** Of workers that relay records only those that were dialled are known to go on well. */
-  readonly suite = null;
+  get suite(): CipherSuite {
+    return this.#flight.suite;
+  }
 
   get isDone(): boolean {
     return this.#isDone;
   }
 
   start(): void {
-    const { suite, records, handshake, application, tickets } = this.#flight;
+    const { suite, records, handshake, application } = this.#flight;
     this.#output.sendRecords(records);
     this.#output.openWith(suite, handshake.client);
     this.#output.sealWith(suite, application.server);
-    for (const length of tickets) this.#output.sendPadding(length);
+  }
+
+  /** A record without payload, as long as one of dest's that came before the client has finished. */
+  imitate(recordBytes: number): void {
+    this.#output.sendPadding(recordBytes);
   }
 
   take({ type, body }: HandshakeMessage): void {

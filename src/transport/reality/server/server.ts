@@ -7,84 +7,87 @@ import type { AcceptedConnection } from "#core/accepted.ts";
 import { asError, AuthError, ProtocolError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
-import type { Ip } from "#core/session.ts";
+import { destinationText, type Ip } from "#core/session.ts";
 import type { TlsAccepted } from "#core/tls.ts";
-import { describe } from "#net/listen/accept.ts";
+import { describe, guardErrors } from "#net/listen/accept.ts";
 import { proxyHeader } from "#net/listen/proxy-header.ts";
-import { finishHandshake, type HandshakeFacts } from "#transport/tls/server-handshake.ts";
-import { Tls13Connection } from "#transport/tls13/connection.ts";
 import { RecordStream } from "#transport/record-stream.ts";
 import { type Admitted, admit } from "./admission.ts";
-import { type DestFlight, readDestFlight } from "./dest-flight.ts";
+import { certificateRecord, type DestFlight } from "./dest-flight.ts";
+import type { DestHandshake } from "./dest-handshake.ts";
 import { DestProbe } from "./dest-probe.ts";
 import { relay } from "./fallback-relay.ts";
-import { HelloReader } from "#transport/tls13/hello-reader.ts";
+import { finishWithClient } from "./finishing.ts";
+import { hearHello, readAnswer } from "./hearing.ts";
 import type { RealityServerOptions } from "./options.ts";
 import { OwnCertificate } from "./own-certificate.ts";
-import { RealityHandshake, type ShapedFlight, shapeFlight } from "./server-handshake.ts";
+import { RealityConnection } from "./server-connection.ts";
+import { type ShapedFlight, shapeFlight } from "./server-handshake.ts";
 import { Tap } from "./tap.ts";
 
 const DIAL_TIMEOUT_MS = 10_000;
-const ANSWER_TIMEOUT_MS = 30_000;
-const NOTHING = Buffer.alloc(0);
-/** Of dest's records with their headers: what a certificate of ours needs, without and with ML-DSA-65. */
-const LEAST_CERTIFICATE_BYTES = 213;
-const LEAST_SIGNED_CERTIFICATE_BYTES = 3544;
 /** Both ends of a connection without a client, in PROXY protocol. */
 const NO_CLIENT = { ip: "127.0.0.1" as Ip, port: 0 };
 
 export interface RealityServerEnv {
+  /** Where the options name no way to dest. */
   readonly dialer: Dialer;
+  /** An outbound or group by its name, as `InboundEnv` has it. */
+  readonly through: (name: string) => Dialer;
   readonly nowMs: () => number;
   readonly log: Log;
-}
-
-/** Both ends, each with its reader; and what each has said that the other was not told. */
-interface Ends {
-  readonly client: Tap;
-  readonly dest: Tap;
-}
-
-/** A client's first message. */
-interface Heard {
-  /** Null: it is dest's business. */
-  readonly admitted: Admitted | null;
-  readonly fromDest: Buffer;
 }
 
 export class RealityServer implements Disposable {
   readonly #options: RealityServerOptions;
   readonly #env: RealityServerEnv;
+  readonly #dialer: Dialer;
   readonly #certificate: OwnCertificate;
   readonly #probe: DestProbe;
-  #hasWarned = false;
+  /** Of dest, and told already; asked again, dest mostly says the same. */
+  readonly #warned = new Set<string>();
 
-  /** Asks dest at once what it sends behind a handshake. */
+  /** Asks dest at once what it sends behind a handshake, and whether that can be imitated. */
   constructor(options: RealityServerOptions, env: RealityServerEnv) {
     this.#options = options;
     this.#env = env;
+    this.#dialer = options.proxy === "" ? env.dialer : env.through(options.proxy);
     this.#certificate = new OwnCertificate(options.mldsa65Seed);
-    this.#probe = new DestProbe((signal) => this.#dialForProbe(signal));
+    this.#probe = new DestProbe({
+      dial: (signal) => this.#dialForProbe(signal),
+      onAnswer: (name, answer) => this.#judgeDest(name, answer),
+    });
     for (const name of options.serverNames) this.#probe.lengths(name, ["h2"]);
   }
 
   /** As `SecurityServer.accept`: rejects where the client is connected with dest, or dest cannot be reached. */
   async accept(connection: AcceptedConnection, bypassable: boolean): Promise<TlsAccepted> {
     const stream = connection.stream();
+    guardErrors(stream);
     const ends = { client: new Tap(stream), dest: new Tap(await this.#dial(connection, stream)) };
-    const { admitted, fromDest } = await this.#hear(ends);
+    const leave = (fromDest: Buffer): void => relay(ends.client, ends.dest, fromDest, this.#options);
+    const admission = (hello: Buffer): Admitted | null => admit(hello, this.#options, this.#env.nowMs());
+    const { admitted, fromDest } = await hearHello(ends, admission);
     if (admitted === null) {
-      relay(ends.client, ends.dest, fromDest, this.#options);
+      leave(fromDest);
       throw new AuthError("no token of REALITY; the client is connected with dest");
     }
     const answer = await readAnswer(ends);
-    const shaped = answer.flight === null ? null : this.#shape(admitted, answer.flight);
-    if (shaped === null) {
-      this.#warn();
-      relay(ends.client, ends.dest, answer.fromDest, this.#options);
-      throw new ProtocolError("dest's handshake cannot be imitated; the client is connected with dest");
+    const { flight } = answer;
+    const shaped = flight === null ? null : this.#shape(admitted, flight);
+    if (flight === null || shaped === null) {
+      leave(answer.fromDest);
+      throw new ProtocolError("dest's handshake was not imitated; the client is connected with dest");
     }
-    return await this.#finish(ends, admitted, shaped, bypassable);
+    const own = this.#answer(admitted, shaped, stream);
+    const finishing = await finishWithClient(ends, own, answer.fromDest.subarray(flight.bytes));
+    if (!finishing.isFinished) {
+      own[Symbol.dispose]();
+      leave(finishing.fromDest);
+      throw new AuthError("the client has repeated another one's hello; it is connected with dest");
+    }
+    ends.dest.stream.destroy();
+    return secured(ends.client, own, admitted, bypassable);
   }
 
   [Symbol.dispose](): void {
@@ -93,8 +96,8 @@ export class RealityServer implements Disposable {
 
   async #dialForProbe(signal: AbortSignal): Promise<Duplex> {
     const { dest, xver } = this.#options;
-    const stream = await this.#env.dialer.connect(dest, { signal, metadata: null });
-    stream.on("error", () => {});
+    const stream = await this.#dialer.connect(dest, { signal, metadata: null });
+    guardErrors(stream);
     if (xver > 0) stream.write(proxyHeader(xver, NO_CLIENT, NO_CLIENT));
     return stream;
   }
@@ -105,41 +108,14 @@ export class RealityServer implements Disposable {
     const metadata = describe({ name: "", ruleList: null, target: null }, { source, local }, asked);
     try {
       const signal = AbortSignal.timeout(DIAL_TIMEOUT_MS);
-      const stream = await this.#env.dialer.connect(dest, { signal, metadata });
-      stream.on("error", () => {});
-      client.on("error", () => {});
+      const stream = await this.#dialer.connect(dest, { signal, metadata });
+      guardErrors(stream);
       if (xver > 0) stream.write(proxyHeader(xver, source, local));
       return stream;
     } catch (cause) {
       client.destroy();
       throw new ProtocolError(`dest cannot be reached: ${asError(cause).message}`, { cause });
     }
-  }
-
-  /** Mirrors the client to dest until it is clear who the client is, or dest has spoken. Both are paused then. */
-  async #hear({ client, dest }: Ends): Promise<Heard> {
-    const hello = new HelloReader();
-    const notAdmitted = { admitted: null, fromDest: NOTHING };
-    return await untilSettled<Heard>(
-      { client, dest },
-      () => notAdmitted,
-      (settle) => {
-        dest.read({
-          data: (fromDest) => settle({ admitted: null, fromDest }),
-          end: () => settle(notAdmitted),
-        });
-        client.read({
-          data: (bytes) => {
-            dest.stream.write(bytes); // no more than a hello's length
-            const message = hello.push(bytes);
-            if (message === "more") return;
-            const admitted = message === "none" ? null : admit(message, this.#options, this.#env.nowMs());
-            settle({ admitted, fromDest: NOTHING });
-          },
-          end: () => settle(notAdmitted),
-        });
-      },
-    );
   }
 
   #shape(admitted: Admitted, flight: DestFlight): ShapedFlight | null {
@@ -150,91 +126,56 @@ export class RealityServer implements Disposable {
     }
   }
 
-  #warn(): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
-    const { where, mldsa65Seed } = this.#options;
-    const least = mldsa65Seed === null ? LEAST_CERTIFICATE_BYTES : LEAST_SIGNED_CERTIFICATE_BYTES;
-    this.#env.log.warning(
-      `${where}: reality-config: the handshake of dest cannot be imitated, so its clients see dest; dest must speak TLS 1.3 with X25519, and show certificates in a record of ${least} bytes or more`,
+  /** Where dest cannot be imitated its site is all that clients see, so that must not come as a surprise. */
+  #judgeDest(name: string, answer: DestHandshake | Error): void {
+    const asked = name === "" ? "a client without a name" : name;
+    if (answer instanceof Error)
+      return this.#warn(`to ${asked} it answers with no handshake of TLS 1.3: ${answer.message}`);
+    if (answer.flight === null)
+      return this.#warn(
+        `its handshake for ${asked} cannot be imitated: it must choose X25519 or X25519MLKEM768 at once`,
+      );
+    const { bytes, leastBytes } = certificateRecord(answer.flight, this.#certificate.bytes);
+    if (bytes >= leastBytes) return;
+    const better = this.#options.mldsa65Seed === null ? "" : ", or no mldsa65-seed";
+    this.#warn(
+      `it shows its certificates for ${asked} in a record of ${bytes} bytes, and ${leastBytes} are needed: another site${better} would be right`,
     );
   }
 
-  /** The handshake's end, in place of dest, of which nothing is needed any more. */
-  async #finish(
-    { client, dest }: Ends,
-    admitted: Admitted,
-    shaped: ShapedFlight,
-    bypassable: boolean,
-  ): Promise<TlsAccepted> {
-    const later = (): readonly number[] => this.#probe.lengths(admitted.serverName, admitted.protocols);
-    const connection = new Tls13Connection((output) => new RealityHandshake(shaped, later, output));
-    const hasEnded = client.hasEnded;
-    const below = client.release();
-    const stream = new RecordStream(below, connection);
-    const facts = (): HandshakeFacts => ({
-      alpn: null,
-      serverName: admitted.serverName || null,
-      bypass: bypassable ? stream : null,
-      client: { given: false, refusal: null },
-    });
-    try {
-      const finished = finishHandshake({ isDone: false, stream, below, facts }, "", undefined);
-      if (hasEnded) stream.destroy();
-      else stream.begin();
-      below.resume();
-      return await finished;
-    } finally {
-      dest.stream.destroy();
-    }
+  #warn(what: string): void {
+    if (this.#warned.has(what)) return;
+    this.#warned.add(what);
+    const { where, dest } = this.#options;
+    this.#env.log.warning(
+      `${where}: reality-config.dest: ${destinationText(dest)}: ${what}; no client is let in like this`,
+    );
+  }
+
+  /** What the client gets in place of dest's answer. */
+  #answer({ serverName, protocols }: Admitted, shaped: ShapedFlight, client: Duplex): RealityConnection {
+    const later = (): readonly number[] => this.#probe.lengths(serverName, protocols);
+    const connection = new RealityConnection(shaped, later);
+    connection.start();
+    const output = connection.takeOutput();
+    if (output !== null) client.write(output);
+    return connection;
   }
 }
 
-interface Answer {
-  /** Null: it cannot be imitated. */
-  readonly flight: DestFlight | null;
-  /** All that dest has sent. */
-  readonly fromDest: Buffer;
-}
-
-/** Dest's answer to the hello of a client that is let in, whose next bytes wait. Both are paused then. */
-async function readAnswer({ client, dest }: Ends): Promise<Answer> {
-  let fromDest: Buffer = NOTHING;
-  const nothing = (): Answer => ({ flight: null, fromDest });
-  return await untilSettled<Answer>({ client, dest }, nothing, (settle) => {
-    dest.read({
-      data(bytes) {
-        fromDest = Buffer.concat([fromDest, bytes]); // up to MAX_FLIGHT_BYTES and one piece
-        const flight = readDestFlight(fromDest);
-        if (flight !== "more") settle(flight === "none" ? nothing() : { flight, fromDest });
-      },
-      end: () => settle(nothing()),
-    });
-    const timer = setTimeout(() => settle(nothing()), ANSWER_TIMEOUT_MS);
-    return () => clearTimeout(timer);
-  });
-}
-
-/** The first result; `closed` gives it where an end closes before. Both ends are paused behind it. */
-function untilSettled<Result>(
-  { client, dest }: Ends,
-  closed: () => Result,
-  start: (settle: (result: Result) => void) => (() => void) | void,
-): Promise<Result> {
-  return new Promise((resolve) => {
-    let isSettled = false;
-    let stop = (): void => {};
-    const settle = (result: Result): void => {
-      if (isSettled) return;
-      isSettled = true;
-      stop();
-      for (const { stream } of [client, dest]) stream.off("close", onClose).pause();
-      resolve(result);
-    };
-    const onClose = (): void => settle(closed());
-    for (const { stream } of [client, dest]) stream.on("close", onClose);
-    stop = start(settle) ?? stop;
-    if (isSettled) stop();
-    if (client.stream.destroyed || dest.stream.destroyed) onClose();
-  });
+/** The stream of a client that has finished. */
+function secured(
+  client: Tap,
+  connection: RealityConnection,
+  { serverName }: Admitted,
+  bypassable: boolean,
+): TlsAccepted {
+  const { hasEnded } = client;
+  const below = client.release();
+  const output = connection.takeOutput();
+  if (output !== null) below.write(output);
+  const stream = new RecordStream(below, connection);
+  guardErrors(stream);
+  if (hasEnded) stream.destroy();
+  return { stream, alpn: null, serverName: serverName || null, bypass: bypassable ? stream : null };
 }

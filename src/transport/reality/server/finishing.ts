@@ -1,0 +1,168 @@
+/**
+ * The client's part of the handshake. Until its Finished is there dest stays connected: a client that repeats the hello of
+ * another one cannot go on, and what it does then is judged, answered and ended by dest itself.
+ */
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { HEADER_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
+import { type Ends, untilSettled } from "./ends.ts";
+import type { RealityConnection } from "./server-connection.ts";
+
+/** Records of dest, such as tickets, that are imitated before the client has finished. */
+const MAX_IMITATED = 4;
+
+export interface Finishing {
+  /** False: the client is dest's business. */
+  readonly isFinished: boolean;
+  /** What dest has sent and was not imitated. */
+  readonly fromDest: Buffer;
+}
+
+/**
+ * `connection` has said its flight; `fromDest` came behind the flight of dest that it imitates. What the client says is
+ * the connection's once it has finished, and dest's where it has not. Both ends are paused then.
+ */
+export async function finishWithClient(
+  ends: Ends,
+  connection: RealityConnection,
+  fromDest: Buffer,
+): Promise<Finishing> {
+  const { client, dest } = ends;
+  const ofClient = new RecordsOfClient(connection, (bytes) => {
+    if (bytes.length > 0 && !dest.stream.destroyed) dest.stream.write(bytes);
+  });
+  const ofDest = new RecordsOfDest(connection);
+  const flush = (): void => {
+    const output = connection.takeOutput();
+    if (output !== null && !client.stream.destroyed) client.stream.write(output);
+  };
+  const giveUp = (): Finishing => {
+    ofClient.giveBack();
+    return { isFinished: false, fromDest: ofDest.left };
+  };
+  return await untilSettled<Finishing>(ends, giveUp, (settle) => {
+    const hear = (bytes: Buffer): void => {
+      const isImitable = ofDest.take(bytes);
+      flush();
+      if (!isImitable) settle(giveUp);
+      else if (ofDest.isFull) dest.stream.pause();
+    };
+    client.read({
+      data(bytes) {
+        const verdict = ofClient.take(bytes);
+        if (verdict === "finished") settle(() => ({ isFinished: true, fromDest: ofDest.left }));
+        else if (verdict === "dest") settle(giveUp);
+      },
+      end: () => settle(giveUp),
+    });
+    dest.read({ data: hear, end: () => settle(giveUp) });
+    hear(fromDest);
+  });
+}
+
+/**
+ * What is no end of a protected record goes to dest at once. Such an end is what tells the real client from others, and dest
+ * gets it from the others alone.
+ */
+class RecordsOfClient {
+  readonly #connection: RealityConnection;
+  readonly #tellDest: (bytes: Buffer) => void;
+  readonly #arrived = new ByteQueue();
+  /** Of `#arrived`, at its front: dest has them. */
+  #toldBytes = 0;
+  /** Ends of protected records. */
+  readonly #kept: Buffer[] = [];
+
+  constructor(connection: RealityConnection, tellDest: (bytes: Buffer) => void) {
+    this.#connection = connection;
+    this.#tellDest = tellDest;
+  }
+
+  /** `finished`: the connection has what is left; `dest`: `giveBack` has it. */
+  take(bytes: Buffer): "more" | "finished" | "dest" {
+    this.#arrived.push(bytes);
+    for (;;) {
+      const header = this.#arrived.peek(HEADER_BYTES);
+      if (header !== null && !mayBeOurs(header)) return "dest";
+      const record = header === null ? null : this.#arrived.take(HEADER_BYTES + header.readUInt16BE(3));
+      if (record === null) {
+        this.#tellRest();
+        return "more";
+      }
+      if (!this.#isGood(record)) return "dest";
+      if (!this.#connection.isSecure) continue;
+      this.#connection.feed(this.#arrived.takeAll());
+      return "finished";
+    }
+  }
+
+  #isGood(record: Buffer): boolean {
+    const rest = record.subarray(this.#toldBytes);
+    this.#toldBytes = 0;
+    if (record[0] === RECORD.changeCipherSpec) {
+      this.#tellDest(rest); // without meaning; dest knows how many it takes
+      return true;
+    }
+    this.#kept.push(rest);
+    try {
+      this.#connection.feed(record);
+      this.#connection.read();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #tellRest(): void {
+    const rest = this.#arrived.peekUpTo(this.#arrived.length);
+    this.#tellDest(rest.subarray(this.#toldBytes));
+    this.#toldBytes = rest.length;
+  }
+
+  /** Dest gets what it has not yet. */
+  giveBack(): void {
+    for (const bytes of this.#kept.splice(0)) this.#tellDest(bytes);
+    this.#tellRest();
+  }
+}
+
+/** A ChangeCipherSpec, or a protected record. */
+function mayBeOurs(header: Buffer): boolean {
+  const [type, size] = [header.readUInt8(0), header.readUInt16BE(3)];
+  if (type === RECORD.changeCipherSpec) return size === 1;
+  return type === RECORD.applicationData && size <= MAX_SEALED_BYTES;
+}
+
+/** For each whole record one of the same length goes to the client. */
+class RecordsOfDest {
+  readonly #connection: RealityConnection;
+  readonly #arrived = new ByteQueue();
+  #imitated = 0;
+
+  constructor(connection: RealityConnection) {
+    this.#connection = connection;
+  }
+
+  /** No more are imitated. */
+  get isFull(): boolean {
+    return this.#imitated >= MAX_IMITATED;
+  }
+
+  get left(): Buffer {
+    return this.#arrived.takeAll();
+  }
+
+  /** False: such a record cannot be imitated. */
+  take(bytes: Buffer): boolean {
+    this.#arrived.push(bytes);
+    while (!this.isFull) {
+      const header = this.#arrived.peek(HEADER_BYTES);
+      if (header === null) return true;
+      const size = header.readUInt16BE(3);
+      if (header.readUInt8(0) !== RECORD.applicationData || size > MAX_SEALED_BYTES) return false;
+      if (this.#arrived.take(HEADER_BYTES + size) === null) return true;
+      this.#imitated++;
+      this.#connection.imitate(HEADER_BYTES + size);
+    }
+    return true;
+  }
+}
