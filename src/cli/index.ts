@@ -7,6 +7,7 @@ import { convertRuleset } from "./convert-ruleset.ts";
 import { EXPLAIN_USAGE, explainCommand } from "./explain.ts";
 import { generate, GENERATE_USAGE } from "./generate.ts";
 import { link, LINK_USAGE } from "./link.ts";
+import { probeTarget, PROBE_TARGET_USAGE } from "./probe-target.ts";
 import { run } from "./run.ts";
 import { schema } from "./schema.ts";
 import { users } from "./users.ts";
@@ -55,6 +56,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   generate: {
     usage: GENERATE_USAGE,
     run: generate,
+  },
+  "probe-target": {
+    usage: "probe-target HOST…      which sites can be dest of a REALITY server, the best one first",
+    help: PROBE_TARGET_USAGE,
+    run: probeTarget,
   },
 };
 
