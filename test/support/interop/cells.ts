@@ -1,5 +1,6 @@
 /** The cells of the matrix: what is spoken, apart from who speaks it. */
 import { makeCertificate } from "../certificate.ts";
+import type { RealityCell } from "./reality.ts";
 
 export const NAME = "server.test";
 export const certificate = makeCertificate({ names: [NAME] });
@@ -44,6 +45,8 @@ export interface Cell {
   readonly plugin: "none" | "obfs-http" | "obfs-tls" | "v2ray-plugin";
   /** The password of hysteria2's salamander; empty: packets as they are. */
   readonly salamander: string;
+  /** In place of TLS; null: it is TLS. */
+  readonly reality: RealityCell | null;
 }
 
 function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell {
@@ -64,6 +67,7 @@ function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell 
     alpn: null,
     plugin: "none",
     salamander: "",
+    reality: null,
     ...more,
   };
 }
@@ -76,6 +80,12 @@ const singMux = (["smux", "yamux", "h2mux"] as const).flatMap((mux) => [
   ss("aes-128-gcm", { name: `ss ${mux}`, mux }),
   cell(mux, "vmess", { mux, tls: false, cipher: "aes-128-gcm" }),
 ]);
+
+const reality = (name: string, protocol: Protocol, more: Partial<Cell & RealityCell> = {}): Cell => {
+  const { group = "X25519", mldsa65 = false, ...others } = more;
+  return cell(`reality ${name}`.trim(), protocol, { reality: { group, mldsa65, dest: 0 }, ...others });
+};
+const HYBRID = { group: "X25519MLKEM768" } as const;
 
 export const CELLS: readonly Cell[] = [
   cell("bare", "vless", { tls: false }),
@@ -135,6 +145,17 @@ export const CELLS: readonly Cell[] = [
     }),
   ),
   cell("tls", "anytls", { udp: "uot" }),
+  reality("", "vless"),
+  reality("ML-KEM", "vless", HYBRID),
+  reality("vision", "vless", { vision: true }),
+  reality("vision ML-KEM", "vless", { vision: true, ...HYBRID }),
+  reality("vision ML-KEM ML-DSA", "vless", { vision: true, mldsa65: true, ...HYBRID }),
+  reality("ML-DSA", "vless", { mldsa65: true }),
+  reality("grpc", "vless", { network: "grpc" }),
+  reality("xhttp", "vless", { network: "xhttp", xhttpMode: "stream-one" }),
+  reality("", "trojan"),
+  reality("", "vmess", { cipher: "auto" }),
+  reality("", "anytls", { udp: "uot" }),
   cell("bbr", "hysteria2"),
   cell("native", "tuic"),
   cell("quic", "tuic", { udp: "quic" }),

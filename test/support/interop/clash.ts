@@ -1,5 +1,6 @@
 /** Weir and mihomo, who read the same files. */
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
+import { clashRealityClient, clashRealityServer } from "./reality.ts";
 import type { Launch, Speaker } from "./speaker.ts";
 
 interface Dialect {
@@ -73,7 +74,7 @@ function listener(cell: Cell, port: number): object {
     ...(protocol === "ss" ? ssServer(cell) : {}),
     ...(protocol === "socks5" ? { udp: true } : {}),
     ...obfs(cell),
-    ...(tls ? { certificate: certificate.cert, "private-key": certificate.key } : {}),
+    ...(tls ? serverTls(cell) : {}),
     ...(!tls && protocol === "vless" ? { "allow-insecure": true } : {}),
     ...(network === "ws" || network === "httpupgrade" ? { "ws-path": PATH } : {}),
     ...(network === "grpc" ? { "grpc-service-name": SERVICE } : {}),
@@ -82,6 +83,14 @@ function listener(cell: Cell, port: number): object {
     ...(mux === "none" || mux === "cool" ? {} : { "mux-option": { padding: cell.padding } }),
   };
 }
+
+function serverTls({ reality }: Cell): object {
+  if (reality !== null) return clashRealityServer(reality);
+  return { certificate: certificate.cert, "private-key": certificate.key };
+}
+
+const clientTls = ({ reality }: Cell): object =>
+  reality === null ? { "skip-cert-verify": true } : clashRealityClient(reality);
 
 function obfs({ salamander }: Cell): object {
   return salamander === "" ? {} : { obfs: "salamander", "obfs-password": salamander };
@@ -110,7 +119,7 @@ function proxy(cell: Cell, port: number): object {
     port,
     ...(protocol === "http" ? {} : { udp: true }),
     ...(credentials[protocol] ?? { password }),
-    ...(tls ? { tls: true, servername: NAME, sni: NAME, "skip-cert-verify": true } : {}),
+    ...(tls ? { tls: true, servername: NAME, sni: NAME, ...clientTls(cell) } : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { "packet-encoding": packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { "udp-over-tcp": true, "udp-over-tcp-version": 2 } : {}),
     ...obfs(cell),
@@ -138,7 +147,11 @@ function backend(cell: Cell, network: Cell["network"]): object {
 
 /** mihomo's servers do not know packetaddr, and its vless client wraps every packet twice. */
 const mihomoCan = (cell: Cell): boolean =>
-  cell.mux !== "cool" && cell.udp !== "packetaddr" && cell.network !== "xhttp" && cell.plugin === "none";
+  cell.mux !== "cool" &&
+  cell.udp !== "packetaddr" &&
+  cell.network !== "xhttp" &&
+  cell.plugin === "none" &&
+  cell.reality?.mldsa65 !== true;
 
 export const weir = (program: string, clientKeys: object = {}): Speaker =>
   speaker({

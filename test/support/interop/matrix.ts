@@ -10,6 +10,7 @@ import { anytlsGo } from "./anytls-go.ts";
 import { type Cell, CELLS } from "./cells.ts";
 import { mihomo, weir } from "./clash.ts";
 import { shadowsocksLibev, trojan } from "./debian.ts";
+import { openDest } from "./reality.ts";
 import { grpcio } from "./grpcio.ts";
 import { v2ray, xray } from "./ray.ts";
 import { singBox } from "./sing-box.ts";
@@ -46,6 +47,15 @@ export async function runCell(
   side: Side,
   amounts: Amounts,
 ): Promise<Results | string> {
+  await using site = cell.reality === null ? null : await openDest(cell.reality);
+  return await runAt(peer, site === null ? cell : withDest(cell, site.port), side, amounts);
+}
+
+function withDest(cell: Cell, dest: number): Cell {
+  return { ...cell, reality: cell.reality && { ...cell.reality, dest } };
+}
+
+async function runAt(peer: Speaker, cell: Cell, side: Side, amounts: Amounts): Promise<Results | string> {
   const [port, socksPort] = [await freePort(), await freePort()];
   const [far, near] = side === "out" ? [peer, ours] : [ours, peer];
   const server = far.server(cell, port);

@@ -1,5 +1,6 @@
 /** Xray, and the v2ray that it comes from. */
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
+import { rayReality } from "./reality.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
 interface Dialect {
@@ -30,7 +31,7 @@ function speaker(dialect: Dialect): Speaker {
             listen: "127.0.0.1",
             port,
             ...serving(cell),
-            streamSettings: stream(cell, { ...serverTls, ...alpnOf(cell) }),
+            streamSettings: stream(cell, { ...serverTls, ...alpnOf(cell) }, "server"),
           },
         ],
         outbounds: [{ protocol: "freedom", settings: dialect.direct }],
@@ -45,7 +46,7 @@ function speaker(dialect: Dialect): Speaker {
         outbounds: [
           {
             ...dialling(cell, port),
-            streamSettings: stream(cell, tls),
+            streamSettings: stream(cell, tls, "client"),
             ...(cell.mux === "cool" ? { mux: { enabled: true, concurrency: 8 } } : {}),
           },
         ],
@@ -99,7 +100,7 @@ function dialling(cell: Cell, port: number): object {
   return { protocol: TYPES[protocol] ?? protocol, settings: settings[protocol] };
 }
 
-function stream(cell: Cell, tlsSettings: object): object {
+function stream(cell: Cell, tlsSettings: object, side: "server" | "client"): object {
   const networks = {
     tcp: {},
     ws: { wsSettings: { path: PATH, host: NAME } },
@@ -109,7 +110,9 @@ function stream(cell: Cell, tlsSettings: object): object {
     xhttp: { xhttpSettings: { path: PATH, host: NAME, mode: cell.xhttpMode } },
   };
   const network = cell.network === "h2" ? "http" : cell.network;
-  return { network, ...networks[cell.network], ...(cell.tls ? { security: "tls", tlsSettings } : {}) };
+  const tls = cell.tls ? { security: "tls", tlsSettings } : {};
+  const security = cell.reality === null ? tls : rayReality(cell.reality, side);
+  return { network, ...networks[cell.network], ...security };
 }
 
 const SPOKEN: readonly string[] = ["vless", "vmess", "trojan", "ss", "http", "socks5"];
@@ -140,6 +143,7 @@ export const v2ray: Speaker = speaker({
     !cell.vision &&
     cell.udp !== "xudp" &&
     cell.keys === null &&
+    cell.reality === null &&
     !cell.cipher.startsWith("2022") &&
     ["tcp", "ws", "h2"].includes(cell.network),
   serves: () => true,

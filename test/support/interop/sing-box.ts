@@ -1,4 +1,5 @@
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
+import { singBoxReality } from "./reality.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
 const launch = (config: object): Launch => ({
@@ -6,8 +7,8 @@ const launch = (config: object): Launch => ({
   files: { "config.json": JSON.stringify({ log: { level: "warn", timestamp: false }, ...config }) },
 });
 
-const knows = ({ network, mux, plugin }: Cell): boolean =>
-  network !== "xhttp" && mux !== "cool" && plugin === "none";
+const knows = ({ network, mux, plugin, reality }: Cell): boolean =>
+  network !== "xhttp" && mux !== "cool" && plugin === "none" && reality?.mldsa65 !== true;
 
 export const singBox: Speaker = {
   program: "sing-box",
@@ -50,16 +51,7 @@ function inbound(cell: Cell, port: number): object {
     listen: "127.0.0.1",
     listen_port: port,
     ...(protocol === "ss" ? keys : { users: users[protocol] }),
-    ...(tls
-      ? {
-          tls: {
-            enabled: true,
-            certificate: lines(certificate.cert),
-            key: lines(certificate.key),
-            ...(protocol === "tuic" ? { alpn: ["h3"] } : {}),
-          },
-        }
-      : {}),
+    ...(tls ? { tls: serverTls(cell) } : {}),
     ...obfs(cell),
     ...transport(cell),
     ...(mux === "none" ? {} : { multiplex: { enabled: true, padding: cell.padding } }),
@@ -81,16 +73,7 @@ function outbound(cell: Cell, port: number): object {
     server: "127.0.0.1",
     server_port: port,
     ...(credentials[protocol] ?? { password }),
-    ...(tls
-      ? {
-          tls: {
-            enabled: true,
-            server_name: NAME,
-            insecure: true,
-            ...(protocol === "tuic" ? { alpn: ["h3"] } : {}),
-          },
-        }
-      : {}),
+    ...(tls ? { tls: clientTls(cell) } : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { packet_encoding: packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { udp_over_tcp: { enabled: true, version: 2 } } : {}),
     ...obfs(cell),
@@ -99,6 +82,25 @@ function outbound(cell: Cell, port: number): object {
       ? {}
       : { multiplex: { enabled: true, protocol: mux, padding: cell.padding, max_connections: 4 } }),
   };
+}
+
+function serverTls({ reality, protocol }: Cell): object {
+  if (reality !== null) return singBoxReality(reality, "server");
+  return {
+    enabled: true,
+    certificate: lines(certificate.cert),
+    key: lines(certificate.key),
+    ...alpnOf(protocol),
+  };
+}
+
+function clientTls({ reality, protocol }: Cell): object {
+  if (reality !== null) return singBoxReality(reality, "client");
+  return { enabled: true, server_name: NAME, insecure: true, ...alpnOf(protocol) };
+}
+
+function alpnOf(protocol: string): object {
+  return protocol === "tuic" ? { alpn: ["h3"] } : {};
 }
 
 function obfs({ salamander }: Cell): object {

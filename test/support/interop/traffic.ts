@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Outbound } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import { socks5 } from "#protocols/socks/index.ts";
@@ -33,6 +34,7 @@ export async function drive(
   await using outbound = await openClient(socks5, { server: "127.0.0.1", port: socksPort, udp: true });
   const open = (destination: Destination): Promise<Duplex> =>
     outbound.connect(destination, { signal: AbortSignal.timeout(STEP_TIMEOUT_MS), metadata: null });
+  await step(() => warmUp(open));
   return {
     bulk: await step(async () => {
       const started = performance.now();
@@ -44,6 +46,18 @@ export async function drive(
     late: await step(() => late(open)),
     udp: udp > 0 ? await step(() => datagrams(outbound, udp)) : "–",
   };
+}
+
+/** mihomo refuses what comes while it is still starting, with its port open. */
+async function warmUp(open: (to: Destination) => Promise<Duplex>): Promise<string> {
+  for (let tries = 0; tries < 20; tries++)
+    try {
+      await shortOnes(open, 1);
+      return "yes";
+    } catch {
+      await delay(100);
+    }
+  return "no";
 }
 
 async function step(work: () => Promise<string>): Promise<string> {
