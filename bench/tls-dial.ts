@@ -7,7 +7,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { z } from "zod";
+import * as z from "zod";
 import { SILENT } from "#core/log.ts";
 import type { TlsClient } from "#core/tls.ts";
 import { openTrust } from "#net/dial/trust.ts";
