@@ -20,6 +20,8 @@ export interface DatagramListener {
   receive(on: (payload: Buffer, from: Endpoint) => void): void;
   /** Sends a copy. Never waits, and may drop. */
   send(payload: Uint8Array, to: Endpoint): void;
+  /** The same of several that lie behind each other, each of `size` bytes but for the last, which may be shorter. */
+  sendRun(payloads: Uint8Array, size: number, to: Endpoint): void;
   /** Calls `on`, which must not throw, when the socket is about to close: what it sends still goes out. */
   beforeClose(on: () => void): void;
   /** Settles when the socket is closed. */

@@ -50,6 +50,10 @@ export class ServerNetwork implements AsyncDisposable {
       local: SERVER,
       receive: (on) => void (this.#receiver = on),
       send: (payload, to) => this.#toClient(payload, to),
+      sendRun: (payloads, size, to) => {
+        for (let at = 0; at < payloads.length; at += size)
+          this.#toClient(payloads.subarray(at, at + size), to);
+      },
       beforeClose: (on) => void this.#closing.push(on),
       closed: promise,
     };

@@ -60,6 +60,7 @@ export async function openDatagrams(
         if (first) bound.begin();
       },
       send: (payload, { ip, port: to }) => bound.send(null, payload, ip, to),
+      sendRun: (payloads, size, { ip, port: to }) => bound.sendRun(payloads, size, ip, to),
       beforeClose: (on) => void closing.push(on),
       closed,
     },

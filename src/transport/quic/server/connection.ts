@@ -23,6 +23,8 @@ export interface QuicServerEvents {
 export interface ServerConnectionHost {
   readonly local: Endpoint;
   send(datagram: Uint8Array, to: Endpoint): void;
+  /** As of `SendDatagrams`; absent: each is sent by itself. */
+  readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint) => void;
   onId(connection: QuicServerConnection, id: Uint8Array, isGiven: boolean): void;
   onConnected(connection: QuicServerConnection): QuicServerEvents;
   /** It is over, and may be forgotten when no more can come for it. */
@@ -53,6 +55,7 @@ export class QuicServerConnection {
     start: ServerStart & { readonly from: Endpoint },
     makeCongestion: () => Congestion,
   ) {
+    const { sendRun } = host;
     this.#host = host;
     this.#first = start.from;
     this.#makeCongestion = makeCongestion;
@@ -63,6 +66,9 @@ export class QuicServerConnection {
       { ...options, congestion: makeCongestion() },
       {
         send: (datagram, { peer }) => host.send(datagram, peer ?? this.#first),
+        ...(sendRun === undefined
+          ? {}
+          : { sendRun: (datagrams, size, { peer }) => sendRun(datagrams, size, peer ?? this.#first) }),
         wake: () => this.#clock.wake(),
         connected: () => this.#onConnected(),
         stream: (stream) => this.#events?.onStream(stream),

@@ -61,6 +61,7 @@ export class QuicEndpoint implements ServerConnectionHost {
   readonly #connections = new Map<QuicServerConnection, Place>();
   readonly #unsettled = new PendingLimiter(UNSETTLED);
   readonly #reader = new WireReader();
+  readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint) => void;
   #unvalidated = 0;
   readonly #resets = new PerSecond(MOST_RESETS);
   readonly #answers = new PerSecond(MOST_ANSWERS);
@@ -72,6 +73,7 @@ export class QuicEndpoint implements ServerConnectionHost {
     this.#socket = socket;
     this.#secrets = secrets;
     this.#options = options;
+    if (options.filter === null) this.sendRun = (datagrams, size, to) => socket.sendRun(datagrams, size, to);
   }
 
   get local(): Endpoint {
