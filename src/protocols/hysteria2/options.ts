@@ -42,7 +42,9 @@ export function parseBandwidth(source: string): number | null {
 
 const bandwidth = () =>
   scalar({ type: "string" }, (source) => {
-    return parseBandwidth(source) ?? new Fault("expected a rate such as 100 mbps, or a number of Mbit/s");
+    return (
+      parseBandwidth(source) ?? new Unsupported("expected a rate such as 100 mbps, or a number of Mbit/s")
+    );
   });
 
 /** `30`, or `20-40`: seconds, at least 5; a random one within. */
@@ -89,7 +91,7 @@ const masquerade = () =>
     const url = source === "" ? null : URL.parse(source);
     const isKnown = url !== null && /^(file|https?|data):$/.test(url.protocol);
     if (source !== "" && !isKnown)
-      return new Fault("expected file:///folder, http(s)://site or data:TYPE,TEXT");
+      return new Unsupported("expected file:///folder, http(s)://site or data:TYPE,TEXT");
     const fixed = url?.protocol === "data:" ? parseDataUrl(source) : null;
     return fixed instanceof Fault ? fixed : source;
   });
@@ -100,7 +102,9 @@ const idleMs = () =>
     const value = parseInteger(source) ?? -1;
     if (value === 0) return DEFAULT_IDLE_MS;
     if (value >= LEAST_IDLE_MS && value <= MOST_IDLE_MS) return value;
-    return new Fault(`expected milliseconds, from ${LEAST_IDLE_MS} to ${MOST_IDLE_MS}, got ${show(raw)}`);
+    return new Unsupported(
+      `expected milliseconds, from ${LEAST_IDLE_MS} to ${MOST_IDLE_MS}, got ${show(raw)}`,
+    );
   });
 
 const LISTENER_OBFS = ["", "salamander"] as const;

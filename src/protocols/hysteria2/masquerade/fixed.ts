@@ -1,5 +1,5 @@
 /** A text that stands in the configuration, as a data URL (RFC 2397): `data:TYPE[;base64],TEXT`. */
-import { Fault } from "#core/fields.ts";
+import { Unsupported } from "#core/fields.ts";
 
 const SCHEME = "data:";
 const BASE64 = /;\s*base64$/i;
@@ -11,9 +11,9 @@ export interface FixedText {
   readonly body: Buffer;
 }
 
-export function parseDataUrl(source: string): FixedText | Fault {
+export function parseDataUrl(source: string): FixedText | Unsupported {
   const comma = source.indexOf(",");
-  if (comma < 0) return new Fault("expected data:TYPE,TEXT");
+  if (comma < 0) return new Unsupported("expected data:TYPE,TEXT");
   const head = source.slice(SCHEME.length, comma);
   const text = source.slice(comma + 1);
   const type = head.replace(BASE64, "") || DEFAULT_TYPE;
@@ -21,6 +21,8 @@ export function parseDataUrl(source: string): FixedText | Fault {
   try {
     return { type, body: Buffer.from(decodeURIComponent(text)) };
   } catch {
-    return new Fault("expected data:TYPE,TEXT with % only in front of two hex digits (%25 is a % itself)");
+    return new Unsupported(
+      "expected data:TYPE,TEXT with % only in front of two hex digits (%25 is a % itself)",
+    );
   }
 }
