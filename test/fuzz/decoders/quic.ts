@@ -11,7 +11,7 @@ import { decodeHuffman } from "#transport/http3/huffman.ts";
 import { decodeFields, encodeFields, type Field } from "#transport/http3/qpack.ts";
 import { PeerStreams } from "#transport/http3/peer-streams.ts";
 import { RequestReader } from "#transport/http3/request-reader.ts";
-import { takeHeaders } from "#transport/http3/request.ts";
+import { encodeHeaders, takeHeaders } from "#transport/http3/request.ts";
 import { ResponseReader } from "#transport/http3/response.ts";
 import { NewReno } from "#transport/quic/congestion/new-reno.ts";
 import { OwnIds, PeerIds } from "#transport/quic/connection-ids.ts";
@@ -98,12 +98,15 @@ const FIELDS: readonly Field[] = [
   ["hysteria-padding", "xyz"],
 ];
 const SECTION = encodeFields(FIELDS);
-const REQUEST = encodeFields([
-  [":method", "POST"],
-  [":scheme", "https"],
-  [":authority", "hysteria"],
-  [":path", "/auth"],
-]);
+const HEADERS = Buffer.from(encodeHeaders(FIELDS));
+const REQUEST = Buffer.from(
+  encodeHeaders([
+    [":method", "POST"],
+    [":scheme", "https"],
+    [":authority", "hysteria"],
+    [":path", "/auth"],
+  ]),
+);
 
 const quicTargets: readonly Target[] = [
   once(
@@ -128,28 +131,17 @@ const quicTargets: readonly Target[] = [
 ];
 
 const http3Targets: readonly Target[] = [
-  handshake(
-    "HTTP/3 answer",
-    [
-      Buffer.concat([Buffer.of(0x01, SECTION.length), SECTION]),
-      Buffer.concat([hex("21 02 0000 01"), Buffer.of(SECTION.length), SECTION]),
-    ],
-    () => takeHeaders,
-  ),
-  once(
-    "HTTP/3 response",
-    [Buffer.concat([Buffer.of(0x01, SECTION.length), SECTION, hex("0003616263 2102aabb 0000")])],
-    (bytes) => {
-      const reader = new ResponseReader(noop);
-      reader.push(Buffer.from(bytes));
-      reader.end();
-    },
-  ),
+  handshake("HTTP/3 answer", [HEADERS, Buffer.concat([hex("21 02 0000"), HEADERS])], () => takeHeaders),
+  once("HTTP/3 response", [Buffer.concat([HEADERS, hex("0003616263 2102aabb 0000")])], (bytes) => {
+    const reader = new ResponseReader(noop);
+    reader.push(Buffer.from(bytes));
+    reader.end();
+  }),
   over(
     "HTTP/3 request",
     [
-      Buffer.concat([Buffer.of(0x01, REQUEST.length), REQUEST, hex("00 03 616263 00 02 6465")]),
-      Buffer.concat([hex("21 02 0000 01"), Buffer.of(REQUEST.length), REQUEST, Buffer.of(1, 2, 0, 0)]),
+      Buffer.concat([REQUEST, hex("00 03 616263 00 02 6465")]),
+      Buffer.concat([hex("21 02 0000"), REQUEST, Buffer.of(1, 2, 0, 0)]),
     ],
     (stream) =>
       void new RequestReader(stream, {
