@@ -119,7 +119,7 @@ function collector(): () => void {
   return runInNewContext("gc") as () => void;
 }
 
-/** Twice with a pause: the first collection only queues the buffers that nobody holds. */
+/** Twice with a pause: the first collection only queues the buffers without a reference. */
 async function heldBytes(collect: () => void): Promise<number> {
   for (let round = 0; round < 2; round++) {
     collect();

@@ -59,7 +59,7 @@ function serve(socket: Socket): void {
   });
 }
 
-/** What a client of TLS 1.3 begins with, as far as anybody on the way looks at it. */
+/** The first record of a TLS 1.3 client, as far as middleboxes look at it. */
 const CLIENT_HELLO = Buffer.concat([
   Buffer.from("16030100d0010000cc0303", "hex"),
   Buffer.alloc(32, 1),

@@ -9,7 +9,7 @@ import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
 import { openEndCalls } from "./end-calls.ts";
 import type { SubjectAddress } from "./subject-address.ts";
 
-/** A connection that is lost holds nobody up for longer. */
+/** A lost connection holds the others up for no longer than this. */
 const TIMEOUT_MS = 5_000;
 const EINPROGRESS = -115;
 
@@ -60,7 +60,7 @@ export function makeShortConnections(
     const fd = calls.open(family);
     calls.address.set(name);
     const outcome = calls.connect(fd, nameBytes);
-    if (outcome !== 0 && outcome !== EINPROGRESS) throw new Error(`nobody takes a connection: ${outcome}`);
+    if (outcome !== 0 && outcome !== EINPROGRESS) throw new Error(`connect() failed: ${outcome}`);
     at[fd] = -1;
     missing[fd] = 0;
     calls.watch(epoll, fd, fd);

@@ -67,7 +67,7 @@ const { functions } = process.getBuiltinModule("node:ffi").dlopen(null, {
 });
 const context = newContext();
 
-/** Trusts everybody, and agrees with everybody on the same: else a new library would do dearer sums than an old one. */
+/** Trusts every certificate, and offers one group and cipher only: else a new library would do dearer work than an old one. */
 function newContext(): bigint {
   const made = functions.SSL_CTX_new(functions.TLS_client_method());
   functions.SSL_CTX_ctrl(made, SSL_CTRL_MODE, 1n | 2n, 0n); // partial writes, moving buffers

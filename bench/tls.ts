@@ -6,7 +6,7 @@
  *
  * Load and sink share the cores with what is measured. So that it is not they who are measured, they do no TLS while
  * the clock runs in bulk, and copy nothing: see `tls-peer.ts`. Each subject is first asked for some MiB both ways that are
- * opened and compared. In handshakes the load does its half as everybody's client has to: CPU time says more there.
+ * opened and compared. In handshakes the load does its half, as every client has to: CPU time says more there.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,7 +1,7 @@
 /**
  * What a router carries for its clients: by forwarding alone, by redir and tproxy, and by a TUN in its ways. Client, router
  * and origin are namespaces of one machine, so figures are ratios to plain forwarding of the same round; CPU is that of
- * weir and of both ends of the load, because the kernel's own work is done on whoever runs.
+ * weir and of both ends of the load, because the kernel's own work is charged to the process that happens to run.
  */
 import { execFile, type ChildProcess } from "node:child_process";
 import { promisify } from "node:util";

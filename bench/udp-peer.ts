@@ -1,6 +1,6 @@
 /**
  * The two ends of a datagram measurement, in processes of their own: `far HOST runs|plain` is what a proxy leads to, `load
- * HOST runs|plain` its client, by a SOCKS5 association where there is one. Whoever receives answers every 64 datagrams how
+ * HOST runs|plain` its client, by a SOCKS5 association where there is one. The receiver answers every 64 datagrams how
  * many have come, on the same way back; the sender keeps so many under way at most, or sends at a rate and takes what comes
  * of it. With `runs` the ends use UDP_SEGMENT and UDP_GRO, too.
  */

@@ -1,6 +1,6 @@
 /**
  * `npm run prove:leaks -- [name=count …]`: nothing that a TUN captures leaves past it. `changes=200` of the TUN, `reloads=50`,
- * `restarts=20`, `kills=20` with `gone=60000` ms until somebody starts it again; `late=0,30,200` ms that datagrams are
+ * `restarts=20`, `kills=20` with `gone=60000` ms until it is started again; `late=0,30,200` ms that datagrams are
  * answered late, `by=auto-redirect,auto-route`, `cases=open,closed`, `masquerade=no,yes`: each of them together is a row, in
  * namespaces of its own, and `together=6` of them run side by side. Needs root and nft. test/netns runs the same, shorter.
  * Ends with a table, and with 1 where anything arrived outside or a row failed.
@@ -50,7 +50,7 @@ interface Row {
   failure: string | null;
 }
 
-// The longest come first: with `closed` somebody waits after each kill.
+// The longest come first: with `closed` the run waits after each kill.
 const rows: readonly Row[] = (["closed", "open"] as const)
   .filter((onExit) => list("cases").includes(onExit))
   .flatMap((onExit) =>

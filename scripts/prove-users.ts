@@ -27,7 +27,7 @@ interface Finding {
   readonly isGood: boolean;
 }
 
-/** How far the medians of answers to tokens of nobody may be apart. */
+/** How far the medians of answers to unknown tokens may be apart. */
 const APART = 1.1;
 /** What a crash may cost of the counters. */
 const MOST_LOST_MS = 1_000;

@@ -30,7 +30,7 @@ export async function ensureUi() {
     if (existsSync(target)) renameSync(target, join(work, "old"));
     renameSync(join(work, "new"), target);
   } catch (error) {
-    if (!existsSync(join(target, stamp))) throw error; // otherwise somebody else was faster
+    if (!existsSync(join(target, stamp))) throw error; // otherwise another process was faster
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-/** Subjects of commits, from the one that added this file on: `folder: verb …`, as somebody reads them in a list. */
+/** Subjects of commits, from the one that added this file on: `folder: verb …`, readable in a list. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { dirname } from "node:path";

@@ -60,7 +60,7 @@ PROGRAM() { echo "weir $*"; }
 }
 
 test(
-  "the init script: a reload is told to procd, too, which sees other options",
+  "the init script: procd gets a reload, too, which has other options",
   { skip: missing("busybox") },
   () => {
     const options = { enabled: "1", home: "/srv/weir", config: "/srv/weir.yaml" };

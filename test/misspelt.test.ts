@@ -48,7 +48,7 @@ for (const [key, text, message] of [
     /^1:9 rules\[0\]: .*write tcp or udp; did you mean "tcp"\?$/,
   ],
 ] as const)
-  test(`a misspelt ${key} is told with its place and the right word`, () => {
+  test(`a misspelt ${key} is reported with its position and the right word`, () => {
     const { errors = [], warnings } = parseConfig(text, testEnv({ registries: REGISTRIES }));
     const [said] = [...errors, ...warnings].map((item) => formatDiagnostic("c", item).slice(2));
     assert.match(said ?? "", message);

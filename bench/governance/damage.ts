@@ -70,7 +70,7 @@ async function open(home: string, clock: TurnedClock, log: Log): Promise<Opened>
   };
 }
 
-/** Everything that somebody could read of it. */
+/** Everything that a reader of the store gets. */
 function shown({ governance }: Opened, clock: TurnedClock): string {
   const now = Math.floor(clock.wall / 1000);
   const keys = ["global:all", ...Array.from({ length: DEVICES }, (_, at) => `device:d${at}`)];

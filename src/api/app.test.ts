@@ -8,9 +8,9 @@ const SECRET = "correct horse";
 const BEARER = { authorization: `Bearer ${SECRET}` };
 const FULL = { secret: SECRET, uiFolder: "/nonexistent", dohPath: "/dns-query" };
 
-test("JSON is application/json without a charset, good news and bad", async () => {
+test("JSON is application/json without a charset, for results and errors", async () => {
   const { app } = await apiApp();
-  for (const url of ["/version", "/configs", "/proxies", "/proxies/nobody", "/connections", "/openapi.json"])
+  for (const url of ["/version", "/configs", "/proxies", "/proxies/unknown", "/connections", "/openapi.json"])
     assert.equal((await app.inject({ url })).headers["content-type"], "application/json", url);
 });
 

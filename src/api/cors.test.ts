@@ -4,7 +4,7 @@ import { apiApp } from "../../test/support/api-app.ts";
 
 const RESTRICTED = { allowOrigins: ["https://a.example", "https://*.b.example"], allowPrivateNetwork: true };
 
-test("a restricted list: a match is echoed, a stranger is served without the headers", async () => {
+test("a restricted list: a match is echoed, another origin is served without the headers", async () => {
   const { app } = await apiApp({ cors: RESTRICTED, secret: "s3cret" });
   const allowed = async (origin: string) => {
     const headers = { origin, authorization: "Bearer s3cret" };

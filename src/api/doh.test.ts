@@ -52,7 +52,7 @@ test("a path that is taken, or none, opens no endpoint", async () => {
   }
 });
 
-test("a fault of the core is in the log, not in the answer to a stranger", async () => {
+test("a fault of the core is in the log, not in the client's answer", async () => {
   const faults: string[] = [];
   const log = { ...SILENT, error: (text: LogText) => void faults.push(String(text)) };
   const { app, control } = await apiApp({ secret: "s", dohPath: "/dns-query" }, { log });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { RawClient } from "../../test/support/raw-http.ts";
 import { giveUpWhenStuck, plainServer } from "./listeners.ts";
 
-test("who takes nothing of an answer loses the connection; a silent answer, and a connection in use, stay", async () => {
+test("a client that reads nothing of an answer loses the connection; a silent answer, and a connection in use, stay", async () => {
   const { promise: silent, resolve } = Promise.withResolvers<{ write(text: string): unknown }>();
   const server = plainServer((request, response) => {
     giveUpWhenStuck(response, 100);

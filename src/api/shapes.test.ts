@@ -6,7 +6,7 @@ import { cidr, jsonObject, queryInt, queryOf, statusRanges, word } from "./shape
 
 const body = jsonObject({ "Mixed-Port": z.int().optional(), tun: jsonObject({ mtu: z.int() }).optional() });
 
-test("keys match in any case, the exact spelling wins, null is absent, strangers are dropped", () => {
+test("keys match in any case, the exact spelling wins, null is absent, unknown keys are dropped", () => {
   assert.deepEqual(body.parse({ "MIXED-port": 1, x: 2, tun: null }), { "Mixed-Port": 1 });
   assert.deepEqual(body.parse({ "mixed-port": 1, "Mixed-Port": 2, "MIXED-PORT": 3 }), { "Mixed-Port": 2 });
   assert.deepEqual(body.parse({ TUN: { MTU: 9 } }), { tun: { mtu: 9 } });

@@ -30,7 +30,7 @@ async function served(view: SubscriptionView = VIEW) {
     await app.inject({ method, url: `/sub/svc/${path}` });
 }
 
-test("svc-admin-api §10 a fault while the answer is made is the one 404, and the log does not hear the token", async () => {
+test("svc-admin-api §10 a fault while the answer is made is the one 404, and the token is not in the log", async () => {
   const lines: string[] = [];
   const log = { ...SILENT, error: (text: LogText) => void lines.push(String(text)) };
   const view = { ...VIEW, title: undefined } as unknown as SubscriptionView;
@@ -173,7 +173,7 @@ test("the page escapes names, loads nothing, and has two codes", async () => {
   assert.equal((await long("good?format=html")).body.split("<svg").length - 1, 1, "too long for a code");
 });
 
-test("a fault of the core is nothing to learn from, and the log does not hear the token", async () => {
+test("a fault of the core tells nothing, and the token is not in the log", async () => {
   const heard: string[] = [];
   const log = { ...SILENT, error: (text: unknown) => void heard.push(String(text)) };
   const subscription = () => {

@@ -163,7 +163,7 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     "dns: {default-nameserver: [8.8.8.8, 8.8.8.8, dns.google]}\n",
     /^1:46 dns\.default-nameserver\[2\]: DNS NameServer\[2\] of default-nameserver: should be an IP address/,
   ],
-  ["tunnel proxy", "tunnels: ['tcp,127.0.0.1:1,x:1,nobody']\n", /tunnel proxy nobody not found/],
+  ["tunnel proxy", "tunnels: ['tcp,127.0.0.1:1,x:1,missing']\n", /tunnel proxy missing not found/],
   [
     "tunnel network",
     "tunnels: ['tpc,127.0.0.1:1,x:1']\n",
@@ -263,13 +263,13 @@ test("names that lead nowhere and entries without a value are warned of at their
 sub-rules: {list: ["MATCH,DIRECT"], none: }
 listeners:
   - {name: a, type: mixed, rule: lisst, proxy: DIRCT}
-  - {name: b, type: tun, device: b, rule: nobody, proxy: nobody}
+  - {name: b, type: tun, device: b, rule: missing, proxy: missing}
   - {name: c, type: mixed, rule: list, proxy: DIRECT}
 proxy-providers:
-  p: {type: file, path: p, proxy: nobody, dialer-proxy: nobody, override: {dialer-proxy: nobody}}
+  p: {type: file, path: p, proxy: missing, dialer-proxy: missing, override: {dialer-proxy: missing}}
   q: &none
 rule-providers:
-  r: {type: file, path: r, behavior: domain, proxy: nobody}
+  r: {type: file, path: r, behavior: domain, proxy: missing}
   s: *none
 hosts: {a.com: , b.com: ~, c.com: 1.1.1.1}
 dns: {nameserver-policy: {a.com: null}, proxy-server-nameserver-policy: , cache-algorithm: lfu}

@@ -47,10 +47,10 @@ export interface DetachedState {
   readonly unread: Uint8Array | null;
 }
 
-/** On streams that can be gone on with: the offer; null while something is under way that only they can finish. */
-export const DETACHABLE = Symbol("an offer to go on with this stream");
+/** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */
+export const DETACHABLE = Symbol("how this stream is detached");
 
-/** On streams over another stream: that one, once they add, take and hold nothing any more in either direction; else null. */
+/** On streams over another stream: that one, once they add, remove and buffer nothing any more in either direction; else null. */
 export const LOWER_STREAM = Symbol("the stream that this one has become");
 
 /** On the same: the one below was taken over, and its close says nothing any more. */
@@ -62,7 +62,7 @@ interface DetachSteps {
   readonly [LOWER_DETACHED]?: () => void;
 }
 
-/** The offer of a stream, or of the one that it has become. Null: there is none now, and perhaps never. */
+/** How a stream, or the one that it has become, is detached. Null: not now, and perhaps never. */
 export function detachable(stream: Duplex): Detachable | null {
   const { [DETACHABLE]: own, [LOWER_STREAM]: below }: Duplex & DetachSteps = stream;
   if (own !== undefined) return own.call(stream);

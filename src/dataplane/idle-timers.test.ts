@@ -41,7 +41,7 @@ test("what is silent for too long expires, once, and with the last one the timer
   assert.equal(clock.tick, null);
 });
 
-test("whoever is looked at seldom has a timer of its own", () => {
+test("a slow entry has a timer of its own", () => {
   const clock = new FakeClock();
   const asked: number[] = [];
   const every = (ms: number, on: () => void): Disposable => (asked.push(ms), clock.every(ms, on));
@@ -69,7 +69,7 @@ test("a sweep that rested does not expire what comes next", () => {
   timers.remove(one);
 });
 
-test("who comes between two walks has all of its time", () => {
+test("an entry added between two walks has all of its time", () => {
   const clock = new FakeClock();
   const { slow } = new IdleTimers(clock);
   slow.add(idle(Infinity));

@@ -65,7 +65,7 @@ test("kernel-direct.md §5: a captured connection from a live socket of DIRECT i
   server.close();
 });
 
-test("who has the ends of one that has gone is known for as long as it is there", async () => {
+test("a connection with the addresses of one that has gone is known for as long as it lives", async () => {
   const server = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

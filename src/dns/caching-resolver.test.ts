@@ -11,7 +11,7 @@ import { abortion } from "./upstream/wire.ts";
 
 const BOUND = 4096;
 
-/** Nobody answers for names that begin with "slow". */
+/** Names that begin with "slow" get no answer. */
 function open() {
   const asked: string[] = [];
   const ask = async (query: Query, signal: AbortSignal): Promise<Won> => {
@@ -28,14 +28,14 @@ function open() {
       reader.read(encodeQuestion(name, TYPE.A)) as Query,
       new AbortController().signal,
     );
-    found.catch(() => {}); // looked at by whom it concerns
+    found.catch(() => {}); // handled below
     return found;
   };
   return { asked, find, [Symbol.dispose]: () => resolver[Symbol.dispose]() };
 }
 
 test(
-  "thousands of names that nobody answers for leave room for others: the oldest give way",
+  "thousands of names without an answer leave room for others: the oldest give way",
   { skip: skipLarge },
   async () => {
     using resolver = open();
@@ -49,7 +49,7 @@ test(
   },
 );
 
-test("a resolver that is closed lets nobody wait", async () => {
+test("a resolver that is closed ends every question", async () => {
   const resolver = open();
   const before = resolver.find("slow.org");
   resolver[Symbol.dispose]();

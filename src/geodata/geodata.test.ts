@@ -132,7 +132,7 @@ test("damaged dat files are an error or another list, never a hang", () =>
     );
   }));
 
-test("files are found in any case; a missing one is said once; a verified download is used when it is told, a bad one is refused", () =>
+test("files are found in any case; a missing one is logged once; a verified download is used when asked, a bad one is refused", () =>
   withFolder(async (folder) => {
     const warnings: string[] = [];
     const log = { ...SILENT, warning: (text: string | (() => string)) => void warnings.push(String(text)) };

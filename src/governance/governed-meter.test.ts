@@ -72,7 +72,7 @@ test("what is under way counts at the gate, also where its session goes to other
   assert.equal(
     one.reserve("download", 30_000) || one.trySend("download", 30_000),
     0,
-    "whoever ends takes it along",
+    "a session that ends takes it along",
   );
   await core.apply(null);
 });

@@ -8,7 +8,7 @@ import { runs } from "../../test/support/runs.ts";
 const HOUR = 3600;
 const DAY = 86_400;
 
-/** Every piece that was ever counted, looked through each time; by time that nobody sets. */
+/** A model that keeps every piece and adds all of them each time; its clock is never set. */
 class Model {
   readonly #window: number;
   readonly #width: number;

@@ -99,12 +99,12 @@ const opened = <T>(
   env: GroupEnv,
 ) => kind.open(options as never, env);
 
-test("select: the first member until somebody chooses; a vanished choice falls back to the first", async () => {
+test("select: the first member until one is chosen; a vanished choice falls back to the first", async () => {
   const { env, replace, stored } = world(["a", "b"]);
   await using group = await opened(select, {}, env);
   assert.equal(group.pick(null).name, "a");
   assert.ok("select" in group && typeof group.select === "function");
-  assert.equal(group.select("nobody"), false);
+  assert.equal(group.select("unknown"), false);
   assert.equal(group.select("b"), true);
   assert.equal(group.pick(null).name, "b");
   assert.equal(stored.get("G"), "b");
@@ -112,7 +112,7 @@ test("select: the first member until somebody chooses; a vanished choice falls b
   assert.equal(group.pick(null).name, "a");
 });
 
-test("select: default-selected until somebody chooses, and where the choice has gone", async () => {
+test("select: default-selected until one is chosen, and where the choice has gone", async () => {
   const { env, replace, stored } = world(["a", "b", "c"], { defaultSelected: "b" });
   await using group = await opened(select, {}, env);
   assert.equal(group.pick(null).name, "b");
@@ -193,7 +193,7 @@ test("configuration.md §12.2 fallback: the first that is alive, and back", asyn
   measured({ a: 500 });
   assert.equal(group.pick(null).name, "a");
   measured({ a: 0, b: 0 });
-  assert.equal(group.pick(null).name, "a", "nobody alive: the first");
+  assert.equal(group.pick(null).name, "a", "none alive: the first");
 });
 
 test("configuration.md §12.2 an unused lazy group sends no probe; the first use tests once", async () => {

@@ -7,7 +7,7 @@ function memoryHub(level: "info" | "warning") {
   return { lines, hub: new LogHub(level, { write: (line) => lines.push(line), flush() {} }) };
 }
 
-test("nothing is formatted when its level is off and nobody subscribes", () => {
+test("nothing is formatted when its level is off and there is no subscriber", () => {
   const { lines, hub } = memoryHub("warning");
   let made = 0;
   hub.debug(() => `costly ${++made}`);

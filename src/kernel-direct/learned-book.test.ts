@@ -114,11 +114,7 @@ test("any history with room enough: an address is PROXY while one unexpired reco
           const expected =
             alive.length === 0 ? null : alive.every(([, record]) => record.direct) ? "direct" : "proxy";
           const verdict = learned.verdict(ip(`9.0.0.${at}`));
-          assert.equal(
-            shown.get(`9.0.0.${at}`) ?? null,
-            verdict,
-            "whoever follows the touched ones knows all",
-          );
+          assert.equal(shown.get(`9.0.0.${at}`) ?? null, verdict, "a reader of the changed ones knows all");
           if (maxEntries >= 6) assert.equal(verdict, expected);
         }
       }

@@ -19,7 +19,7 @@ const namesIn = (line: DeadlineList<Guest>): string => {
   return names;
 };
 
-test("whoever leaves, from wherever, leaves the others in order", () => {
+test("an entry leaves from any position, and the others stay in order", () => {
   const [line, other] = [new DeadlineList<Guest>(), new DeadlineList<Guest>()];
   const [a, b, c, d] = ["a", "b", "c", "d"].map((name) => new Guest(name)) as [Guest, Guest, Guest, Guest];
   for (const one of [a, b, c, d]) line.join(one);
@@ -43,7 +43,7 @@ test("whoever leaves, from wherever, leaves the others in order", () => {
   assert.equal(namesIn(other) + namesIn(line), "ab");
 });
 
-test("whoever is told of may leave", () => {
+test("the reported entry may leave", () => {
   const line = new DeadlineList<Guest>();
   for (const name of ["a", "b", "c", "d"]) line.join(new Guest(name));
   line.forEach((one) => {

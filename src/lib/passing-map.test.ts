@@ -37,7 +37,7 @@ const walks: readonly [string, (map: PassingMap<number, number>, on: (key: numbe
 ];
 
 for (const [name, walk] of walks)
-  test(`who walks through it ${name} meets nobody who was removed meanwhile, whatever else changes`, () => {
+  test(`a walk ${name} meets no entry that was removed meanwhile, whatever else changes`, () => {
     const map = new PassingMap<number, number>();
     for (let key = 0; key < 10; key++) map.set(key, key);
     const met: number[] = [];

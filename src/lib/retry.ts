@@ -10,7 +10,7 @@ export class Retry {
   /** Another one with each start and stop, so that what is under way does not go on behind them. */
   #round = {};
 
-  /** `work` resolves when it is done; where it rejects it is tried again, and it has told whom it concerns. */
+  /** `work` resolves when it is done; where it rejects it is tried again, and it has reported the failure itself. */
   constructor(work: () => Promise<void>) {
     this.#work = work;
   }

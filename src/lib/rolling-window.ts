@@ -15,8 +15,8 @@ export function widthOf(windowSeconds: number, parts = PARTS): number {
 
 /**
  * Bytes of the last `windowSeconds`, at most one bucket's width too many. Adding is O(1): a ring of buckets aligned to
- * the Unix epoch, and running sums. Time is a `SteadyTime`'s: what has left the window is gone, so a clock that anybody
- * can set is none to measure by.
+ * the Unix epoch, and running sums. Time is a `SteadyTime`'s: what has left the window is gone, so a clock that
+ * can be set is none to measure by.
  */
 export class RollingWindow {
   readonly windowSeconds: number;

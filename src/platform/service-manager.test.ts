@@ -9,7 +9,7 @@ import { openServiceManager, watchdogMs } from "./service-manager.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP service manager: needs Linux";
 
-test("a service manager hears of the start, of reloads, of the end and of life", { skip }, (t) => {
+test("a service manager is notified of the start, of reloads, of the end and of life", { skip }, (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const folder = mkdtempSync(join(tmpdir(), "weir-notify-"));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -40,7 +40,7 @@ test("what a busy service manager could not take is said again, in order", { ski
   for (const text of said) assert.equal(await manager.next(), `READY=1\nSTATUS=${text}`);
 });
 
-test("nobody to tell, and somebody who does not listen, are no trouble", { skip }, () => {
+test("no service manager, and one that does not listen, are no trouble", { skip }, () => {
   const said: string[] = [];
   const log = { ...SILENT, warning: (text: unknown) => void said.push(String(text)) };
   openServiceManager({}, log).ready("");

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LiveUsers } from "./live-users.ts";
 
-test("a user who is taken away loses what is open, others keep theirs", () => {
+test("a removed user loses all open sessions, others keep theirs", () => {
   const live = new LiveUsers();
   const ended: string[] = [];
   live.add("ada", () => ended.push("ada 1"));
   const second = live.add("ada", () => ended.push("ada 2"));
   live.add("bob", () => ended.push("bob"));
-  live.add(null, () => ended.push("nobody"));
+  live.add(null, () => ended.push("no user"));
   second[Symbol.dispose]();
   live.retain((user) => user === "bob");
   assert.deepEqual(ended, ["ada 1"]);

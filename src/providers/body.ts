@@ -53,7 +53,7 @@ export async function unpack(
   if (unpacker === undefined)
     throw new DialError(
       "failed",
-      `${host} packed its answer as ${JSON.stringify(encoding)}, which nobody asked for`,
+      `${host} packed its answer as ${JSON.stringify(encoding)}, which was not asked for`,
     );
   try {
     return await joined(

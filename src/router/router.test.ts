@@ -335,9 +335,9 @@ test("disabled rules never match and are not counted; the next equal one takes o
   assert.equal((await router.route(session("x.a.org"), signal)).outbound.name, "T0");
 });
 
-test("disabled address rules do not make anybody look", async () => {
+test("disabled address rules cause no lookup", async () => {
   const networks = Array.from({ length: 8 }, (_, at) => `IP-CIDR,10.${at}.0.0/16,A`);
-  const lookup = () => assert.fail("nobody needs the address");
+  const lookup = () => assert.fail("no rule needs the address");
   const router = routing({ rules: [...networks, "MATCH,LAST"], env: { resolver: { lookup } } });
   router.disable(new Map(networks.map((_, at) => [at, true])));
   assert.equal((await router.route(session("a.org"), signal)).outbound.name, "LAST");

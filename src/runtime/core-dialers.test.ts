@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Router } from "#core/router.ts";
 import { CoreDialers } from "./core-dialers.ts";
 
-const router: Router = { route: () => Promise.reject(new Error("nobody asks")) };
+const router: Router = { route: () => Promise.reject(new Error("it is never asked")) };
 
 test("an exit that is no proxy is an interface, unless no interface can have such a name", () => {
   const coreDialers = new CoreDialers({});

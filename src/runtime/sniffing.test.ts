@@ -31,7 +31,7 @@ const routed = (known: Prepared, sniffed: Sniffed | null) =>
       : { destination, dial: destination, dnsMode: "normal", refusal: null },
   );
 
-test("without a name nothing changes, and a fake address that nobody knows is refused", () => {
+test("without a name nothing changes, and an unknown fake address is refused", () => {
   assert.deepEqual(routed(plain("a.example", ADDRESS), null), {
     destination: at("a.example", ADDRESS),
     dial: at("a.example", ADDRESS),

@@ -68,7 +68,7 @@ function repair(path: string, found: Found, source: KeyValueFile, options: Store
   if (found instanceof DamageError || (isSound && found.wasTouched)) {
     const aside = setAside(path, nowMs());
     log.error(
-      `${isSound ? `${path}: bytes have changed while nobody had it open` : why(found)}; kept as ${aside}, healed from ${source.path}`,
+      `${isSound ? `${path}: bytes have changed while no process had it open` : why(found)}; kept as ${aside}, healed from ${source.path}`,
     );
   } else
     log.warning(

@@ -169,7 +169,7 @@ export class KeyValueFile implements Disposable {
 
   #refuseOthers(root: Uint8Array): void {
     if (!Buffer.from(root).equals(this.#metaBlob("root")))
-      throw new ConflictError(`${this.path}: somebody else has written to it`);
+      throw new ConflictError(`${this.path}: another program has written to it`);
   }
 
   /** By how many the rows of its part have grown. */

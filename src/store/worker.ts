@@ -25,7 +25,7 @@ const WORTH_FOLDING = 50;
 /** With so many it is done behind an answer although others may wait: it takes some milliseconds, and the log stays short. */
 const DUE_FOLDING = 250;
 
-if (parentPort === null) throw new Error("the program of a store's thread needs somebody who sends");
+if (parentPort === null) throw new Error("the program of a store's thread needs a parent thread");
 const port = parentPort;
 const data: StoreThreadData | SecondThreadData = workerData;
 const { path } = data;

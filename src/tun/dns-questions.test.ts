@@ -63,7 +63,7 @@ test("a flood is begun in portions, and once it has been answered its memory can
   assert.ok(told.length > 2048);
 });
 
-test("an answer is cut to what a packet to its client holds: in IPv6 nobody cuts it into fragments", async () => {
+test("an answer is cut to what a packet to its client holds: IPv6 routers cut nothing into fragments", async () => {
   for (const addressBytes of [4, 16]) {
     const device = memoryTun(true, false);
     const answer = async (_: Uint8Array, mostBytes = 2048) => Buffer.alloc(Math.min(2048, mostBytes));

@@ -91,7 +91,7 @@ for (const family of [4, 6] as const) {
     assert.deepEqual(send(tcp(client, far, { ...segment, flags: RST })), []);
   });
 
-  test(`IPv${family}: nobody reaches the router's loopback by the TUN's own network, but for DNS`, () => {
+  test(`IPv${family}: no client reaches the router's loopback by the TUN's own network, but for DNS`, () => {
     const { send } = memoryStack();
     const to = (destinationPort: number) =>
       send(tcp(client, next, { sourcePort: 40_000, destinationPort, flags: SYN })).map(
@@ -101,13 +101,13 @@ for (const family of [4, 6] as const) {
     assert.deepEqual(to(53), [own]);
   });
 
-  test(`IPv${family}: the listener's packet to a port that nobody has is dropped`, () => {
+  test(`IPv${family}: the listener's packet to a port without a session is dropped`, () => {
     const { send } = memoryStack();
     assert.deepEqual(send(tcp(own, next, { sourcePort: PORT, destinationPort: 12_345, flags: ACK })), []);
   });
 
   for (const hasHeader of [true, false])
-    test(`IPv${family}: one session for a client's socket, replies from whoever replies, header ${hasHeader}`, () => {
+    test(`IPv${family}: one session for a client's socket, replies from any address, header ${hasHeader}`, () => {
       const { send, opened, device } = memoryStack({ hasHeader });
       send(udp(client, far, 5000, 7000));
       send(udp(client, other, 5000, 7001, Buffer.from("x")));
@@ -186,7 +186,7 @@ for (const family of [4, 6] as const) {
     assert.deepEqual(transport.subarray(8), packet.subarray(0, transport.length - 8));
   });
 
-  test(`IPv${family}: a client whose datagrams a rule refuses is told so for the destination it wrote to`, () => {
+  test(`IPv${family}: a client whose datagrams a rule refuses gets an ICMP error for the destination it wrote to`, () => {
     const { send, opened, device } = memoryStack();
     send(udp(client, far, 5000, 7000));
     const [{ flow, destination }] = opened as [Opened];
@@ -208,7 +208,7 @@ for (const family of [4, 6] as const) {
     assert.deepEqual([about.transport.readUInt16BE(0), about.transport.readUInt16BE(2)], [5000, 7000]);
   });
 
-  test(`IPv${family}: a ping to the next address is answered, others are asked about, replies are nobody's`, () => {
+  test(`IPv${family}: a ping to the next address is answered, others are asked about, replies are dropped`, () => {
     const { send, echoes } = memoryStack();
     const [answer] = send(echo(client, next));
     const { source, destination, intact, transport } = readPacket(answer!);
@@ -258,7 +258,7 @@ test("a reply longer than the MTU goes in fragments over IPv4 and not at all ove
   device.written.length = 0;
   six.flow.send({ payload, destination: six.destination });
   four.flow.send({ payload: Buffer.alloc(65_508), destination: four.destination });
-  four.flow.send({ payload, destination: six.destination }); // nobody of the other family can reply
+  four.flow.send({ payload, destination: six.destination }); // no address of the other family can reply
   four.flow.send({ payload, destination: { host: "a.test", ip: null, port: 1 } });
   assert.deepEqual(device.written, []);
 });

@@ -90,7 +90,7 @@ test("packets keep a flow without a socket, silence ends it", () => {
   assert.equal(nat.endpointsOf(port), null);
 });
 
-test("a NAT port tells whose it is", () => {
+test("a NAT port leads to its flow", () => {
   const nat = new NatTable(4);
   nat.flows.key.set([0x0a000001, 0xc6336402 | 0, (40_000 << 16) | 443]);
   const port = nat.add(0);

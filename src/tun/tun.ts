@@ -97,7 +97,9 @@ export class Tun implements AsyncDisposable {
     if (this.#closed) return; // it is being closed with everything else
     const parts = this.#parts;
     this.#parts = null;
-    this.#env.log.error(`[TUN] somebody has deleted the device ${parts?.device.name}; it is made anew`);
+    this.#env.log.error(
+      `[TUN] another program has deleted the device ${parts?.device.name}; it is made anew`,
+    );
     this.#rebuilding = this.#leave(parts);
   }
 

@@ -93,7 +93,7 @@ test("a clock that jumps anywhere and comes back finds what was used, and a cycl
   );
 });
 
-test("a machine without a clock of its own starts in 1970, hears the time, and has lost nothing", () => {
+test("a machine without a clock of its own starts in 1970, gets the time, and has lost nothing", () => {
   const now = at("2026-11-20T12:00:00Z");
   const first = new CycleUsage("month");
   first.add("upload", 700, at("2026-10-20T12:00:00Z"));
@@ -104,7 +104,7 @@ test("a machine without a clock of its own starts in 1970, hears the time, and h
   assert.deepEqual({ ...again.at(now) }, { start: cycleAt("month", now)[0], upload: 500, download: 20 });
 });
 
-test("a wrong year forgives nothing for good, and keeps nobody out for years", () => {
+test("a wrong year forgives nothing for good, and keeps no user out for years", () => {
   const usage = new CycleUsage("month");
   usage.add("upload", 500, at("2026-11-20T12:00:00Z"));
   usage.add("upload", 900, at("2031-01-01T00:00:00Z"));

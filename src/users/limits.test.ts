@@ -157,7 +157,7 @@ test("a window lets in again what has left it; another period begins anew, more 
   assert.deepEqual([house.status, house.user.quota?.uploadBytes], ["active", 0]);
 });
 
-test("where a listener cannot be told of a limit nobody is let in anywhere, whoever else turns", async () => {
+test("where a listener cannot be given a limit, no user is let in at any listener, whichever other one fails", async () => {
   using house = await House.open();
   const bob = house.admin.users("side")[0] as UserView;
   const expiresAtMs = house.nowMs + 1000;
@@ -229,7 +229,7 @@ test("speed: the sessions of a user share one rate, others keep theirs, and a ne
   assert.deepEqual([one.reserve("download", 1e9), one.pieceBytes], [0, OPEN.pieceBytes]);
 });
 
-test("a piece that the user's limit held back is not counted by anybody else either", async () => {
+test("a piece that the user's limit held back is not counted elsewhere either", async () => {
   const core = governed();
   await core.apply(settings({ global: policy({ id: "all", downloadBps: 80_000_000 }) }));
   using house = await House.open();

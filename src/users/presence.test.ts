@@ -75,7 +75,7 @@ test("lower limits end what came last", () => {
   assert.deepEqual(house.online, [[ip(1), 1]]);
 });
 
-test("who has left is forgotten", () => {
+test("a client that has left is forgotten", () => {
   const all = new Presences();
   const who = { listener: "edge", id: "a" };
   const leave = all.enter(who, { ip: ip(1), close() {} }, NO_LIMITS, 0);

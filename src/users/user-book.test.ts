@@ -89,12 +89,12 @@ test("names are one in any case, credentials as the listener sees them", () => {
   const put = (record: UserRecord) => withUser(book, record.id, record, SUPPORT, 3000);
   assert.throws(() => put(user("ALICE", "Y", "b")), refused(400, /^name/));
   assert.throws(() => put(user("Bob", "x", "b")), refused(400, /^uuid/));
-  assert.equal(put(user("alice", "x", "a")).users.size, 1); // with itself nobody collides
+  assert.equal(put(user("alice", "x", "a")).users.size, 1); // a user does not collide with itself
   assert.equal(book.users.size, 1);
   assert.deepEqual([EMPTY.users.size, book.revision, put(user("Bob", "Y", "b")).revision], [0, 2000, 3000]);
 });
 
-test("a change keeps what it does not name, and tells whether the listener must hear of it", () => {
+test("a change keeps what it does not name, and says whether the listener must be updated", () => {
   const before = user("alice", "x");
   const change = (part: object) => changedRecord(before, { revision: 10, ...part }, SUPPORT, 2000);
   assert.deepEqual(change({}), { ...before, updatedAtMs: 2000 });
@@ -106,7 +106,7 @@ test("a change keeps what it does not name, and tells whether the listener must 
   assert.equal(changesListener(before, null), true);
 });
 
-test("the listener hears of users who are enabled and not barred", () => {
+test("the listener gets the users who are enabled and not blocked", () => {
   const book = withUser(EMPTY, "a", user("a", "x"), SUPPORT, 2000);
   const both = withUser(book, "b", { ...user("b", "y"), enabled: false }, SUPPORT, 2000);
   assert.deepEqual(activeUsers(both, new Set(["c"])), [{ id: "a", credential: "x", flow: null }]);

@@ -117,7 +117,7 @@ export class UserRepository {
 /** An error with a status where the client can act on it, or must not believe that nothing happened. */
 function answerFor(cause: unknown, path: string, log: Log): unknown {
   if (cause instanceof ConflictError)
-    return new ApiError(409, "the state file was changed by somebody else", { cause });
+    return new ApiError(409, "the state file was changed by another program", { cause });
   if (cause instanceof UnavailableError)
     return new ApiError(500, "the state file is being opened again; nothing was changed", { cause });
   if (cause instanceof InterruptedError)

@@ -17,11 +17,11 @@ test("users of the file are taken over once, named and in order", async () => {
   const [view] = bench.admin.inbounds();
   assert.equal(view?.appliedRevision, view?.revision);
   bench.restart();
-  await bench.adopt([listener("edge", "somebody else")]);
+  await bench.adopt([listener("edge", "another core")]);
   assert.equal(bench.admin.users(null).length, 3);
 });
 
-test("a change goes to the file and to the listener, and only where the listener must hear of it", async () => {
+test("a change goes to the file and to the listener, and to the listener only where it needs it", async () => {
   using bench = new Bench();
   const [edge] = (await bench.adopt([listener("edge")])) as [FakeInbound];
   const alice = await bench.admin.create({
@@ -54,8 +54,8 @@ test("the order of refusals: unknown, then stale, then a field", async () => {
   const [alice] = admin.users(null);
   const { id, revision } = alice as { id: string; revision: number };
   await assert.rejects(() => admin.create({ inbound: "other", name: "", revision: 1 }), refused(404));
-  await assert.rejects(() => admin.update("nobody", { revision: 1 }), refused(404));
-  await assert.rejects(() => admin.remove("nobody", 1), refused(404));
+  await assert.rejects(() => admin.update("unknown", { revision: 1 }), refused(404));
+  await assert.rejects(() => admin.remove("unknown", 1), refused(404));
   await assert.rejects(() => admin.create({ inbound: "edge", name: "", revision: 1 }), refused(409));
   await assert.rejects(() => admin.update(id, { revision: revision + 1, name: "" }), refused(409));
   await assert.rejects(() => admin.resetTraffic(id, 1), refused(409));
@@ -111,7 +111,7 @@ test("bytes are counted for the user and come back with the file", async () => {
   const alice = bench.first();
   const ledger = bench.users.metering({ open: () => METER });
   const meter = ledger.open(metadataOf("edge", alice.id), {} as Decision);
-  assert.equal(ledger.open(metadataOf("edge", "nobody"), {} as Decision), METER);
+  assert.equal(ledger.open(metadataOf("edge", "unknown"), {} as Decision), METER);
   assert.equal(meter.reserve("upload", 100), 5);
   meter.reserve("download", 7);
   assert.equal(meter.admit("upload", 1000), false); // dropped, so not counted
@@ -204,7 +204,7 @@ test("settings that are refused leave a listener that runs on with its users, an
   assert.equal(bench.first().name, "alice");
 });
 
-test("a start whose users cannot be loaded lets nobody in", async () => {
+test("a start whose users cannot be loaded lets no user in", async () => {
   using bench = new Bench();
   const [edge, unwilling] = [new FakeInbound("edge"), new FakeInbound("unwilling")];
   unwilling.failures = 1;

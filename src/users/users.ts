@@ -183,7 +183,7 @@ export class Users implements UsersControl {
   }
 
   #failClosed(error: unknown): void {
-    this.#env.log.error(`managed users: nobody is let in until the next reload: ${messageOf(error)}`);
+    this.#env.log.error(`managed users: no user is let in until the next reload: ${messageOf(error)}`);
     this.#empty([...this.#inbounds()]);
     this.#leave();
   }

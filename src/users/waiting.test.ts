@@ -43,7 +43,7 @@ const refused = (status: number) => (error: unknown) => error instanceof ApiErro
 const create = (bench: Bench, name: string, revision = bench.revision("edge"), inbound = "edge") =>
   bench.admin.create({ inbound, name, revision });
 
-test("of 64 who change one revision at once one succeeds; the others are told what the revision is now", async () => {
+test("of 64 changes of one revision at once one succeeds; the others get the present revision", async () => {
   using bench = new SlowBench();
   const [edge] = (await bench.adopt([listener("edge")])) as [FakeInbound];
   for (let round = 0; round < 5; round++) {
@@ -60,7 +60,7 @@ test("of 64 who change one revision at once one succeeds; the others are told wh
   }
 });
 
-test("nobody sees a change before the medium has it: no view, no listener, no token, no revision", async () => {
+test("a change is invisible until the disk has it: no view, no listener, no token, no revision", async () => {
   using bench = new SlowBench();
   const [edge] = (await bench.adopt([listener("edge", "alice")])) as [FakeInbound];
   const before = bench.admin.users(null);
@@ -183,7 +183,7 @@ test("what is counted while something is written is neither lost nor counted twi
   assert.deepEqual([bench.first().uploadBytes, bench.first().quota?.uploadBytes], [1111, 1000]);
 });
 
-test("a change whose writing fails has changed nothing, and those behind it are judged by what is", async () => {
+test("a change whose writing fails has changed nothing, and those behind it are checked against the present state", async () => {
   using bench = new SlowBench();
   const [edge] = (await bench.adopt([listener("edge", "alice")])) as [FakeInbound];
   const { id, revision } = bench.first();
@@ -223,7 +223,7 @@ test("a reload that cannot be written leaves a listener that serves as it was, w
   );
 });
 
-test("where one listener fails for good, a change of another one under way lets nobody in again", async () => {
+test("where one listener fails for good, a change of another one under way lets no user in again", async () => {
   using bench = new SlowBench();
   const [edge, side] = (await bench.adopt([listener("edge", "alice"), listener("side")])) as FakeInbound[];
   assert.ok(edge !== undefined && side !== undefined);

@@ -118,7 +118,7 @@ export function outboundContract(
       const stream = await dial(outbound, origin.destination);
       stream.pause();
       await untilHeldUp(sent);
-      assert.ok(sent() < boundBytes, `${sent()} bytes went out to nobody`);
+      assert.ok(sent() < boundBytes, `${sent()} bytes went out to a peer that does not read`);
       let received = 0;
       stream.on("data", (chunk: Buffer) => (received += chunk.length));
       stream.resume();
@@ -175,7 +175,7 @@ export function outboundContract(
         const payload = randomBytes(1_200);
         const lent = Buffer.from(payload);
         flow.send({ payload: lent, destination });
-        lent.fill(0); // its owner's again: nobody may have kept it
+        lent.fill(0); // its owner's again: the receiver may not have kept it
         const reply = await box.next();
         assert.deepEqual(Buffer.from(reply.payload), payload);
         assert.equal(reply.destination.ip, destination.ip);

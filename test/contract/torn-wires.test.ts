@@ -52,7 +52,7 @@ async function record(
   row: TornRow,
 ): Promise<{ readonly up: Buffer; readonly down: Buffer }> {
   const [up, down]: [Buffer[], Buffer[]] = [[], []];
-  let isAnswered = false; // what follows is the client's farewell
+  let isAnswered = false; // what follows is the client's end
   const watch = (list: Buffer[]): Tear => ({ watch: (bytes) => void (isAnswered || list.push(bytes)) });
   const spoken = await peers.converse(watch(up), watch(down), () => (isAnswered = true));
   assertWhole(spoken, row, "whole");
@@ -69,7 +69,7 @@ function assertWhole({ result, asked }: Spoken, row: TornRow, what: string): voi
   assert.deepEqual(asked, [wantedBy(row)], what);
 }
 
-/** Faults of ours, whoever sent the bytes. */
+/** Faults of ours, whichever side sent the bytes. */
 const OURS: ReadonlySet<string> = new Set(["TypeError", "RangeError", "ReferenceError", "AssertionError"]);
 
 /** What arrived is right as far as it goes, and nothing else was asked for. */

@@ -17,7 +17,7 @@ test("every seed is a good message", () => {
   const stale = /before|type 1|says: no/; // seeds that name another time, a request that came already, the other direction, a no
   for (const { name, seeds, run } of TARGETS)
     for (const message of seeds) {
-      if (name === "ss 2022 answer") continue; // bound to a request that nobody made
+      if (name === "ss 2022 answer") continue; // it answers a request that was never made
       try {
         run([message]);
       } catch (error) {

@@ -14,7 +14,7 @@ import { randomFrom } from "../support/random.ts";
 /** `ENTRY_MUTATIONS=2000` makes more of them. */
 const MUTATIONS = Number(process.env["ENTRY_MUTATIONS"] ?? 300);
 
-/** Why a file is still refused: nobody can know what was meant, or what a key protects would be weaker. */
+/** Why a file is still refused: what was meant cannot be known, or what a key protects would be weaker. */
 const REASONS: readonly RegExp[] = [
   /expected (a single value|a map|a list|a line|an integer|true or false|numbers or ranges|one of|at least one)/,
   /expected (an IP address|IP addresses|a CIDR|host:port|network,address|"|TYPE|another domain)/,

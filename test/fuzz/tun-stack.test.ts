@@ -1,4 +1,4 @@
-/** What the stack survives and drops: damage, packets nobody may send, and more sessions than it keeps. */
+/** What the stack survives and drops: damage, packets that no client may send, and more sessions than it keeps. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -102,7 +102,7 @@ test("a session that ends makes room; at the bound a datagram is refused", () =>
   assert.deepEqual(device.written, []);
 });
 
-test("at the bound who was silent the longest makes room, whichever way it last spoke", () => {
+test("at the bound the session that was idle longest makes room, whichever way it last sent", () => {
   const { send, opened, device, stack, clock } = memoryStack();
   const { far } = FAMILIES[4];
   const letPass = (ms: number) => {

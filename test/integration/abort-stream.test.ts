@@ -1,4 +1,4 @@
-/** What is cut off must be gone: a descriptor that nobody can close any more is a leak. */
+/** What is cut off must be gone: a descriptor without an owner is a leak. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";

@@ -198,7 +198,7 @@ test("views have the members of the manual, and lists hold no credentials", asyn
   );
 });
 
-test("svc-admin-api §15.3 §15.4 a subscription serves one link, and nothing to whoever may have none", async () => {
+test("svc-admin-api §15.3 §15.4 a subscription serves one link, and nothing to a client without the right to it", async () => {
   const dave = await core.create("side", "dave", { password: "p@ss word/1:2?" });
   const path = (url: string) => new URL(url).pathname;
   const old = path(dave.subscription_url);
@@ -294,7 +294,7 @@ test("the Unix socket has the admin routes; a port that other machines reach has
   assert.equal(await rawStatus({ socketPath: join(open.core.home, "api.sock") }, {}), 200);
 });
 
-test("without a public base URL nobody has a link", async () => {
+test("without a public base URL no user has a link", async () => {
   await using plain = await ManagedCore.start({ baseUrl: "" });
   const user = await plain.create("edge", "alice");
   assert.equal("subscription_url" in user, false);

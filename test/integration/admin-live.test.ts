@@ -236,7 +236,7 @@ test("bytes are counted per user and direction, and survive a clean restart to t
   await using core = await ManagedCore.start(options);
   for (const { id, counts } of wanted) assert.deepEqual(await countsOf(core, id), counts);
   for (const { id } of wanted) assert.deepEqual(await lastDayOf(core, id), [0, 0], "kept in memory only");
-  assert.equal((await core.ask("GET", "/api/admin/users/nobody/usage")).status, 404);
+  assert.equal((await core.ask("GET", "/api/admin/users/unknown/usage")).status, 404);
   const [first] = wanted;
   const reset = await core.change("edge", "POST", `/${first?.id}/reset-traffic`);
   assert.deepEqual([reset.upload_bytes, reset.download_bytes, reset.traffic_generation], [0, 0, 3]);

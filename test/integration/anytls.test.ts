@@ -56,7 +56,7 @@ describe("anytls", () => {
     assert.equal(server.sessions.length, 5);
   });
 
-  test("a user who is taken away loses the session at once, others keep theirs", async () => {
+  test("a removed user loses the session at once, others keep theirs", async () => {
     await using server = await openServer(anytls, SERVER);
     await using origin = await openTcpOrigin(echo);
     const node = { ...CLIENT, server: "127.0.0.1", port: server.port };
@@ -91,7 +91,7 @@ describe("anytls", () => {
     assert.match(error.message, /could not dial: refused$/);
   });
 
-  test("a stranger meets the web server behind, with every byte", async () => {
+  test("an unauthenticated client gets the web server behind, with every byte", async () => {
     await using web = await openTcpOrigin((socket) => {
       socket.once("data", (bytes: Buffer) => socket.end(`web saw ${bytes.length}`));
     });
@@ -107,7 +107,7 @@ describe("anytls", () => {
     await using plain = await openServer(anytls, SERVER);
     const other = tlsConnect({ port: plain.port, host: "127.0.0.1", rejectUnauthorized: false });
     other.write(randomBytes(64));
-    other.on("data", () => assert.fail("answered a stranger"));
+    other.on("data", () => assert.fail("answered an unauthenticated client"));
     await outcome(other);
   });
 
@@ -141,7 +141,7 @@ describe("anytls", () => {
         assert.equal(seen.at(-1), request);
         probe.destroy();
       }
-    // What may be a hash is none before all of it is there, and one that is nobody's is told by no part of it.
+    // Bytes are judged as a hash only when all of them are there, and no part of an unknown hash gives it away.
     const before = seen.length;
     for (const bytes of [createHash("sha256").update("letmein").digest().subarray(0, 31), randomBytes(31)]) {
       const probe = open();

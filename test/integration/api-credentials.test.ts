@@ -91,7 +91,7 @@ function documented({ pattern }: Row): string {
   return plain.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{path}");
 }
 
-/** A wrong method tells nothing, so anybody may hear of it; behind a guard nobody gets that far. */
+/** The answer to a wrong method tells nothing and needs no secret; behind a guard no client gets that far. */
 function groupOf({ method, pattern }: Row, isDeclared: boolean): "open" | "admin" | "controller" {
   if (pattern.startsWith("/api/admin/")) return "admin";
   return !isDeclared || OPEN.has(`${method} ${pattern}`) ? "open" : "controller";

@@ -129,14 +129,14 @@ async function arrive(port: number): Promise<Socket> {
 const closeOf = (socket: Socket): Promise<void> =>
   new Promise((resolve) => void socket.once("close", () => resolve()));
 
-test("whoever asks for the same need not ask, and each is told of with what it moved", { skip }, async () => {
+test("equal requests use the cached route, and each is reported with its byte counts", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
   await using door = await Door.open(origin);
   const ports: number[] = [];
   for (let round = 0; round < 50; round++)
     ports.push(...(await Promise.all(Array.from({ length: 4 }, () => visit(door.port)))));
-  await until("news of everybody", () => door.asked.length + door.passed.length === ports.length);
-  assert.ok(door.passed.length > 0, "somebody did not have to ask");
+  await until("events of all", () => door.asked.length + door.passed.length === ports.length);
+  assert.ok(door.passed.length > 0, "one of them used the cached route");
   for (const { bytes } of door.passed) assert.deepEqual(bytes, [4, 4]);
   const told = [...door.asked.map(({ source }) => source.port), ...door.passed.map(({ port }) => port)];
   assert.equal(told.length, ports.length);
@@ -167,7 +167,7 @@ test("one that stays is found, and is like any other from then on", { skip }, as
   assert.equal(found.dialledFrom()?.ip, "127.0.0.1");
   const before = door.joined.length;
   door.hear();
-  assert.equal(door.joined.length, before, "nobody is found twice");
+  assert.equal(door.joined.length, before, "none is reported twice");
   const reset = closeOf(socket);
   found.reset();
   await reset;
@@ -176,7 +176,7 @@ test("one that stays is found, and is like any other from then on", { skip }, as
   assert.ok(!door.passed.some(({ port }) => port === localPort), "its end is told once");
 });
 
-test("nobody who goes by one is limited because somebody else was", { skip }, async () => {
+test("no connection by a cached route is limited because another one was", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
   await using door = await Door.open(origin);
   door.limited = true;
@@ -192,7 +192,7 @@ test("nobody who goes by one is limited because somebody else was", { skip }, as
   (await stay(door)).destroy(); // by one of those slots; it is answered
 });
 
-test("an answer that is withdrawn is nobody's any more, and who goes by it is known", { skip }, async () => {
+test("a route that is withdrawn serves no new request, and its connections are known", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
   await using door = await Door.open(origin);
   for (let round = 0; round < 20; round++) {
@@ -220,7 +220,7 @@ test("where a dial fails the main thread is asked after all", { skip }, async ()
   socket.destroy();
 });
 
-test("whoever had to ask after all is dialled for as it is told then", { skip }, async () => {
+test("a request that has to ask after all is dialled by the new decision", { skip }, async () => {
   const first = await openTcpOrigin(echo);
   await using other = await openTcpOrigin(echo);
   await using door = await Door.open(first);
@@ -233,7 +233,7 @@ test("whoever had to ask after all is dialled for as it is told then", { skip },
   assert.equal(door.failed, 0);
 });
 
-test("a thread that dies leaves nobody and no answer behind", { skip }, async () => {
+test("a worker that dies leaves no connection and no route behind", { skip }, async () => {
   using killer = new WorkerKiller();
   await using origin = await openTcpOrigin(echo);
   await using door = await Door.open(origin);
@@ -254,7 +254,7 @@ listeners:
 proxy-groups:
   - { name: choice, type: select, proxies: [DIRECT, REJECT] }
 rules:
-  - DOMAIN,nobody.test,REJECT
+  - DOMAIN,unknown.test,REJECT
   - MATCH,choice
 `;
 
@@ -304,7 +304,7 @@ rules:
   - MATCH,DIRECT
 `;
 
-test("a handshake that has been heard before is taken at its word, byte by byte", { skip }, async () => {
+test("a handshake equal to an earlier one is compared byte by byte", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
   await using core = await startCore(MIXED);
   const port = await core.port("mixed");

@@ -90,7 +90,7 @@ for (const kind of ["pipe", "socket"] as const)
     const [mixed] = (await freePorts(1)) as [number];
     const home = mkdtempSync(join(tmpdir(), "weir-chaos-"));
     const config = Buffer.from(`mixed-port: ${mixed}\nlog-level: debug\nrules: ["MATCH,REJECT"]\n`);
-    // The runtime's own pipe to a child is a socket pair; nobody reads it here.
+    // The runtime's own pipe to a child is a socket pair; it is not read here.
     const stdout = kind === "pipe" ? fullPipe(home) : "pipe";
     const child = spawn(program, ["-d", home, "-config", config.toString("base64")], {
       stdio: ["ignore", stdout, "inherit"],
@@ -190,7 +190,7 @@ test("a configuration that cannot be read at all is the caller's mistake, and ch
   assert.equal(await reachable(mixed, "127.0.0.1"), true);
 });
 
-test("SIGHUP to a Controller port in use locks nobody out", async () => {
+test("SIGHUP to a Controller port in use keeps the present Controller reachable", async () => {
   const ports = await freePorts(2);
   const [mixed, controller] = ports as [number, number];
   await using origin = await openTcpOrigin(echo);
@@ -264,7 +264,7 @@ test("a generation that only finishes a session stops its delay tests", async ()
   await client.until("still here");
 });
 
-test("a fault that nobody caught is logged and ends nothing", async () => {
+test("a fault that was not caught is logged and ends nothing", async () => {
   const ports = await freePorts(2);
   const faults = `setTimeout(() => { Promise.reject(new Error("lost promise")); throw new Error("lost throw") }, 2500)`;
   await using core = await startCore(configText(ports), {

@@ -90,7 +90,7 @@ test("link: listeners without links say why, with the keys", async (context) => 
   assert.deepEqual(more, []);
 });
 
-test("a start that nobody can reach says so", async () => {
+test("a start without a reachable listener says so", async () => {
   const listener = (port: number): string =>
     `listeners: [{ name: only, type: mixed, listen: 127.0.0.1, port: ${port} }]\n`;
   await using first = await startCore(listener(0));
@@ -202,7 +202,7 @@ test("explain: the deciding rule and why the earlier ones do not", async (contex
   );
 });
 
-test("npm start -- COMMAND runs the command; flags before one are told their place", async () => {
+test("npm start -- COMMAND runs the command; flags before one are refused with their right place", async () => {
   const { code, stdout } = await run(["--embedded", "schema"]);
   assert.equal(code, 0);
   assert.ok("rules" in (JSON.parse(stdout) as { properties: object }).properties);

@@ -163,7 +163,7 @@ ${more}
   assert.deepEqual((await observe()).open, [true, true, false, false]);
 
   assert.equal(await put("?force=true"), 204);
-  // Whoever is at the doors of before is let in before they close.
+  // Clients that wait at the old listeners are accepted before those close.
   await until("the end of the ports of before", async () => !(await isOpen(mixed)) && !(await isOpen(socks)));
   assert.deepEqual(await observe(), {
     shown: [nextMixed, nextSocks, true, "127.0.0.1"],

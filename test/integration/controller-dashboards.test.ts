@@ -242,7 +242,7 @@ for (const dashboard of [Z, M]) {
       ),
       ["POST", "/restart", undefined, 200],
       ["DELETE", `/connections/${session.metadata.id}`, undefined, 204],
-      ["DELETE", "/connections/nobody", undefined, 204],
+      ["DELETE", "/connections/unknown", undefined, 204],
       ["DELETE", "/connections", undefined, 204],
       ["PUT", "/storage/zashboard", { "config/x": "1" }, 204],
       ["GET", "/storage/zashboard", undefined, 200],

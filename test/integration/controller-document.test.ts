@@ -125,7 +125,7 @@ const ASKED: readonly (readonly [
   ["GET", "/api/admin/inbounds", 200],
   ["GET", "/api/admin/listeners", 200],
   ["GET", "/api/admin/users", 200],
-  ["GET", "/api/admin/users/nobody", 404],
+  ["GET", "/api/admin/users/unknown", 404],
   ["PUT", "/proxies/Proxy", 204, { name: "Node 1" }],
   ["DELETE", "/proxies/Auto", 204],
   ["PATCH", "/configs", 204, { mode: "rule" }],

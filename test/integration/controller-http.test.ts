@@ -177,7 +177,7 @@ test("HTTP/1.0 without a Host is served; its connection closes", async () => {
   assert.match(await client.closed(), / 200 OK[^]*"meta":true/);
 });
 
-test("damaged requests cost nobody but their sender, and are no fault of ours", async () => {
+test("damaged requests cost only their sender, and are no fault of ours", async () => {
   const faults: string[] = [];
   const log = { ...SILENT, error: (text: LogText) => void faults.push(String(text)) };
   await using live = await liveController({}, log);
@@ -205,7 +205,7 @@ test("damaged requests cost nobody but their sender, and are no fault of ours", 
   assert.equal((await fetch(`${live.url}/version`)).status, 200);
 });
 
-test("a client that leaves before it hears of the restart gets it all the same", async () => {
+test("a restart happens though its client leaves before the answer", async () => {
   await using live = await liveController();
   const asked = Promise.withResolvers<void>();
   const checked = Promise.withResolvers<void>();
@@ -224,7 +224,7 @@ test("a client that leaves before it hears of the restart gets it all the same",
   await restarted.promise;
 });
 
-test("an upgrade to something else than a WebSocket is answered as if nobody had asked", async () => {
+test("an upgrade to something else than a WebSocket is answered as a plain request", async () => {
   await using live = await liveController();
   using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
   client.send("GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
@@ -262,5 +262,5 @@ test("an unfinished request is ended by the server's own time-out", async () => 
   const drip = setInterval(() => clients.at(-1)?.send("x"), 500);
   await Promise.all(clients.map((client) => client.closed()));
   clearInterval(drip);
-  assert.ok(performance.now() - started > 5_000, "patience for slow but honest clients");
+  assert.ok(performance.now() - started > 5_000, "time for slow but honest clients");
 });

@@ -300,7 +300,7 @@ for (const kind of ["records", "documents in parts"] as const)
     server.close();
   });
 
-test("over HTTP/2, too, a subscriber that has gone already is told so", async () => {
+test("over HTTP/2, too, a subscriber that has gone already gets an error", async () => {
   const server = createHttp2Server().listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);

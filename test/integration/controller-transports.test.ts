@@ -219,7 +219,7 @@ test("of two changes of a certificate the later one stays, however long the earl
   assert.deepEqual(await ask(live.tlsPort), [200, fingerprint256]);
 });
 
-test("a TLS client that sends nothing or nonsense disturbs nobody", async () => {
+test("a TLS client that sends nothing or nonsense disturbs no other", async () => {
   await using live = await openTls();
   const nonsense = httpRequest({ host: "127.0.0.1", port: live.tlsPort, agent: false });
   nonsense.end();
@@ -227,7 +227,7 @@ test("a TLS client that sends nothing or nonsense disturbs nobody", async () => 
   assert.equal((await ask(live.tlsPort))[0], 200);
 });
 
-test("over TLS, too, an upgrade to something else than a WebSocket is as if nobody had asked", async () => {
+test("over TLS, too, an upgrade to something else than a WebSocket is answered as a plain request", async () => {
   await using live = await openTls();
   const { promise, resolve } = Promise.withResolvers<IncomingMessage>();
   const headers = { connection: "upgrade", upgrade: "h2c" };
@@ -307,7 +307,7 @@ test(
 
 test(
   "the socket of a process that is too busy to accept is not taken from it",
-  { skip: process.platform !== "linux" && "only Linux tells a full queue from nobody" },
+  { skip: process.platform !== "linux" && "only Linux tells a full queue from a missing listener" },
   async () => {
     const folder = await mkdtemp(join(tmpdir(), "weir-unix-"));
     const path = join(folder, "busy.sock");

@@ -76,7 +76,7 @@ test("an authority in a file is believed everywhere", { timeout: 60_000 }, async
   assert.deepEqual(seen, { delay: 200, dns: 200, rules: 1 });
 });
 
-test("without the key nobody believes it", { timeout: 60_000 }, async () => {
+test("without the key its certificate is refused", { timeout: 60_000 }, async () => {
   const { delay, dns, rules } = await look("");
   assert.ok(delay >= 500 && dns >= 500, `${delay}, ${dns}`);
   assert.equal(rules, 0);

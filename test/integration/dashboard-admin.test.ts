@@ -181,7 +181,7 @@ test("two people edit one user: what changed is shown, the merge keeps both", op
     ["maximilian", 5_000_000, 1_000_000],
   );
 
-  // an action of somebody who is late by somebody else's change says so, and goes on
+  // an action on an old revision, which another user changed, says so, and goes on
   await page.getByRole("button", { name: "maximilian" }).click();
   const details = page.getByRole("dialog", { name: "maximilian" });
   await details.getByText("5 Mbit/s down").waitFor();

@@ -25,7 +25,7 @@ const refuse =
   (route: Route): Promise<void> =>
     route.fulfill({ status, json: { message } });
 
-test("what cannot be had is told on every page, and heard", options, async () => {
+test("what cannot be loaded is shown on every page, and announced to screen readers", options, async () => {
   const paths: readonly (readonly [page: string, glob: string])[] = [
     ["overview", "**/configs"],
     ["settings", "**/configs"],
@@ -66,21 +66,25 @@ test("the page of users asks again when the Controller is back", options, async 
   await page.getByText("No managed users here").waitFor();
 });
 
-test("somebody else answers at the Controller's place: that is said, and tried again", options, async () => {
-  await using watched = await world.browser.open();
-  const { page } = watched;
-  await page.route("**/version", refuse(404, "no such page"));
-  await page.goto(`${world.full.base}/ui/`);
-  await alertOf(page, "status 404: no such page").waitFor();
-  await page.unroute("**/version");
-  await page.route("**/version", (route) => route.fulfill({ status: 200, body: "<html>" }));
-  await alertOf(page, "does not come from the Controller").waitFor();
-  await page.unroute("**/version");
-  await page.getByLabel("Secret").waitFor();
-});
+test(
+  "another program answers at the Controller's address: that is said, and tried again",
+  options,
+  async () => {
+    await using watched = await world.browser.open();
+    const { page } = watched;
+    await page.route("**/version", refuse(404, "no such page"));
+    await page.goto(`${world.full.base}/ui/`);
+    await alertOf(page, "status 404: no such page").waitFor();
+    await page.unroute("**/version");
+    await page.route("**/version", (route) => route.fulfill({ status: 200, body: "<html>" }));
+    await alertOf(page, "does not come from the Controller").waitFor();
+    await page.unroute("**/version");
+    await page.getByLabel("Secret").waitFor();
+  },
+);
 
 test(
-  "a store that came back older, and one that cannot be opened, are told with what to do",
+  "a store that came back older, and one that cannot be opened, are shown with what to do",
   options,
   async () => {
     const rollback = {
@@ -120,7 +124,7 @@ test(
   },
 );
 
-test("a notice stands where it is seen and heard: in the dialog that is open", options, async () => {
+test("a notice is shown and announced in the dialog that is open", options, async () => {
   await using watched = await world.openUsers();
   const { page } = watched;
   await page.getByRole("button", { name: "seeded" }).click();

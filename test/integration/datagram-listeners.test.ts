@@ -91,7 +91,7 @@ test("what comes before a listener is active waits for it", async (t) => {
   assert.deepEqual(answers, ["late:1", "late:2", "late:3"]);
 });
 
-test("a UDP port goes to who is active last, back again, and is free when nobody has it", async () => {
+test("a UDP port goes to the lease activated last, back again, and is free without leases", async () => {
   const pool = new SocketPool();
   const socket = createSocket("udp4").bind(0, "127.0.0.1");
   await once(socket, "listening");

@@ -49,7 +49,7 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
       assert.deepEqual([heard.length, [...sent.values()].filter((left) => left !== 0)], [lengths.length, []]);
       client.close();
       echo.close();
-      client.send(null, randomBytes(1), to.ip, to.port); // nobody hears it, and nothing breaks
+      client.send(null, randomBytes(1), to.ip, to.port); // it has no receiver, and nothing breaks
     });
 
   test(`${name}: a datagram that cannot go costs the others nothing`, async () => {

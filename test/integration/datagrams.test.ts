@@ -125,7 +125,7 @@ test("one path for all destinations of one outbound; each is decided once", asyn
   await noLeaks();
 });
 
-test("the client hears the address that it wrote to, also when a name was dialled in its place", async () => {
+test("the client gets replies from the address that it wrote to, also when a name was dialled in its place", async () => {
   await using origin = await openUdpEcho();
   const fake = (last: number): Destination => ({
     host: null,

@@ -45,46 +45,50 @@ async function openFront(
   return lease.endpoint.port;
 }
 
-test("a dial is known to whoever it comes to, and to nobody once it is closed", { skip }, async () => {
-  await using owned = new AsyncDisposableStack();
-  const names = new DialledNames();
-  const seen: { readonly end: Endpoint; readonly isKnown: boolean }[] = [];
-  const origin = createServer((socket) => {
-    const end = { ip: socketIp(socket.remoteAddress), port: socket.remotePort ?? 0 };
-    seen.push({ end, isKnown: names.find(end, to) >= 0 });
-    socket.on("error", () => {}).resume();
-    socket.on("end", () => socket.end());
-  }).listen(0, "127.0.0.1");
-  owned.defer(() => void origin.close());
-  await once(origin, "listening");
-  const to = wayTo((origin.address() as AddressInfo).port);
-  let ended = 0;
-  const port = await openFront((client) => {
-    const noted = names.add(client, to);
-    const onEnded = (): void => {
-      ended++;
-      assert.equal(client.dialledFrom(), null);
-      noted[Symbol.dispose]();
-    };
-    client.events = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
-    client.dial(to, Buffer.alloc(0), false, null);
-  }, owned);
+test(
+  "a dial is known to the listener that it reaches, and forgotten once it is closed",
+  { skip },
+  async () => {
+    await using owned = new AsyncDisposableStack();
+    const names = new DialledNames();
+    const seen: { readonly end: Endpoint; readonly isKnown: boolean }[] = [];
+    const origin = createServer((socket) => {
+      const end = { ip: socketIp(socket.remoteAddress), port: socket.remotePort ?? 0 };
+      seen.push({ end, isKnown: names.find(end, to) >= 0 });
+      socket.on("error", () => {}).resume();
+      socket.on("end", () => socket.end());
+    }).listen(0, "127.0.0.1");
+    owned.defer(() => void origin.close());
+    await once(origin, "listening");
+    const to = wayTo((origin.address() as AddressInfo).port);
+    let ended = 0;
+    const port = await openFront((client) => {
+      const noted = names.add(client, to);
+      const onEnded = (): void => {
+        ended++;
+        assert.equal(client.dialledFrom(), null);
+        noted[Symbol.dispose]();
+      };
+      client.events = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
+      client.dial(to, Buffer.alloc(0), false, null);
+    }, owned);
 
-  const clients: Socket[] = Array.from({ length: COUNT }, () =>
-    connect(port, "127.0.0.1").on("error", () => {}),
-  );
-  await until("every dial", () => seen.length === COUNT);
-  assert.deepEqual(new Set(seen.map(({ isKnown }) => isKnown)), new Set([true]));
-  for (const { end } of seen) {
-    assert.equal(names.find(end, to) >= 0, true);
-    assert.equal(names.find(end, { ...to, port }) >= 0, false, "to another server from the same port");
-    assert.equal(names.find({ ...end, port: end.port + 1 }, { ...to, port: to.port + 1 }) >= 0, false);
-  }
+    const clients: Socket[] = Array.from({ length: COUNT }, () =>
+      connect(port, "127.0.0.1").on("error", () => {}),
+    );
+    await until("every dial", () => seen.length === COUNT);
+    assert.deepEqual(new Set(seen.map(({ isKnown }) => isKnown)), new Set([true]));
+    for (const { end } of seen) {
+      assert.equal(names.find(end, to) >= 0, true);
+      assert.equal(names.find(end, { ...to, port }) >= 0, false, "to another server from the same port");
+      assert.equal(names.find({ ...end, port: end.port + 1 }, { ...to, port: to.port + 1 }) >= 0, false);
+    }
 
-  for (const client of clients) client.destroy();
-  await until("every end", () => ended === COUNT);
-  for (const { end } of seen) assert.equal(names.find(end, to) >= 0, false);
-});
+    for (const client of clients) client.destroy();
+    await until("every end", () => ended === COUNT);
+    for (const { end } of seen) assert.equal(names.find(end, to) >= 0, false);
+  },
+);
 
 test("a dial that is refused has no name", { skip }, async () => {
   await using owned = new AsyncDisposableStack();

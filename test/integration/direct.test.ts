@@ -47,7 +47,7 @@ test("an address that refuses gives way to the next, one by one or all at once",
 
 test("failures say why", async () => {
   const dialer = openDirectDialer({ resolver });
-  const unresolved = dialer.connect({ host: "nobody.example", ip: null, port: 1 }, context());
+  const unresolved = dialer.connect({ host: "unknown.example", ip: null, port: 1 }, context());
   await assert.rejects(unresolved, { name: "DialError", reason: "resolve" });
 });
 
@@ -86,7 +86,7 @@ test("IPv6, and IPv6 switched off", needsV6, async () => {
   flow.send({ payload: Buffer.from("x"), destination: origin.destination }); // dropped
 });
 
-test("one flow speaks both families and hears whoever answers", needsV6, async () => {
+test("one flow speaks both families and takes replies from any address", needsV6, async () => {
   const noLeaks = watchLeaks();
   {
     await using four = await openUdpEcho();
@@ -140,6 +140,6 @@ test("a socket that fails after the handshake does not end the process", async (
   const stream = await openDirectDialer({ resolver }).connect(origin.destination, context());
   (await accepted).resetAndDestroy();
   const closed = new Promise((done) => void stream.once("close", done));
-  stream.resume(); // nobody listens for its error
+  stream.resume(); // it has no listener for its error
   await closed;
 });

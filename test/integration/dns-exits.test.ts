@@ -130,7 +130,7 @@ test("with the section off, the system's servers and both hosts tables answer", 
   }
 });
 
-test("an engine that is closed lets nobody wait", async () => {
+test("an engine that is closed ends every question", async () => {
   await using peer = await openScripted(() => null);
   const dns = await openTestDns({ nameserver: [server(`tcp://${HOST}:${peer.port}`)], ipv6: false });
   const lookup = dns.resolver.lookup("example.org", { signal: signal() });

@@ -118,7 +118,7 @@ test("a client with hundreds of connections leaves room for others", async () =>
   });
 });
 
-test("who wants no recursion does not decide what others get", async () => {
+test("a client that wants no recursion does not decide what others get", async () => {
   const referral: ResourceRecord = {
     name: "org",
     type: 2,
@@ -136,7 +136,7 @@ test("who wants no recursion does not decide what others get", async () => {
   assert.equal((await dns.ask("example.org")).answers.length, 1);
 });
 
-test("who asks whether an answer is authentic is told, whoever asked before", async () => {
+test("a client that asks whether an answer is authentic is told, whatever an earlier client asked", async () => {
   await using dns = await behind((query) => {
     const answer = reply(query, [address("example.org", "192.0.2.1")]);
     return { ...answer, flags: answer.flags | (query.flags & AUTHENTIC) };

@@ -141,7 +141,7 @@ async function openPair(serve: (socket: Socket) => void) {
       const udp = await listeningDatagrams({ ip: HOST, port });
       return { port, tcp, udp };
     } catch {
-      tcp.close(); // somebody else has the UDP port: another one
+      tcp.close(); // another program has the UDP port: try another one
     }
   }
 }
@@ -234,7 +234,7 @@ export async function startPeer(
   throw new Error(`${program} did not start: ${output}`);
 }
 
-/** dnsmasq that knows the given lines of its configuration and nobody else. */
+/** dnsmasq with the given lines as its whole configuration. */
 export function startDnsmasq(port: number, lines: readonly string[]): Promise<AsyncDisposable> {
   const settings = [
     "no-daemon",

@@ -185,7 +185,7 @@ function fullDisk(): Medium {
   };
 }
 
-/** What a file system does that found a fault: nobody can write any more. */
+/** What a file system does after a fault: it is read-only. */
 function readOnly(): Medium {
   const mounts = new Mounts();
   const device = mounts.device(join(mounts.home, "image"));

@@ -217,7 +217,8 @@ test("a folder that others can write to is named by -t, the folders above it, to
     ] as const) {
       chmodSync(join(home, folder), mode);
       const { stdout } = spawnSync(weir, ["-d", home, "-t"], { encoding: "utf8" });
-      if (mode === 0o1757) assert.doesNotMatch(stdout, wanted, "nobody replaces what is in a sticky folder");
+      if (mode === 0o1757)
+        assert.doesNotMatch(stdout, wanted, "no other user replaces a file in a sticky folder");
       else assert.match(stdout, wanted);
       chmodSync(join(home, folder), 0o755);
     }

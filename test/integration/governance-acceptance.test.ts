@@ -141,7 +141,7 @@ test("§11.11 a byte flipped in a blob, a blob under another key, a row that is 
   const store = join(governed.core.home, "traffic-control.db");
   const changes = {
     flip: "UPDATE policies SET value = CAST(substr(value, 1, 20) || x'ff' || substr(value, 22) AS BLOB)",
-    move: "UPDATE reports SET key = 'device:stranger' WHERE key = 'global:all'",
+    move: "UPDATE reports SET key = 'device:unknown' WHERE key = 'global:all'",
     delete: "DELETE FROM reports",
   };
   for (const [what, sql] of Object.entries(changes)) {

@@ -18,7 +18,7 @@ const QUOTA = `
 const getPolicies = (governed: GovernedCore) =>
   governed.call<{ revision: number; config: object }>("GET", "traffic-control/policies");
 
-/** Other policies, and a portal where somebody else listens. */
+/** Other policies, and a portal on a port in use. */
 async function putOccupied(governed: GovernedCore) {
   await using taken = await openTcpOrigin(() => {});
   const { revision, config } = (await getPolicies(governed)).body;

@@ -1,4 +1,4 @@
-/** What traffic control keeps, when its files are damaged, full, or in somebody's hands; and datagrams. */
+/** What traffic control keeps, when its files are damaged, full, or locked; and datagrams. */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -73,8 +73,8 @@ test("kept over a restart; §11.10 unknown keys; the contract's shapes", async (
   const now = Math.floor(Date.now() / 1000);
   const day = await reports(`key=device:phone&granularity=month&from=${now - 40 * 86_400}&to=${now + 1}`);
   assert.equal(day.body.buckets.at(-1)?.counters["download_bytes"], before.counters.download_bytes);
-  assert.equal((await reports("key=device:nobody&granularity=week")).status, 400);
-  const unknown = await reports("key=device:nobody&granularity=day");
+  assert.equal((await reports("key=device:unknown&granularity=week")).status, 400);
+  const unknown = await reports("key=device:unknown&granularity=day");
   assert.deepEqual([unknown.status, unknown.body.buckets], [200, []]);
   const csv = await governed.call("GET", "traffic-control/reports/export.csv?key=device:phone");
   assert.match(csv.text, /^key,granularity,start,.*\ndevice:phone,hour,\d+,1000,\d+,1,0\n$/);
@@ -116,7 +116,7 @@ test("§11.4 a quota that is reached: over at once, committed, then the overage 
   const [freed, ...others] = body.policies;
   assert.deepEqual([freed?.over_quota, freed?.generation, freed?.counters.download_bytes], [false, 2, 0]);
   assert.deepEqual([body.enabled, body.revision, others], [true, 1, []], "the whole status");
-  assert.equal((await governed.call("POST", "traffic-control/policies/nobody/reset")).status, 404);
+  assert.equal((await governed.call("POST", "traffic-control/policies/unknown/reset")).status, 404);
 });
 
 test("a live transfer takes a limit that comes while it runs, and loses it again; no byte is lost", async () => {

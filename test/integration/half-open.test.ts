@@ -1,4 +1,4 @@
-/** Clients that begin a handshake and never end it: they are bounded, cost nobody else anything, and their memory comes back. */
+/** Clients that begin a handshake and never end it: they are bounded, cost other clients nothing, and their memory comes back. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -95,7 +95,7 @@ async function isServed(...client: Parameters<typeof speak>): Promise<void> {
 for (const relay of ["auto", "portable"])
   for (const apart of [false, true])
     test(
-      `relay ${relay}, ${apart ? "each from elsewhere" : "all from one address"}: thousands that never end their handshakes keep nobody out`,
+      `relay ${relay}, ${apart ? "each from elsewhere" : "all from one address"}: thousands that never end their handshakes keep no other client out`,
       { skip },
       async (context) => {
         const [handshaking, silent] = [new Crowd(), new Crowd()];

@@ -28,7 +28,7 @@ const openNode = (port: number): Promise<Outbound> =>
   );
 
 describe("the client of hysteria2", { skip: SKIP }, () => {
-  test("the end of a node is told to the server before it has settled", async () => {
+  test("the end of a node is sent to the server before the node has closed", async () => {
     await using server = await openHysteria2Server(OK);
     const node = await openNode(server.port);
     const stream = await node.connect(TO, context());

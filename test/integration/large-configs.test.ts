@@ -1,4 +1,4 @@
-/** Configurations of a size that nobody writes by hand, which take too long for the tests beside the code. */
+/** Configurations larger than any written by hand, which take too long for the tests beside the code. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { withBlock } from "#config/block-edit.ts";

@@ -1,4 +1,4 @@
-/** What a multiplexed connection means for the rest: users, options, strangers. */
+/** What a multiplexed connection means for the rest: users, options, unauthenticated clients. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ const bob = "d831381d-6324-4d53-ad4f-8cda48b30822";
 const smux = { enabled: true, protocol: "yamux", "max-connections": 1 };
 const context = () => ({ signal: AbortSignal.timeout(10_000), metadata: null });
 
-test("a user who is taken away loses every stream, others keep theirs", { timeout: 30_000 }, async () => {
+test("a removed user loses every stream, others keep theirs", { timeout: 30_000 }, async () => {
   const users = [
     { username: "ann", uuid: ann },
     { username: "bob", uuid: bob },

@@ -16,7 +16,7 @@ const UNIX_EPOCH_SECONDS = 2_208_988_800;
 const PASSWORD = Buffer.alloc(16, 7).toString("base64");
 const CIPHER = "2022-blake3-aes-128-gcm";
 
-/** Answers with a time that is ahead; first with what nobody asked for, which must not be believed. */
+/** Answers with a time that is ahead; first with what was not asked for, which must not be believed. */
 async function openTimeServer(aheadMs: number) {
   const socket = createSocket("udp4");
   let asked = 0;

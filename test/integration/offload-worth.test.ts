@@ -24,7 +24,7 @@ interface Visited extends AsyncDisposable {
   visit(): Promise<readonly string[]>;
 }
 
-/** `on` gets those that come by threads; whoever comes by the event loop hears of it. */
+/** `on` gets the connections of workers; those of the event loop get an error. */
 async function openListener(on: (client: WorkerConnection) => void): Promise<Visited> {
   await using opened = new AsyncDisposableStack();
   const onDeath = (why: string): never => assert.fail(`a worker died: ${why}`);

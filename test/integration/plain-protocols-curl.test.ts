@@ -149,7 +149,7 @@ test("curl: users of the listener", { skip: noCurl }, async () => {
       if (args[0] === "-x" && args[1]?.startsWith("http")) assert.match(out, /407/);
       else assert.notEqual(code, 0);
     }
-    assert.equal((await curl(...args, "--proxy-user", "nobody:", url)).out.includes("hello"), false);
+    assert.equal((await curl(...args, "--proxy-user", "unknown:", url)).out.includes("hello"), false);
     assert.equal(sessions.length, count, "a refused client opened a session");
   }
   assert.notEqual((await curl("-x", `socks4://${at}`, url)).code, 0);

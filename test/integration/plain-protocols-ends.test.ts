@@ -62,7 +62,7 @@ async function openPlain({ tls }: Layer, deadlines = PATIENT): Promise<Opened> {
 const get = (port: number, path = "/") => `GET http://127.0.0.1:${port}${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 for (const layer of LAYERS) {
-  test(`${layer.name}: a client that has ended its side hears every answer to its end`, async () => {
+  test(`${layer.name}: a client that has ended its side gets every answer to its end`, async () => {
     const body = "x".repeat(1 << 20);
     await using origin = await headOrigin(
       (head) =>

@@ -209,7 +209,7 @@ test("UDP ASSOCIATE ends with its TCP connection, which may say anything meanwhi
   association.client.socket.end();
   await flow.closed;
   await association.client.rest();
-  flow.send({ payload: Buffer.from("late"), destination: metadata.destination }); // nobody there: dropped
+  flow.send({ payload: Buffer.from("late"), destination: metadata.destination }); // no receiver: dropped
 });
 
 test("UDP ASSOCIATE: a session that was let go is opened anew", async () => {

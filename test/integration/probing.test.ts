@@ -1,4 +1,4 @@
-/** Strangers learn nothing from what comes back. How long it takes is measured by `npm run probe`, on a quiet machine. */
+/** Unauthenticated clients learn nothing from what comes back. How long it takes is measured by `npm run probe`, on a quiet machine. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { differences, probeServer } from "../support/probing/probe.ts";
@@ -16,7 +16,7 @@ for (const probed of await servers())
     assert.deepEqual(differences(findings, ANY_TIME), []);
   });
 
-test("what could be told apart is said", () => {
+test("a difference between answers is reported", () => {
   const finding = { server: "x", group: 0, count: 1 };
   const told = differences(
     [

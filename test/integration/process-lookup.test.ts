@@ -85,7 +85,7 @@ for (const [way, open] of Object.entries(WAYS)) {
     }
   });
 
-  test(`a socket that is not here is nobody's (${way})`, { skip }, async () => {
+  test(`a socket that is not here has no process (${way})`, { skip }, async () => {
     const lookup = open();
     const source = { ip: parseIp("192.0.2.7") as typeof LOOPBACK_V4, port: 40000 };
     const query = { network: "tcp" as const, source, peers: [{ ip: LOOPBACK_V4, port: 1 }] };
@@ -107,7 +107,7 @@ test("many searches at once are all answered", { skip }, async () => {
   assert.ok(answers.every((answer) => answer?.uid === process.getuid?.()));
 });
 
-test("other systems know nobody", async () => {
+test("other systems find no process", async () => {
   const lookup = openProcessLookup(bytesOfIp, "freebsd");
   const query = { network: "tcp" as const, source: { ip: LOOPBACK_V4, port: 1 }, peers: [] };
   assert.equal(await lookup.process(query), null);

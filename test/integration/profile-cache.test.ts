@@ -43,7 +43,7 @@ test("a file of others is left as it is, an unusable path costs only persistence
     const strange = join(path, "..", "..", "strange.db");
     const warnings: string[] = [];
     const log = { ...SILENT, warning: (text: unknown) => void warnings.push(String(text)) };
-    for (const bytes of ["notes of somebody", Buffer.alloc(9000, 0xff), ""]) {
+    for (const bytes of ["notes of another program", Buffer.alloc(9000, 0xff), ""]) {
       writeFileSync(strange, bytes);
       const before = statSync(strange);
       using cache = new ProfileCache(strange, log);

@@ -108,7 +108,7 @@ rules: ["GEOSITE,google,REJECT", "MATCH,DIRECT"]
   assert.equal(await chainOf(core, "www.google.com"), "REJECT");
 });
 
-test("-t reads everything and asks nobody", async () => {
+test("-t reads everything and downloads nothing", async () => {
   await using site = await openSite();
   const home = mkdtempSync(join(tmpdir(), "weir-check-"));
   try {

@@ -137,7 +137,7 @@ for (const { name: way, backend } of paths) {
     if (backend === null) await until("all is read", () => relayed.bytes.upload === SAID_BYTES);
     client.resetAndDestroy();
     if (backend === null) {
-      remote.write("to nobody"); // the runtime hears of the reset when it writes
+      remote.write("to a client that is gone"); // the runtime notices the reset when it writes
       await relayed.untilSettled();
     }
     const arrived = readAll(remote);
@@ -169,7 +169,7 @@ for (const { name: way, backend } of paths) {
     client.pause();
     await untilHeldUp(sent);
     // What the relay took and the kernel's buffers behind it have not: that much at most is in its memory.
-    assert.ok(sent() < size / 2, `${sent()} bytes went out to nobody`);
+    assert.ok(sent() < size / 2, `${sent()} bytes went out to a peer that does not read`);
     let received = 0;
     client.on("data", (chunk: Buffer) => (received += chunk.length));
     client.resume();

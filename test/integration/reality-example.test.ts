@@ -13,7 +13,7 @@ import { openTunnel } from "../support/tunnels.ts";
 import { until } from "../support/until.ts";
 import { openWebOrigin } from "../support/web-origin.ts";
 
-test("a user is carried, but not while disabled, and who has no key sees the site", async () => {
+test("a user is served, but not while disabled, and a client without the key sees the site", async () => {
   const { cert, key } = makeCertificate({ names: ["www.example.com"] });
   await using site = await openWebOrigin((_, answer) => answer.end("the site"), { tls: { cert, key } });
   await using echo = await openTcpOrigin((socket) => socket.pipe(socket));
@@ -49,7 +49,7 @@ test("a user is carried, but not while disabled, and who has no key sees the sit
     socket.on("data", (bytes: Buffer) => resolve(bytes.toString()));
     socket.on("error", () => resolve(null)).on("close", () => resolve(null));
     socket.resume().write("hello through the server");
-    // Who is not known is told nothing, not even by an end.
+    // An unknown client gets nothing, not even an end.
     const text = await Promise.race([first, delay(3000, null)]);
     socket.destroy();
     return text === "hello through the server";

@@ -77,7 +77,7 @@ test("a dest whose certificate is too short for ML-DSA-65 is what the client see
   assert.match(server.refused.join(), /not imitated/);
 });
 
-test("who has no key, no name or no short id sees the site's own certificate", async () => {
+test("a client without the key, the name or the short id sees the site's own certificate", async () => {
   await using dest = await openSite();
   await using server = await openReality({ dest: dest.port });
   for (const keys of [{ "short-id": "0123" }, { "public-key": randomBytes(32).toString("base64url") }])
@@ -128,7 +128,7 @@ async function openHashing() {
   );
 }
 
-test("dest gets each byte of whoever is not let in, and its answer comes back, wherever the hello is cut", async () => {
+test("dest gets each byte of a client that is not admitted, and its answer comes back, wherever the hello is cut", async () => {
   await using dest = await openHashing();
   await using server = await openReality({ dest: dest.port });
   const hello = plainHello();
@@ -157,11 +157,11 @@ test("a valid token cut anywhere reaches dest as it is, too", async () => {
   }
 });
 
-test("a dest that speaks first is heard, and one that resets resets the client", async () => {
+test("the bytes of a dest that speaks first arrive, and one that resets resets the client", async () => {
   await using first = await listening(createServer((socket) => socket.end("220 hello\r\n")));
   await using server = await openReality({ dest: first.port });
-  const heard = connect({ port: server.port, host: "127.0.0.1" });
-  assert.equal(String(await readAll(heard)), "220 hello\r\n");
+  const received = connect({ port: server.port, host: "127.0.0.1" });
+  assert.equal(String(await readAll(received)), "220 hello\r\n");
   await using cutting = await listening(
     createServer((socket) => socket.once("data", () => socket.resetAndDestroy())),
   );

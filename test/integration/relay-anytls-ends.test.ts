@@ -49,7 +49,7 @@ test(
 );
 
 test(
-  "a user who is taken away loses streams that threads have, others keep theirs",
+  "a removed user loses streams that workers have, others keep theirs",
   {
     skip: engine === null,
   },

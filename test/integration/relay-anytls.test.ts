@@ -71,7 +71,7 @@ for (const { name, backend } of ways) {
     client.socket.destroy();
   });
 
-  test(`${name}: a second stream, a heartbeat, waste and data of nobody between torn data`, async () => {
+  test(`${name}: a second stream, a heartbeat, waste and data of an unknown stream between torn data`, async () => {
     await using origin = await openTcpOrigin(echo);
     const way = backend();
     await using server = await openSessions(tls, { backend: way });
@@ -122,7 +122,7 @@ for (const { name, backend } of ways) {
     client.socket.destroy();
   });
 
-  test(`${name}: who does not read is waited for, and whoever speaks meanwhile is heard`, async () => {
+  test(`${name}: a peer that does not read is waited for, and its own bytes are relayed meanwhile`, async () => {
     const bytes = randomBytes(24 << 20);
     await using origin = await openTcpOrigin((socket) => {
       socket.once("data", () => socket.end(bytes));

@@ -17,7 +17,7 @@ function descriptors(): readonly string[] {
 
 for (const { name, backend } of paths)
   for (const limited of [false, true])
-    test(`${name}, ${limited ? "limited" : "free"}: half-closes, resets, stalls and kills cost nobody else a byte`, async () => {
+    test(`${name}, ${limited ? "limited" : "free"}: half-closes, resets, stalls and kills cost no other connection a byte`, async () => {
       const noLeaks = watchLeaks();
       const before = descriptors().length;
       const seed = Math.floor(Math.random() * 2 ** 31);

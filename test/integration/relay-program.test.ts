@@ -85,7 +85,7 @@ for (const relay of ["auto", "portable"])
     );
 
     const ended = once(second.socket, "error").catch(() => {});
-    assert.equal(await core.stop("SIGTERM"), 0); // after the patience for sessions that go on
+    assert.equal(await core.stop("SIGTERM"), 0); // after the time for sessions that go on
     await ended;
     assert.doesNotMatch(core.output(), /a fault of weir|not everything ended|level=error/);
   });

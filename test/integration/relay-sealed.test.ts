@@ -214,7 +214,7 @@ for (const way of ways) {
     keepsToALimit((port, options) => openFar(way, "2022-blake3-aes-256-gcm", port, options)));
 
   for (const fault of ["changed", "cut off"] as const)
-    test(`${way.name}: a chunk that is ${fault} ends it for the origin; its sender is told nothing`, async () => {
+    test(`${way.name}: a chunk that is ${fault} ends it for the origin; its sender gets no byte`, async () => {
       await using origin = await openEchoes();
       const { codec: newCodec, front } = sidesOf("chacha20-ietf-poly1305");
       await using far = await openRelayed(origin.port, { backend: way.backend, front });

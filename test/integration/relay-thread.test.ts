@@ -1,4 +1,4 @@
-/** One worker and the main thread's end of it: what becomes of descriptors, ciphers and news when something fails. */
+/** One worker and the main thread's end of it: what becomes of descriptors, ciphers and events when something fails. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
@@ -98,7 +98,7 @@ test(
   },
 );
 
-test("what ports hold is freed once, by their thread or by whoever outlives it", { skip }, async () => {
+test("what wires hold is freed once, by their worker or, if it has died, by the main thread", { skip }, async () => {
   const freed: { kind: number; words: Float64Array }[] = [];
   const { promise: died, resolve: die } = Promise.withResolvers<void>();
   const freeLeft = makeFree(tlsLibrary);
@@ -160,7 +160,7 @@ test("a thread that dies leaves no pipe, with bytes in it or without", { skip },
   back.far.pause();
   const bulk = Buffer.alloc(1 << 20);
   while (open(/^pipe:/).length === before.length) {
-    one.far.write(bulk); // nobody reads: it stands in the pipe in the end
+    one.far.write(bulk); // the peer does not read: the rest stays in the pipe
     await nextTurn();
   }
   void worker.terminate(); // noticed when it wakes up
@@ -178,7 +178,7 @@ test("a thread that does not start leaves nothing open", { skip }, async () => {
   assert.equal(signals(), before);
 });
 
-/** What nobody has caught while `work` is done, one fault at least, in the place of the runner, which would fail for it. */
+/** The uncaught faults while `work` runs, at least one; the test runner, which would fail for them, does not see them. */
 async function uncaught(work: () => Promise<unknown>): Promise<unknown[]> {
   const faults: unknown[] = [];
   const others = process.listeners("uncaughtException");
@@ -206,7 +206,7 @@ test("a fault of ours at the end of one connection costs no other its end", { sk
       heardBy(() => assert.fail(fault)),
     );
     const second = thread.add(plain(other.fd), plain(otherBack.fd), false, heardBy(end));
-    for (const slot of [first, second]) thread.command(slot, RESET); // one batch of news has both ends
+    for (const slot of [first, second]) thread.command(slot, RESET); // one batch of events has both ends
     await ended;
   });
   assert.deepEqual(faults, [fault]);
@@ -214,7 +214,7 @@ test("a fault of ours at the end of one connection costs no other its end", { sk
   for (const { far } of pairs) far.destroy();
 });
 
-test("a slot is nobody else's before its end has been dealt with", { skip }, async () => {
+test("a slot gets no new connection before its end has been handled", { skip }, async () => {
   const [thread] = await openThread();
   await using _thread = thread;
   const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;

@@ -21,7 +21,7 @@ listeners:
 rules: ["MATCH,DIRECT"]
 `;
 
-/** What a stranger is told; "" where the connection is closed without a word. */
+/** The reply to an unauthenticated client; "" where the connection is closed without one. */
 async function visit(port: number): Promise<string> {
   const visitor = connect({ port, host: "127.0.0.1" });
   const closed = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** A user whom the file no longer has loses what is open when it is read again, whatever lies below; the others keep it. */
+/** A user whom the file no longer has loses all open sessions when it is read again, over every transport; the others keep theirs. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -36,7 +36,7 @@ const TLS = { certificate: cert, "private-key": key };
 interface Row {
   readonly name: string;
   readonly listener: object;
-  /** Of those users whose place is in the list; the second time as somebody else would write them. Null: the global ones. */
+  /** The users at these indexes; the second time in another spelling. Null: the global ones. */
   readonly users: ((places: readonly number[], isAgain: boolean) => object) | null;
   /** Null: written out below, because our own client does not go without TLS. */
   readonly protocol: Protocol | null;
@@ -129,7 +129,7 @@ async function dial({ protocol, client }: Row, place: 0 | 1, port: number, to: D
 }
 
 test(
-  "users of the file that are gone lose what is open at a reload, those who stay do not",
+  "users who are gone from the file lose all open sessions at a reload, the others keep theirs",
   {
     timeout: 60_000,
   },
@@ -226,7 +226,7 @@ test(
   },
 );
 
-test("a listener that lets everybody in from now on cuts nobody", { timeout: 60_000 }, async () => {
+test("a listener that lets everybody in from now on cuts no connection", { timeout: 60_000 }, async () => {
   const [port] = (await freePorts(1)) as [number];
   const text = mixedFor(port);
   await using origin = await openTcpOrigin(echo);

@@ -125,7 +125,7 @@ test(
       assert.deepEqual(
         heard,
         ROWS.map(({ name }) => name),
-        "each is heard at first",
+        "each is answered at first",
       );
       for (const [at, bytes] of fresh.entries()) await say(ports[at + ROWS.length] as number, bytes);
       await core.reload(text(2));

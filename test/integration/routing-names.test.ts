@@ -119,7 +119,7 @@ rules: ["DOMAIN,app.test,DIRECT", "MATCH,REJECT"]
   assert.equal(direct.asked[0]?.questions[0]?.name, "app.test");
 });
 
-test("dns.ipv6 false is what clients are told; names are still dialled and judged by IPv6", async () => {
+test("dns.ipv6 false decides the answers to clients; names are still dialled and matched by IPv6", async () => {
   await using origin = await openTcpOrigin(echo, "::1" as Ip);
   await using server = await openScripted((query) => {
     const [question] = query.questions;

@@ -24,7 +24,7 @@ interface Loop {
   readonly config: (ports: Ports) => string;
   /** What clients connect to; they ask the mixed listener by SOCKS. */
   readonly at: keyof Ports;
-  /** A fallback says nothing to anybody. */
+  /** A fallback sends no byte of its own. */
   readonly isSilent?: boolean;
 }
 

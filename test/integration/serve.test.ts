@@ -76,7 +76,7 @@ test("a connection is visible while it lasts, counted, and logged once", async (
   await noLeaks();
 });
 
-test("a failed dial is told to the client and to the log, and is no session", async () => {
+test("a failed dial is reported to the client and to the log, and is no session", async () => {
   const origin = await openTcpOrigin(echo);
   await origin[Symbol.asyncDispose]();
   const { client, replies, done, log, live } = start(direct, origin.destination);

@@ -106,12 +106,12 @@ describe("shadowsocks", () => {
     bob.destroy();
   });
 
-  test("a stranger hears nothing and is not cut off, whatever it sends", async () => {
+  test("an unauthenticated client gets no byte and is not cut off, whatever it sends", async () => {
     for (const [cipher, password] of Object.entries(PASSWORDS)) {
       if (cipher === "none") continue;
       await using server = await openServer(shadowsocks, { cipher, password, udp: true });
       const probe = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
-      probe.on("data", () => assert.fail(`${cipher} answered a stranger`));
+      probe.on("data", () => assert.fail(`${cipher} answered an unauthenticated client`));
       let closed = false;
       probe.on("close", () => (closed = true)).on("end", () => (closed = true));
       await once(probe, "connect");
@@ -120,7 +120,7 @@ describe("shadowsocks", () => {
         await new Promise((resolve) => setImmediate(resolve));
       }
       assert.equal(closed, false);
-      const ended = once(probe, "end"); // when the stranger ends, so do we, in an orderly way
+      const ended = once(probe, "end"); // when the client ends, the server ends in an orderly way
       probe.end();
       await ended;
       assert.equal(server.sessions.length, 0);
@@ -150,7 +150,7 @@ describe("shadowsocks", () => {
     }
   });
 
-  test("nobody writes: the target is still dialled, so servers that speak first are heard", async () => {
+  test("without a client's byte the target is still dialled, for servers that speak first", async () => {
     const cipher = "2022-blake3-aes-128-gcm";
     const password = key(1);
     await using pair = await openPair(shadowsocks, { cipher, password }, ss, { cipher, password, udp: true });

@@ -116,7 +116,7 @@ test("QUIC: the name decides over datagrams, and answers come from the address t
   await core.shows(/blocked\.test[^\n]*REJECT|REJECT[^\n]*blocked\.test|\[UDP\][^\n]*rejected/i);
 });
 
-test("a fake address that nobody knows: refused, but rescued by a name", async () => {
+test("an unknown fake address: refused, but rescued by a name", async () => {
   const [mixed, controller] = (await freePorts(2)) as [number, number];
   await using origin = await openTcpOrigin(echo);
   const dns =

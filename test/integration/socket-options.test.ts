@@ -34,7 +34,7 @@ if (!(await isChild({ options, ports }))) {
   });
 
   const few = { skip: skipNetns("ports of bound sockets"), timeout: 30_000 };
-  test("a port of a socket that is bound to a device is nobody else's", few, async () => {
+  test("no other socket gets the port of a socket that is bound to a device", few, async () => {
     await using netns = await openNetns("ports");
     await netns.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=40000 41023");
     await runAsChild(import.meta.url, "ports", { prefix: netns.prefix });

@@ -181,7 +181,7 @@ test("a file that was replaced while in use is not written to", () => {
   assert.ok(new ConflictError("") instanceof StoreError);
 });
 
-test("a store whose making is cut short can be made later", () => {
+test("a store whose creation was interrupted can be created later", () => {
   using at = folder();
   const blocked = ["s.db-wal", "s.db.tmp-wal"].map((name) => join(at.home, name));
   for (const name of blocked) mkdirSync(name); // a log cannot be begun there
@@ -223,7 +223,7 @@ test("a log that is left of another file of the name is not taken for the new on
   assert.equal(contents(store).size, 0);
 });
 
-test("nobody else can map its memory: no index lies beside a file that is open", () => {
+test("no other process can map its memory: no index lies beside a file that is open", () => {
   using at = folder();
   for (let times = 0; times < 2; times++) {
     using store = open(at.path);
@@ -235,7 +235,7 @@ test("nobody else can map its memory: no index lies beside a file that is open",
   }
 });
 
-test("what nobody could write to is not called damaged, nor a lock that cannot be read taken", () => {
+test("a read-only file is not called damaged, nor a lock that cannot be read taken", () => {
   using at = folder();
   const isNoDamage = (error: unknown) => error instanceof StoreError && !(error instanceof DamageError);
   filled(at.path);
@@ -314,7 +314,7 @@ test("a clock that steps back stops nothing", () => {
   assert.deepEqual([...contents(store).keys()].sort(), ["k1", "k2", "k3"]);
 });
 
-test("while only the backup takes changes they are repeated to the other one once each, and the log hears it once", () => {
+test("while only the backup takes changes they are repeated to the other one once each, and logged once", () => {
   using at = folder();
   const heard: string[] = [];
   const log = { ...SILENT, warning: (text: unknown) => void heard.push(String(text)) };

@@ -69,7 +69,7 @@ class Writer {
     }
   }
 
-  /** Between two changes: while one is under way nobody can say which answer comes first. */
+  /** Between two changes: while one is under way the order of the answers is not known. */
   async #check(): Promise<void> {
     const { name } = await this.#core.user(this.#id);
     assert.ok([this.acknowledged, ...this.unknown].includes(name), `${name}, not ${this.acknowledged}`);

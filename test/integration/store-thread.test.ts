@@ -104,7 +104,7 @@ test("errors come through the threads as what they are", async () => {
   assert.deepEqual(contents(at.path).users, ["2"]);
 });
 
-test("what its files have to say is heard in the log of its owner", async () => {
+test("messages about its files reach the log of its owner", async () => {
   using at = folder();
   const { store } = await openStoreThread(optionsOf(at.path));
   await store.close();
@@ -115,7 +115,7 @@ test("what its files have to say is heard in the log of its owner", async () => 
   assert.match(lines.join("\n"), /kept as .*healed from/);
 });
 
-test("what the backup refuses is taken back in the primary, which has it already, and nobody ever sees it", async () => {
+test("what the backup refuses is taken back in the primary, which has it already, and is never visible", async () => {
   using at = folder();
   const { store } = await openStoreThread(optionsOf(at.path));
   await store.commit([put("both", "1"), put("gone", "1")], { backup: true });

@@ -109,10 +109,10 @@ test("what waits for the owner's consent is not written, and an owner who refuse
   await bench.killer.kill("store");
   await asked.promise;
   await assert.rejects(store.commit([put("a", "1")], BOTH), /at present/);
-  consent.reject(new StoreError("somebody else was here"));
-  await bench.heard(/until the program is started again.*somebody else was here/);
-  await assert.rejects(store.commit([put("a", "2")], BOTH), /somebody else was here/);
-  await assert.rejects(store.close(), /somebody else was here/);
+  consent.reject(new StoreError("another program has written"));
+  await bench.heard(/until the program is started again.*another program has written/);
+  await assert.rejects(store.commit([put("a", "2")], BOTH), /another program has written/);
+  await assert.rejects(store.close(), /another program has written/);
   assert.deepEqual(bench.contents(), [], "and the lock is free");
 });
 

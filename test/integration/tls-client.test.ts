@@ -34,7 +34,7 @@ interface Case {
   readonly place?: DialedPlace;
   /** Absent: it is accepted. */
   readonly refused?: RegExp;
-  /** What the server is told where it is told more than that nobody is there. */
+  /** What the server reports, where it reports more than a closed connection. */
   readonly alert?: RegExp;
 }
 
@@ -71,7 +71,7 @@ const CASES: readonly Case[] = [
     alert: /unknown ca/,
   },
   { what: "an expired certificate", server: show(expired), refused: /expired/, alert: /certificate expired/ },
-  { what: "anybody", server: show(untrusted), fields: { "skip-cert-verify": true } },
+  { what: "any certificate", server: show(untrusted), fields: { "skip-cert-verify": true } },
   {
     what: "a pinned certificate, whatever its name and its date",
     server: show(expired),
@@ -158,7 +158,7 @@ for (const { name, dial } of tlsDials) {
         check(dial, one, isNative),
       );
 
-    test("the names that are sent, the protocol that is agreed on, who is asked", async () => {
+    test("the names that are sent, the protocol that is agreed on, the server that is dialled", async () => {
       await using origin = await openTlsOrigin({
         ALPNProtocols: ["http/1.1"],
         requestCert: true,
@@ -186,7 +186,7 @@ for (const { name, dial } of tlsDials) {
       assert.equal((await dial(silent.port, { alpn: ["h2"] })).alpn, null);
     });
 
-    test("bulk and half-close, whoever ends first; tickets are no data", async () => {
+    test("bulk and half-close, whichever side ends first; tickets are no data", async () => {
       const bytes = randomBytes(6 << 20);
       await using origin = await openTlsOrigin();
       for (const clientFirst of [true, false]) {

@@ -1,4 +1,4 @@
-/** What strangers do to a TLS listener: the same answers by node:tls and by the library itself, and nothing is left of them. */
+/** What hostile clients do to a TLS listener: the same answers by node:tls and by the library itself, and nothing is left of them. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -114,7 +114,7 @@ async function closed(stream: Duplex): Promise<void> {
 
 const descriptors = (): number => readdirSync("/proc/self/fd").length;
 
-test("a thousand handshakes that nobody finishes leave nothing", { skip }, async () => {
+test("a thousand handshakes that are never finished leave nothing", { skip }, async () => {
   const { port, failures, accepted } = byLibrary as Listener;
   const round = async (count: number): Promise<void> => {
     const target = failures.length + count;
@@ -162,7 +162,7 @@ test("an early close, an end without close_notify and a reset end one stream eac
   }
 });
 
-test("who says nothing is closed after thirty seconds", { skip }, async (context) => {
+test("a silent client is closed after thirty seconds", { skip }, async (context) => {
   const { port, failures } = byLibrary as Listener;
   const [before, accepted] = [failures.length, (byLibrary as Listener).accepted.length];
   context.mock.timers.enable({ apis: ["setTimeout"] });

@@ -101,7 +101,7 @@ describe("TLS", () => {
       assert.equal(digest(await read(client)), digest(bytes));
     });
 
-    test(`over ${kind}: the server ends first and still hears the client`, async () => {
+    test(`over ${kind}: the server ends first and still reads the client's bytes`, async () => {
       const pair = await make();
       const { client, server: accepted } = await opened(pair, {});
       accepted.stream.end("bye");

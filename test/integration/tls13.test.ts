@@ -49,7 +49,7 @@ async function serve(options: TlsOptions, use: (socket: TLSSocket) => void): Pro
   await once(server.listen(0, "127.0.0.1"), "listening");
   return {
     port: (server.address() as AddressInfo).port,
-    last: () => last ?? assert.fail("nobody came"),
+    last: () => last ?? assert.fail("no client came"),
     errors,
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy();
@@ -201,7 +201,7 @@ test("a server that speaks TLS 1.2 alone is recognised", async () => {
   await assert.rejects(dial13(server.port), (error) => error instanceof TlsFault);
 });
 
-test("whom the judge refuses is told so, and sends nothing", async () => {
+test("a refused server gets an alert and no other byte", async () => {
   await using server = await serve({}, (socket) => socket.end("secret"));
   const judge = (): never => {
     throw new TlsFault("bad_certificate", "not this one");

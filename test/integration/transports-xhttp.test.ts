@@ -190,7 +190,7 @@ test("a listener with a host serves no other, over HTTP/2 and HTTP/1.1", async (
   }
 });
 
-test("a post that came whole counts, whoever has gone by then", async () => {
+test("a post that came whole counts, though its client has gone by then", async () => {
   using server = new XhttpServer("/x");
   const { promise, resolve } = Promise.withResolvers<Duplex>();
   server.serve(exchange("GET", Readable.from([])), "/x/s1", resolve);

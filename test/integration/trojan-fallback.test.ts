@@ -26,7 +26,7 @@ const run = promisify(execFile);
 const openWeb = () =>
   openWebOrigin((request, response) => void response.end(`web ${request.method} ${request.url}`));
 
-const nothing: Accept = () => assert.fail("nobody has proved anything");
+const nothing: Accept = () => assert.fail("no client has authenticated");
 
 async function openBehind(protocol: typeof vless, options: object) {
   const env = { ...openInboundEnv({ accept: nothing }), dialer: directDialer };
@@ -83,11 +83,11 @@ for (const [protocol, users] of kinds) {
     await using closed = await openBehind(protocol, { "allow-insecure": true, ...users });
     const second = connect({ port: closed.port, host: "127.0.0.1" });
     second.on("error", () => {}).write(wrong);
-    second.on("data", () => assert.fail("a word to a stranger"));
+    second.on("data", () => assert.fail("a byte to an unauthenticated client"));
     await once(second, "close");
   });
 
-  test(`${protocol.type}: users are replaced as a whole; a user who goes loses what is open`, async () => {
+  test(`${protocol.type}: users are replaced as a whole; a removed user loses all open sessions`, async () => {
     const { accept } = directAccept();
     const env = openInboundEnv({ accept });
     const other = protocol === vless ? "11111111-2222-3333-4444-555555555555" : "other";

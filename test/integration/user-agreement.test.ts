@@ -38,7 +38,7 @@ class MortalBench extends Bench {
   }
 }
 
-/** What somebody sees who may see everything, and what the listener has. */
+/** What an administrator sees, and what the listener has. */
 function seen(bench: Bench, edge: FakeInbound) {
   const views = bench.admin.users(null).map(({ id }) => bench.admin.user(id) as UserDetailView);
   const tokens = views.map(({ subscriptionUrl }) => subscriptionUrl?.split("/").at(-1) ?? "");

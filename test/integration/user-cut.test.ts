@@ -1,4 +1,4 @@
-/** A user who goes loses what is open and nobody else does, whatever lies below and whoever moves the bytes. */
+/** A removed user loses all open connections and no other user does, over every transport and relay backend. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
@@ -110,7 +110,7 @@ for (const kind of KINDS)
   for (const layer of LAYERS)
     for (const path of PATHS)
       test(
-        `${kind.protocol.type} over ${layer.name}, ${path.name}: only who goes is cut`,
+        `${kind.protocol.type} over ${layer.name}, ${path.name}: only the removed user is cut off`,
         {
           timeout: 5_000,
         },

@@ -1,5 +1,5 @@
 /** Datagrams of managed users with limits, in the real program: what is beyond a speed is dropped, who is beyond an
- * address limit is refused, and nobody else notices. */
+ * address limit is refused, and no other user notices. */
 import assert from "node:assert/strict";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";

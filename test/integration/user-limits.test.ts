@@ -1,4 +1,4 @@
-/** Limits of managed users in the real program: who is cut off or refused, how soon, and that nobody else notices. */
+/** Limits of managed users in the real program: who is cut off or refused, how soon, and that no other user notices. */
 import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
 import { after, before, test, type TestContext } from "node:test";
@@ -75,7 +75,7 @@ async function flowOf({ outbound }: Client): Promise<DatagramFlow> {
 const isLimited = async (client: Client) => !(await isServed(client.outbound, origin.destination));
 
 for (const backend of ALL)
-  test(`${backend.tag}: who is over quota is cut off with every stream and datagram path, others are not`, async (context) => {
+  test(`${backend.tag}: a user over quota is cut off with every stream and datagram path, others are not`, async (context) => {
     await using other = await clientOf(backend);
     await using alice = await clientOf(backend, { quota: { total_bytes: 2_000_000 } });
     const steady = await start(other);
@@ -108,7 +108,7 @@ interface Limited {
   }[];
 }
 
-test("whose time is over is cut off within a second, on every carrier, others are not", async (context) => {
+test("a user whose time is over is cut off within a second, on every transport, others are not", async (context) => {
   await using stack = new AsyncDisposableStack();
   const others = await Promise.all(ALL.map(async (backend) => start(stack.use(await clientOf(backend)))));
   const late: { readonly backend: Carrier; readonly client: Client; readonly transfer: Transfer }[] = [];

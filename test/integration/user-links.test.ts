@@ -1,4 +1,4 @@
-/** What `/sub` hands out works in a program of others, and says nothing to whoever has no right to it. */
+/** What `/sub` hands out works in another program, and says nothing to a client that has no right to it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseLink } from "#protocols/share-links/index.ts";

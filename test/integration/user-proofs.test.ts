@@ -14,7 +14,7 @@ const LONG = { timeout: 300_000 };
 
 for (const backend of CARRIERS) {
   test(
-    `${backend.tag}: of 20 users one is created, changed, disabled and deleted, and nobody else notices`,
+    `${backend.tag}: of 20 users one is created, changed, disabled and deleted, and no other user notices`,
     LONG,
     async (context) => {
       const found = await proveRevocation(backend, { users: 20, rounds: 1 });

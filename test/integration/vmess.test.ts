@@ -186,10 +186,10 @@ describe("vmess", () => {
     his.destroy();
   });
 
-  test("a stranger hears nothing and is not cut off", async () => {
+  test("an unauthenticated client gets no byte and is not cut off", async () => {
     await using server = await openServer(vmess, SERVER);
     const probe = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
-    probe.on("data", () => assert.fail("answered a stranger"));
+    probe.on("data", () => assert.fail("answered an unauthenticated client"));
     await once(probe, "connect");
     for (let round = 0; round < 20; round++) {
       probe.write(randomBytes(100));

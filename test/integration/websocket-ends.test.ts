@@ -39,7 +39,7 @@ async function answerTheEnd(socket: Socket): Promise<void> {
   stream.end(`${bytes} bytes`);
 }
 
-test("a client that ends behind its request hears the answer of a server that knows no half-close", async () => {
+test("a client that ends behind its request gets the answer of a server that knows no half-close", async () => {
   await using server = await openTcpOrigin((socket) => void serveStrictly(socket));
   for (let round = 0; round < 50; round++) {
     const stream = await openClient(server.port);
@@ -48,7 +48,7 @@ test("a client that ends behind its request hears the answer of a server that kn
   }
 });
 
-test("a server that waits for the client's end is told of it", async () => {
+test("a server that waits for the client's end gets it", async () => {
   await using server = await openTcpOrigin((socket) => void answerTheEnd(socket));
   const stream = await openClient(server.port);
   stream.end("request");

@@ -84,16 +84,20 @@ test("a handshake cut at any byte, and what comes with its last byte", { skip },
   }
 });
 
-test("clients that are wrong, refused, or somebody else's to serve hear the same", { skip }, async () => {
-  await using both = await openBoth();
-  const checks = otherRequests(both.origin).map(async (exchange) => {
-    const { byThreads, byLoop } = await both.hear(exchange);
-    assert.equal(byThreads, byLoop, exchange.name);
-    const half = await both.hear(exchange, exchange.says.length >> 1);
-    assert.equal(half.byThreads, half.byLoop, `${exchange.name}, in halves`);
-  });
-  await Promise.all(checks);
-});
+test(
+  "clients that are wrong, refused, or served by the event loop get the same replies",
+  { skip },
+  async () => {
+    await using both = await openBoth();
+    const checks = otherRequests(both.origin).map(async (exchange) => {
+      const { byThreads, byLoop } = await both.hear(exchange);
+      assert.equal(byThreads, byLoop, exchange.name);
+      const half = await both.hear(exchange, exchange.says.length >> 1);
+      assert.equal(half.byThreads, half.byLoop, `${exchange.name}, in halves`);
+    });
+    await Promise.all(checks);
+  },
+);
 
 /** Says something and hears it again; throws where the connection is reset or refused. */
 async function speak(port: number, to: number): Promise<void> {
@@ -152,9 +156,9 @@ test("without descriptors it waits, and goes on when there are some", { skip }, 
     await new Promise((resolve) => socket.once("connect", resolve).once("close", resolve));
     sockets.push(socket);
   }
-  await delay(300); // some are connected and nobody accepts them
+  await delay(300); // some are connected and not accepted
   for (const socket of sockets) socket.destroy();
-  // Whoever comes while the descriptors of the others are still being closed may find none.
+  // A client that comes while the descriptors of the others are still being closed may get none.
   let heard = "";
   for (let tries = 0; tries < 50 && heard !== "again|"; tries++) {
     heard = await transcript(port, { says: Buffer.from("again") });

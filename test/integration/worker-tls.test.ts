@@ -88,7 +88,7 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const)
     },
   );
 
-test("strangers get the same answer, and the log the same words", { skip }, async () => {
+test("unauthenticated clients get the same answer, and the log the same words", { skip }, async () => {
   await using byThreads = await openTlsListener(await openListenerTls(native, ALPN), fronts);
   await using byLoop = await openTlsListener(await openListenerTls(native, ALPN), null);
   await using byNode = await openTlsListener(await openListenerTls(null, ALPN), null);
@@ -99,7 +99,7 @@ test("strangers get the same answer, and the log the same words", { skip }, asyn
     for (const ends of [false, true]) {
       const [first, ...others] = await answersTo(ports, bytes, ends);
       for (const other of others) assert.equal(other, first, `${what}${ends ? ", ended" : ""}`);
-      // Whoever was silent has left by now.
+      // Silent clients have been closed by now.
       await until(`each has failed: ${what}`, () => new Set(failed()).size === 1);
       const [own, theirs] = [byLoop, byThreads].map(({ failures }) => failures.at(-1)?.message);
       assert.equal(theirs, own, what);
@@ -190,7 +190,7 @@ test("a ticket of one thread is good for the others, and for the event loop", { 
 });
 
 test(
-  "who says all and closes is sent no ticket: a reset for it would cost what is on its way",
+  "a client that sends all and closes gets no ticket: a reset for it would cost what is on its way",
   { skip },
   async () => {
     await using byThreads = await openTlsListener(await openListenerTls(native, ALPN), fronts);
@@ -232,7 +232,7 @@ const fingerprintOf = (client: TLSSocket): string =>
   client.getPeerX509Certificate()?.fingerprint256.replaceAll(":", "").toLowerCase() ?? "";
 
 test(
-  "a certificate is replaced while handshakes run: who comes then gets the new one",
+  "a certificate is replaced while handshakes run: clients after that get the new one",
   { skip },
   async () => {
     const both = [makeCertificate({ names: ["server.test"] }), makeCertificate({ names: ["server.test"] })];
@@ -319,7 +319,7 @@ async function held(port: number, bytes: number): Promise<{ client: TLSSocket; r
   };
 }
 
-test("who is in the middle of a handshake goes on when threads stop listening", { skip }, async () => {
+test("a client in the middle of a handshake goes on when workers stop listening", { skip }, async () => {
   await using listener = await openTlsListener(await openListenerTls(native, ALPN), fronts);
   const clients = await Promise.all(
     Array.from({ length: 30 }, (_, at) => held(listener.port, [0, 1, 5, 200][at % 4] as number)),
@@ -344,7 +344,7 @@ test("who is in the middle of a handshake goes on when threads stop listening", 
   (await speak(listener.port)).destroy();
 });
 
-test("nobody is lost while a port changes hands again and again", { skip }, async () => {
+test("no client is lost while a port changes its listener again and again", { skip }, async () => {
   const tls = await openListenerTls(native, ALPN);
   const pool = new SocketPool();
   const [port] = (await freePorts(1)) as [number];
@@ -362,7 +362,7 @@ test("nobody is lost while a port changes hands again and again", { skip }, asyn
     listener = await openTlsListener(tls, threads, { pool, port });
     await before.release();
     const from = listener.accepted.length;
-    await until("somebody came", () => listener.accepted.length > from, { everyMs: 2 });
+    await until("a client came", () => listener.accepted.length > from, { everyMs: 2 });
     assert.deepEqual(before.failures, []);
   }
   goesOn = false;
@@ -409,7 +409,7 @@ test(
   },
 );
 
-test("two thousand clients that only connect keep nobody out, and leave nothing", { skip }, async () => {
+test("two thousand clients that only connect keep no other out, and leave nothing", { skip }, async () => {
   await using listener = await openTlsListener(await openListenerTls(native, ALPN), fronts);
   (await speak(listener.port)).destroy();
   const before = descriptors();
@@ -431,7 +431,7 @@ test("two thousand clients that only connect keep nobody out, and leave nothing"
   );
 });
 
-test("a thousand handshakes that nobody finishes leave nothing", { skip }, async () => {
+test("a thousand handshakes that are never finished leave nothing", { skip }, async () => {
   await using listener = await openTlsListener(await openListenerTls(native, ALPN), fronts);
   const hello = await clientHello();
   const round = async (count: number): Promise<void> => {

@@ -59,7 +59,7 @@ async function assertClean(router: Netns): Promise<void> {
   }
 }
 
-/** Which ip rules of ours go from now on, by priority, whoever takes them away. */
+/** Which ip rules of ours go from now on, by priority, whichever program removes them. */
 async function watchRules(
   router: Netns,
 ): Promise<AsyncDisposable & { deleted(): Promise<readonly string[]> }> {
@@ -140,7 +140,7 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
   await t.test("transparent-proxy §9.3: what changes of the learned set cost", (st) =>
     measureSet(st, standIn),
   );
-  await t.test("transparent-proxy §9.5: nobody else changes the table", async () => {
+  await t.test("transparent-proxy §9.5: no other program changes the table", async () => {
     await assert.rejects(router.run("nft", "delete", "table", "inet", "svc"));
     await router.run("nft", "flush", "ruleset");
     assert.match(await router.run("nft", "list", "table", "inet", "svc"), /redirect to/);
@@ -152,12 +152,12 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
       const ways = async () => (await seen(row, client, [FAR[0]])).filter((line) => line.startsWith("tcp"));
       const captured = [`tcp ${UPLINK[0]} 80`];
       const first = await ways();
-      assert.equal(first.length, 1, "nobody is cut off");
+      assert.equal(first.length, 1, "no connection is cut off");
       await until("it is captured again", async () => (await ways()).join() === captured.join());
       assert.ok((await standIn.line(/has gone, it is made anew/)).length > 0);
     },
   );
-  await t.test("ip rules and routes that somebody takes away come back", async () => {
+  await t.test("ip rules and routes that another program removes come back", async () => {
     await using changes = await watchRules(router);
     await router.ip("rule del pref 9001", "-6 rule del pref 9000", "route flush table 2022");
     const shown = async () =>

@@ -35,7 +35,7 @@ before(
     );
     await box.ip("route add default via 10.77.0.2", "-6 route add default via fd77::2");
     departures = await watchDepartures(box);
-    // Not --no-daemon: then it would serve one TCP client at a time, and nobody else meanwhile.
+    // Not --no-daemon: then it would serve one TCP client at a time, and no other meanwhile.
     const daemon = "dnsmasq --keep-in-foreground --no-resolv --no-hosts --user=root --pid-file=".split(" ");
     const answers = [
       ["site.test", ORIGIN],

@@ -180,7 +180,7 @@ test("kernel-direct §8.10: an update that the maps refuse", { skip, timeout: 60
   assert.equal(await core.stop(), 0);
 });
 
-test("frames that nobody classifies pass uncounted", { skip, timeout: 60_000 }, async () => {
+test("frames that are not classified pass uncounted", { skip, timeout: 60_000 }, async () => {
   await using row = await openWorld("frames");
   const { client, router } = row;
   const tun = `${CLASSIFIER}, kernel-direct-ebpf-proxy: true`;

@@ -24,7 +24,7 @@ test("the sets of nftables", { skip, timeout: 120_000 }, async (t) => {
   const { client, router } = row;
   await using core = await start(row, config());
 
-  await t.test("what nobody asked for goes through the proxy", async () => {
+  await t.test("what was not resolved before goes through the proxy", async () => {
     assert.equal(await ways(row, NUMBERS.direct), "proxy");
     await api(router, "PATCH", "/configs", { mode: "global" }); // forget what these flows taught
     await api(router, "PATCH", "/configs", { mode: "rule" });
@@ -156,7 +156,7 @@ test(
     await using row = await openWorld("process");
     await using core = await start(
       row,
-      config({ rules: ["PROCESS-NAME,nobody,PX", "DOMAIN,direct.test,DIRECT"] }),
+      config({ rules: ["PROCESS-NAME,unknown,PX", "DOMAIN,direct.test,DIRECT"] }),
     );
     await ask(row, "direct");
     assert.deepEqual(await learnt(row.router), []);

@@ -22,7 +22,7 @@ for (const each of CASES)
       assert.equal(steps.length, each.onExit === "closed" ? 4 : 3);
       for (const step of steps) {
         assert.equal(leakedIn(step), 0, shownLeaks(each, step));
-        assert.ok(step.rounds > step.times, "whoever talks to the router goes on");
+        assert.ok(step.rounds > step.times, "connections to the router itself go on");
       }
     },
   );

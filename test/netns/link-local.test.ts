@@ -28,7 +28,7 @@ async function ask(): Promise<void> {
   for (const [way, port] of Object.entries(PORTS)) {
     const socket = createSocket("udp6");
     let heard = 0;
-    socket.on("message", () => heard++).on("error", () => {}); // nobody listens yet
+    socket.on("message", () => heard++).on("error", () => {}); // there is no listener yet
     await until(`an answer in ${way}`, () => {
       socket.send("?", port, `fe80::1%${DEVICE}`);
       return heard > 0;

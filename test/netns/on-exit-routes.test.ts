@@ -122,7 +122,7 @@ test("open: after a kill fake addresses alone are refused", { skip, timeout: 300
 });
 
 test(
-  "somebody deletes the TUN, or what keeps in: nothing leaves, and both come back",
+  "another program deletes the TUN, or the guard routes: nothing leaves, and both come back",
   { skip, timeout: 300_000 },
   async () => {
     await using row = await openForwarding();

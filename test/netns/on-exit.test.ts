@@ -64,7 +64,7 @@ test(
     await using first = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
     await first.stop("SIGKILL");
     assert.deepEqual(await both(row), [false, false]);
-    await router.ip("rule add pref 9001 fwmark 0x99 lookup main"); // somebody else's
+    await router.ip("rule add pref 9001 fwmark 0x99 lookup main"); // another program's
     const left = async () =>
       (await Promise.all(LOOKS.map((look) => router.run("sh", "-c", look)))).join("").split("\n");
     assert.equal((await left()).filter((line) => /^(90|32768)|unreachable/.test(line)).length, 11);

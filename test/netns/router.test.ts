@@ -134,7 +134,7 @@ test(
       assert.deepEqual((await arrivals.list()).filter(isTheClients), []);
     });
     t.diagnostic(`${(await begun()) - first} connections and as many datagrams, none past weir`);
-    await t.test("somebody deletes the device", async () => {
+    await t.test("another program deletes the device", async () => {
       const before = core.output().length;
       await router.ip("link delete weir0");
       await core.shows(/is made anew/, before);

@@ -59,7 +59,7 @@ test("captured TCP and UDP reaches where it was going", { skip, timeout: 240_000
     await t.test(`${name}: one client socket, two destinations, one session`, async () => {
       assert.equal(await row.near("cone", origin, 50, 7, 9), "7:50 9:50");
     });
-    await t.test(`${name}: a stranger may answer, and is not captured on the way`, async () => {
+    await t.test(`${name}: another host may answer, and is not captured on the way`, async () => {
       await logShown(captured);
       const before = sessions("UDP");
       assert.equal(await row.near("unknownClient", origin, 11), `${origin} 12`);

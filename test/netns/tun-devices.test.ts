@@ -1,4 +1,4 @@
-/** A TUN that is a listener, comes from somebody else, follows route sets, fakes addresses, or cannot be opened. */
+/** A TUN that is a listener, comes from another program, follows route sets, fakes addresses, or cannot be opened. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ import { until } from "../support/until.ts";
 const WITH_TUN = fileURLToPath(new URL("../support/with-tun.ts", import.meta.url));
 
 test(
-  "configuration §9.4: a listener of type tun, with routes that somebody else makes",
+  "configuration §9.4: a listener of type tun, with routes that another program makes",
   { skip, timeout: 60_000 },
   async () => {
     await using row = await openRoutedRow("tunlist");
@@ -61,7 +61,7 @@ interface-name: up0
 );
 
 test(
-  "transparent-proxy §5: a device that somebody else has opened and set up is used as it is",
+  "transparent-proxy §5: a device that another program has opened and set up is used as it is",
   { skip, timeout: 120_000 },
   async () => {
     await using row = await openRoutedRow("tunfd");

@@ -1,4 +1,4 @@
-/** A TUN whose device somebody deletes: what changes while it is made anew, and what does not when it ends anyway. */
+/** A TUN whose device another program deletes: what changes while it is made anew, and what does not when it ends anyway. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";

@@ -64,11 +64,11 @@ async function carries(t: TestContext, row: Row, core: Core, takesOwnQuestions: 
       assert.equal(await row.near("burst", origin, 7, 60), "60 of 60 in order");
       assert.equal(await row.nearIn(router, "burst", origin, 7, 60), "60 of 60 in order");
     });
-    await t.test(`${name}: a stranger may answer`, async () => {
+    await t.test(`${name}: another host may answer`, async () => {
       assert.equal(await row.near("unknownClient", origin, 11), `${origin} 12`);
     });
     await t.test(
-      `${name}: transparent-proxy §12 line 5: questions are answered, whoever is asked`,
+      `${name}: transparent-proxy §12 line 5: questions are answered, whichever server they are for`,
       async () => {
         const silent = name === "IPv4" ? "192.0.2.53" : "2001:db8::53";
         for (const server of takesOwnQuestions ? [origin, silent, own] : [origin, silent])
@@ -76,7 +76,7 @@ async function carries(t: TestContext, row: Row, core: Core, takesOwnQuestions: 
         assert.equal(await row.near("dnstcp", silent), "198.51.100.2");
       },
     );
-    await t.test(`${name}: a ping reaches whom it is for, and nobody answers for others`, async () => {
+    await t.test(`${name}: a ping reaches its destination, and no other host answers for it`, async () => {
       const silent = name === "IPv4" ? "198.51.100.99" : "fd00:2::99";
       const ping = (to: string) => client.run("sh", "-c", `ping -n -c 2 -i 0.05 -W 1 ${to} || true`);
       assert.match(await ping(origin), new RegExp(`from ${origin}: [^]* 2 received`));
@@ -107,7 +107,7 @@ test(
     await carries(t, row, core, true);
 
     await t.test(
-      "transparent-proxy §6.2: who is refused hears of it, whoever is dropped does not",
+      "transparent-proxy §6.2: a refused client gets a reply, a dropped one does not",
       async () => {
         for (const { origin } of FAMILIES) {
           assert.equal(await row.near("refused", origin, 40), "ECONNREFUSED", origin);
@@ -117,7 +117,7 @@ test(
       },
     );
 
-    await t.test("rules see who asked", async () => {
+    await t.test("rules see the source address", async () => {
       await assert.rejects(curl(client, "--local-port", "23456", v4.url));
       assert.match(await curl(client, "--local-port", "23457", v4.url), /^hello/);
       await assert.rejects(curl(client, "--interface", SECOND_CLIENT, v4.url));
@@ -131,7 +131,7 @@ test(
       );
       const policy = `nameserver-policy: { ${upstreams.join(", ")} }, nameserver`;
       await core.reload(config(MARK_MODE).replace("nameserver", policy));
-      // Nobody speaks TLS there: what counts is what leaves.
+      // No server speaks TLS there: what counts is what leaves.
       const asked = upstreams.map((_, at) => row.near("dns", v4.origin, at).catch(() => ""));
       const seen = async (set: string) => {
         const text = await router.run("nft", "-j", "list", "set", "inet", "weir_marks", set);
@@ -172,7 +172,7 @@ test(
       },
     );
 
-    await t.test("an orderly stop leaves nothing and nobody waits", async () => {
+    await t.test("an orderly stop leaves nothing and keeps no client waiting", async () => {
       const stoppedAt = performance.now();
       while (!(await isPlainlyConnected(row)))
         assert.ok(performance.now() - stoppedAt < 1000, "within a second");
@@ -188,7 +188,7 @@ test("transparent-proxy §6: everything through the device", { skip, timeout: 18
   await carries(t, row, core, false);
   const index = async () => (await router.run("cat", `/sys/class/net/${DEVICE}/ifindex`)).trim();
 
-  await t.test("nobody gets in by the port of the stack's listener", async () => {
+  await t.test("no client gets in by the port of the stack's listener", async () => {
     const listening = await router.run("ss", "-Hltn", "src", "198.18.0.1");
     const port = Number(/198\.18\.0\.1:(\d+)/.exec(listening)?.[1]);
     assert.equal(await row.near("end", "198.18.0.1", port), "ECONNRESET");
@@ -231,10 +231,10 @@ test("transparent-proxy §6: everything through the device", { skip, timeout: 18
     },
   );
 
-  await t.test("a device that somebody deletes is made anew", async () => {
+  await t.test("a device that another program deletes is made anew", async () => {
     const before = core.output().length;
     await router.ip(`link delete ${DEVICE}`);
-    for (const said of [/somebody has deleted the device/, /is made anew/, /DEFAULT-TUN listening/])
+    for (const said of [/another program has deleted the device/, /is made anew/, /DEFAULT-TUN listening/])
       await core.shows(said, before);
     assert.match(await curl(row.client, v4.url), /^hello/);
     assert.equal(await row.near("udp", v4.origin, 7, 100), "echo of 100");

@@ -28,7 +28,7 @@ export interface LeakCounts {
   readonly restarts: number;
   /** Only where it is closed: there is nothing to be shown elsewhere. */
   readonly kills: number;
-  /** How long nobody starts it again after a kill. */
+  /** How long it stays stopped after a kill. */
   readonly goneMs: number;
 }
 

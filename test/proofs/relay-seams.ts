@@ -23,7 +23,7 @@ export interface SeamPlan {
   readonly secondsEach: number;
   /** How long a seam lasts each time. */
   readonly seamMs: number;
-  /** Every piece is asked for, as with a limit that nobody reaches. */
+  /** Every piece is asked for, as with a limit that is never reached. */
   readonly limited: boolean;
   readonly random: Random;
 }
@@ -110,5 +110,5 @@ async function compare(controller: number, peers: ExactSums): Promise<string[]> 
 }
 
 export function shownSeams({ sessions, unknownClients, faults }: SeamFindings): string {
-  return `${sessions} sessions beside ${unknownClients} strangers, ${faults.length} faults`;
+  return `${sessions} sessions beside ${unknownClients} unauthenticated clients, ${faults.length} faults`;
 }

@@ -99,7 +99,7 @@ class Writer {
         await this.#change(core);
         this.answered++;
       } catch (error) {
-        if (!(error instanceof TypeError)) throw error; // of `fetch`: nobody is there any more
+        if (!(error instanceof TypeError)) throw error; // of `fetch`: the program has ended
         return;
       }
     }

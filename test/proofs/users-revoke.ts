@@ -1,5 +1,5 @@
 /**
- * One user is changed in every way while others transfer: nobody else loses a byte or a handshake, and who loses the
+ * One user is changed in every way while others transfer: no other user loses a byte or a handshake, and who loses the
  * right to be served loses the connection at once.
  */
 import type { Outbound } from "#core/outbound.ts";

@@ -31,7 +31,7 @@ export interface Sessions extends AsyncDisposable {
   /** Streams that are over. */
   readonly settled: number;
   untilSettled(count: number): Promise<void>;
-  /** Ends streams that are open as somebody who closes them from outside. */
+  /** Destroys open streams, as code outside the session would. */
   kill(): void;
 }
 
@@ -163,7 +163,7 @@ export async function openFrameClient(port: number): Promise<FrameClient> {
 /** What a stream moves before it is worth a thread, and some. */
 export const BULK_BYTES = 400_000;
 
-/** A stream to an echo that has moved enough to be carried, if anybody carries. */
+/** A stream to an echo that has moved enough bytes to be offloaded to a worker, if there is one. */
 export async function openBulk(client: FrameClient, id: number, port: number): Promise<Buffer> {
   const sent = randomBytes(BULK_BYTES);
   client.open(id, port);

@@ -1,4 +1,4 @@
-/** A TUN with nothing around it: no capture, no DNS service, nobody who takes its sessions. */
+/** A TUN with nothing around it: no capture, no DNS service, nothing that serves its sessions. */
 import type { CaptureOptions } from "#core/capture.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";

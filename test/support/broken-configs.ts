@@ -308,7 +308,7 @@ function syntax(): Edit[] {
     [
       "unknown alias",
       (line) =>
-        `${line}${" ".repeat(line.length - line.trimStart().length)}${line.trimStart().startsWith("-") ? "- " : "z: "}*nobody\n`,
+        `${line}${" ".repeat(line.length - line.trimStart().length)}${line.trimStart().startsWith("-") ? "- " : "z: "}*missing\n`,
     ],
   ];
   return places.flatMap((line) =>

@@ -7,7 +7,7 @@ import { connect } from "node:tls";
 export async function tlsClientHello(servername: string): Promise<Buffer> {
   const [near, far] = duplexPair();
   const client = connect({ socket: near, servername, rejectUnauthorized: false });
-  client.on("error", () => {}); // nobody answers it
+  client.on("error", () => {}); // it gets no answer
   const [hello] = (await once(far, "data")) as [Buffer];
   client.destroy();
   far.destroy();

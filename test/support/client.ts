@@ -69,7 +69,7 @@ export async function datagramReply(port: number, payload: string | Uint8Array):
   }
 }
 
-/** The same of somebody who may not listen yet: asks again until there is an answer. */
+/** The same for a server that may not listen yet: asks again until there is an answer. */
 export async function datagramReplyAtLast(port: number, payload: string): Promise<Buffer> {
   const socket = createSocket("udp4");
   const ask = (): void => socket.send(payload, port, "127.0.0.1");

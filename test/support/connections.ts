@@ -1,4 +1,4 @@
-/** What holds of every relayed connection, whatever a client speaks with the relay and whoever moves the bytes. */
+/** What holds of every relayed connection, whatever protocol its client speaks and whichever backend relays it. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";

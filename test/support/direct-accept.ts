@@ -131,7 +131,7 @@ async function serveDatagrams({ flow, metadata }: DatagramSession, dialer: Diale
   });
   far.receive((item) => {
     flow.send(item);
-    item.payload.fill(0); // as whoever lends it may: nobody may have kept it
+    item.payload.fill(0); // as its lender may: the receiver may not have kept it
   });
   flow.receive((item) => far.send(item));
   await Promise.race([flow.closed, far.closed]);

@@ -1,4 +1,4 @@
-/** Clients and an origin that know to the byte what they have said to one another, and strangers that only shake hands beside. */
+/** Clients and an origin that count each byte they exchange, beside clients that only make a handshake. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";

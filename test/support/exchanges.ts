@@ -57,7 +57,7 @@ export function otherRequests(to: number): readonly Exchange[] {
     ...on("mixed", {
       nothing: Buffer.alloc(0),
       "no method that is wanted here": bytes([5, 1, 1]),
-      "a password for nobody": bytes([5, 1, 2], [1, 1, 97, 1, 98], [5, 1, 0, 1, 127, 0, 0, 1], port(to)),
+      "a password without a user": bytes([5, 1, 2], [1, 1, 97, 1, 98], [5, 1, 0, 1, 127, 0, 0, 1], port(to)),
       BIND: socks5([5, 2, 0, 1, 127, 0, 0, 1], port(to)),
       "an unknown command": socks5([5, 9, 0, 1, 127, 0, 0, 1], port(to)),
       "an unknown address type": socks5([5, 1, 0, 9, 1, 2, 3, 4, 5, 6]),

@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 
 /**
- * Below those that systems give to whoever asks for none: between two listeners of a test, or before the first, no
- * connection of somebody else comes by such a port.
+ * Below those that systems give to sockets bound to port 0: between two listeners of a test, or before the first, no
+ * connection of another program comes by such a port.
  */
 const FIRST_PORT = 10_000;
 const PORTS = 10_000;
 
-/** Ports that nobody listens at now; tests that need a number before the program starts take them here. */
+/** Ports without a listener now; tests that need a number before the program starts take them here. */
 export async function freePorts(count: number): Promise<number[]> {
   const held = new Map<number, Server>();
   while (held.size < count) {

@@ -5,7 +5,7 @@ import { startCore, type Core } from "./start-core.ts";
 export const FULL_SECRET = "controller secret of the full core";
 export const FULL_ADMIN_SECRET = "admin secret of the full core, 32 bytes";
 export const FULL_UUID = "6d27a52f-4539-4ac1-9bd4-b8e05e53c197";
-export const FULL_PASSWORD = "a password that nobody should see";
+export const FULL_PASSWORD = "a password that must stay hidden";
 /** Everything in the configuration that no document may show. */
 export const SECRETS = [FULL_SECRET, FULL_ADMIN_SECRET, FULL_UUID, FULL_PASSWORD, "BEGIN "];
 

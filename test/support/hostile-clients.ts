@@ -1,6 +1,6 @@
 /**
  * `node hostile-clients.ts SECURE_PORT PLAIN_PORT A_MINUTE`: so many clients a minute of a TLS listener and a plain one that
- * never become anybody: half a handshake and silence, nonsense, a hello in fragments, a request byte by byte. In a process of
+ * never authenticate: half a handshake and silence, nonsense, a hello in fragments, a request byte by byte. In a process of
  * its own, until it is ended; then prints how many there were.
  */
 import { connect, type Socket } from "node:net";

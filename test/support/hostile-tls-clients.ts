@@ -1,4 +1,4 @@
-/** What strangers say to a TLS listener, and what it answers. */
+/** What hostile clients send to a TLS listener, and what it answers. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { duplexPair } from "node:stream";
@@ -35,7 +35,7 @@ export async function nonsense(hello: Buffer): Promise<readonly (readonly [what:
   ];
 }
 
-/** What a stranger says to a listener, and what it hears. */
+/** What a client sends to a listener, and what it gets. */
 class UnknownClient {
   readonly #parts: Buffer[] = [];
   readonly #socket: Socket;

@@ -9,7 +9,7 @@ export const skip = skipNetns("kernel-direct", "nft", "curl", "dig", "ping", "tc
 export const node = [process.execPath, "--disable-warning=ExperimentalWarning"];
 export const SEND_FRAMES = fileURLToPath(new URL("./send-frames.ts", import.meta.url));
 
-/** Addresses of the origin that are nobody's network, by the last number. */
+/** Addresses of the origin outside every network of the hosts, by the last number. */
 export const far = (last: number) => [`192.0.2.${last}`, `2001:db8:9::${last}`] as const;
 export const NUMBERS = { direct: 10, proxied: 20, shared: 30, chosen: 40, process: 50, timed: 60 };
 const HOSTS = Object.entries(NUMBERS).map(([name, last]) => `  ${name}.test: [${far(last).join(", ")}]`);
@@ -66,7 +66,7 @@ export const ask = async ({ client }: Transit, name: string, server: string = RO
 
 export const url = (host: string) => `http://${host.includes(":") ? `[${host}]` : host}/`;
 
-/** By whom the client's requests to both addresses are carried. */
+/** Which program relays the client's requests to both addresses. */
 export async function ways(row: Transit, last: number): Promise<ReturnType<typeof sourcesOf>> {
   await row.arrivals.forget();
   await Promise.all(far(last).map((host) => row.client.run("curl", "-sS", "--max-time", "4", url(host))));

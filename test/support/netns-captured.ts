@@ -1,4 +1,4 @@
-/** What holds of TCP that a router's nftables brings to weir, whichever way and whoever accepts it. */
+/** What holds of TCP that a router's nftables brings to weir, by each way and each acceptor. */
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import type { TestContext } from "node:test";
@@ -9,7 +9,7 @@ import { until } from "./until.ts";
 /** By workers where the system allows it, and by the event loop. */
 export const RELAYS = ["auto", "portable"] as const;
 
-/** How often both are asked at once: the kernel seldom gives two programs the same ports. */
+/** How often both are asked at once: the kernel rarely gives two programs the same ports. */
 const ROUNDS = 5;
 
 export const CAPTURES = { redir: 7892, tproxy: 7893 } as const;
@@ -52,7 +52,7 @@ export async function checkCapturedTcp(
     assert.equal(await row.near("many", origin, 7, 200), "200 echoed");
   });
   await t.test(
-    `${name}: the LAN and the router's own programs at once: nobody is taken for a loop`,
+    `${name}: the LAN and the router's own programs at once: none is taken for a loop`,
     async () => {
       const before = core.output().match(/a loop/g)?.length ?? 0;
       for (let round = 0; round < ROUNDS; round++) {
@@ -74,7 +74,7 @@ export async function checkCapturedTcp(
       () => descriptors() <= before,
     );
   });
-  await t.test(`${name}: nobody there is a close`, async () => {
+  await t.test(`${name}: without a listener there the connection is closed`, async () => {
     assert.equal(await row.near("end", origin, 81), "end");
   });
   await t.test(`${name}: the listener's own address is reset`, async () => {

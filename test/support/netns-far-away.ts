@@ -21,7 +21,7 @@ export async function openRoutedRow(label: string): Promise<Row> {
     await origin.ip(
       `address add ${FAR[0]}/30 dev down0`,
       `address add ${FAR[1]}/64 dev down0 nodad`,
-      // Whoever asks, it is the origin's own address that answers.
+      // Every client gets its answer from the origin's own address.
       `route replace 10.255.0.0/30 dev down0 scope link src ${ORIGIN[0]}`,
       `-6 route add fd00:ff::/64 dev down0 src ${ORIGIN[1]} metric 1`,
       `route add default via ${NEAR[0]} src ${ORIGIN[0]}`,
@@ -34,7 +34,7 @@ export async function openRoutedRow(label: string): Promise<Row> {
   }
 }
 
-/** Is the client connected with the origin, without anybody in between having to do more than forward? */
+/** Is the client connected with the origin through hosts that only forward? */
 export async function isPlainlyConnected(row: Row): Promise<boolean> {
   const answers = await Promise.all(
     FAMILIES.map(({ url }) =>

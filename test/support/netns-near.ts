@@ -190,7 +190,7 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     tcp.on("data", (data: Buffer) => console.log(`tcp ${data}`));
     tcp.on("error", ({ code }: NodeJS.ErrnoException) => console.log(`tcp ${code}`)); // the test is over
     udp.on("message", (data) => console.log(`udp ${data}`));
-    udp.on("error", () => {}); // nobody there: for tests of TCP alone
+    udp.on("error", () => {}); // no receiver there: for tests of TCP alone
     for await (const line of createInterface(process.stdin)) {
       tcp.write(line);
       udp.send(line);

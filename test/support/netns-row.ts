@@ -88,7 +88,7 @@ export function talkTo(netns: Netns, command: readonly string[], undo: AsyncDisp
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
     await ended;
   });
-  child.stdin.on("error", () => {}); // it has ended: whoever waits for a line hears of it
+  child.stdin.on("error", () => {}); // it has ended: the wait for its next line fails
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return {
     say: (line) => void child.stdin.write(`${line}\n`),

@@ -1,6 +1,6 @@
 /**
  * Runs in a namespace: `node netns-steady-flows.ts <host4> <host6> <fake4> <fake6> [<local host>:<port>]` keeps talking to
- * port 4007 of both hosts over UDP (flows that last and new ones) and TCP, and to addresses that nobody has. With a local host
+ * port 4007 of both hosts over UDP (flows that last and new ones) and TCP, and to unused addresses. With a local host
  * it also keeps one connection with it for good. Answers each line with what has happened since the last one, as JSON.
  */
 import { createSocket, type Socket } from "node:dgram";

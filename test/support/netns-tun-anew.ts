@@ -35,7 +35,7 @@ async function changedSets(): Promise<void> {
   tun.activate();
 }
 
-/** Somebody deletes the device while the TUN is being closed. */
+/** Another program deletes the device while the TUN is being closed. */
 async function closing(): Promise<void> {
   const held: string[] = [];
   const hold = async (): Promise<AsyncDisposable> => {

@@ -74,7 +74,7 @@ export function source(size: number): { on: (socket: Socket) => void; sent: () =
   return { on, sent: () => sent };
 }
 
-/** Waits until a counter stands still: nobody takes anything any more. */
+/** Waits until a counter stands still: nothing is read any more. */
 export async function untilHeldUp(sent: () => number): Promise<void> {
   for (let last = -1; last !== sent();) {
     last = sent();

@@ -41,7 +41,7 @@ interface Side {
 interface Script {
   readonly client: Side;
   readonly origin: Side;
-  /** Null: nobody kills it. */
+  /** Null: it is not killed. */
   readonly killMs: number | null;
 }
 

@@ -1,4 +1,4 @@
-/** The router's own table: what is really mounted, whatever anybody meant to mount. */
+/** The router's own table: what is really mounted, whatever was meant to be. */
 import type { FastifyInstance } from "fastify";
 
 export interface Row {

@@ -1,4 +1,4 @@
-/** What sessions are served with where nobody learns, sniffs or limits. */
+/** What sessions are served with, without kernel-direct, sniffing and limits. */
 import type { FlowWatch } from "#core/flow-watch.ts";
 import { type Log, SILENT } from "#core/log.ts";
 import type { Router } from "#core/router.ts";

@@ -13,7 +13,7 @@ const libc = process.platform === "linux" ? openLibc() : null;
 
 /**
  * Fixes what the kernel keeps for a reader. Left alone it grows with what the reader once took, up to `tcp_rmem`, which
- * may be 32 MiB: then a test that counts what went out to nobody counts the kernel.
+ * may be 32 MiB: then a test that counts what went out to a peer that does not read counts the kernel.
  */
 export function fixReceiveBuffer(socket: Socket): void {
   const fd = descriptorOf(socket);

@@ -17,7 +17,7 @@ export interface Dial13Options extends Partial<ClientConnectionOptions> {
   readonly session?: Session | null;
 }
 
-/** Judges nobody unless told how to. */
+/** Accepts every certificate unless a judge is given. */
 export function connection13(options: Dial13Options = {}): ClientConnection {
   const {
     template = CHROME_133,

@@ -22,7 +22,7 @@ const bare = { "allow-insecure": true };
 const DATAGRAMS = { datagrams: DESTINATION } as const;
 /** For framings that know addresses only. */
 const TO_ADDRESS = { datagrams: toDestination("192.0.2.9", 443) } as const;
-/** What is asked for and answered is the same whoever asks and whenever. */
+/** Request and answer are the same for every client at any time. */
 const ANSWERS_ALONE = { answersAlone: true } as const;
 
 function row(

@@ -13,7 +13,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 export const CLIENT = ["203.0.113.2", "fd00:1::2"] as const;
 /** The router's address towards the Internet: what it sends itself, the proxy among it. */
 export const UPLINK = ["198.51.100.1", "fd00:2::1"] as const;
-/** The same host as the origin, at addresses that are in nobody's network: what is captured. */
+/** The same host as the origin, at addresses outside every network of the hosts: what is captured. */
 export const FAR = ["192.0.2.2", "fd00:9::2"] as const;
 export { ORIGIN, ROUTER };
 
@@ -117,7 +117,7 @@ export async function startStandIn(
   let open = true;
   output.on("line", (text) => (lines.push(text), notify()));
   output.on("close", () => ((open = false), notify()));
-  child.stdin.on("error", () => {}); // it has ended: whoever waits for a line hears of it
+  child.stdin.on("error", () => {}); // it has ended: the wait for its next line fails
   const line = (pattern: RegExp, from = 0): Promise<string> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
@@ -165,7 +165,7 @@ export function talkTo(netns: Netns, command: readonly string[]): Talker {
   const [program, ...args] = [...netns.prefix, ...command];
   const child = spawn(program as string, args, { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "exit");
-  child.stdin.on("error", () => {}); // it has ended: whoever waits for a line hears of it
+  child.stdin.on("error", () => {}); // it has ended: the wait for its next line fails
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return {
     say: (line) => void child.stdin.write(`${line}\n`),

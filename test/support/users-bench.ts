@@ -24,7 +24,7 @@ const SUPPORT: UserSupport = {
   written: (options) => (options as { users: { name: string; credential: string; flow: string }[] }).users,
   emptied: (options) => ({ ...options, users: [] }),
   shareLink: (_, { host, port }, { name, credential }) => `test://${credential}@${host}:${port}#${name}`,
-  decoyLink: "test://none@192.0.2.1:443#nobody",
+  decoyLink: "test://none@192.0.2.1:443#decoy",
 };
 const TEST: Protocol = { type: "test", users: SUPPORT };
 

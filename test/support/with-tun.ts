@@ -1,5 +1,5 @@
 /**
- * `node with-tun.ts <device> <descriptor> <address …> -- <command …>`: opens and sets up a TUN as whoever starts a program
+ * `node with-tun.ts <device> <descriptor> <address …> -- <command …>`: opens and sets up a TUN as a supervisor that starts a program
  * with `file-descriptor` does, and becomes that program, which finds the device under the number.
  */
 import { execFileSync } from "node:child_process";

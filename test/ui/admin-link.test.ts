@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { AdminLink } from "#ui/api/admin.ts";
 import { Link } from "#ui/api/link.ts";
 
-test("what says nothing about the admin API's state reaches whoever asked; the rest is the state", async (t) => {
+test("what says nothing about the admin API's state reaches the caller; the rest is the state", async (t) => {
   const admin = new AdminLink(new Link("http://127.0.0.1:9090/ui/"));
   const answering = t.mock.method(globalThis, "fetch", () => Promise.resolve(answer));
   let answer = new Response("{}", { status: 401 });

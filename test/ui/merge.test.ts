@@ -5,7 +5,7 @@ import { isSame, merge, type Json } from "#ui/state/merge.ts";
 
 const NOTHING = new Set<never>();
 
-test("what one side changed is taken, what both changed is a conflict that somebody decides", () => {
+test("what one side changed is taken, what both changed is a conflict that the user decides", () => {
   const before = { name: "a", enabled: true, quota: { total: 1, window: "1d" }, gone: 1 };
   const mine = { name: "mine", enabled: false, quota: { total: 2, window: "1d" }, gone: 1 };
   const theirs = { name: "theirs", enabled: true, quota: { total: 1, window: "7d" }, added: [1] };
@@ -38,7 +38,7 @@ test("one deletes what the other changed: a conflict as a whole", () => {
 const json = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>;
 const map = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.oneof(json, fc.constantFrom(1, 2, "x")));
 
-test("nobody's change is lost when only one side made any; equal changes are no conflict", () => {
+test("no change is lost when only one side made any; equal changes are no conflict", () => {
   fc.assert(
     fc.property(map, map, (before, after) => {
       const same = (value: Json, expected: Json) => assert.ok(isSame(value, expected));

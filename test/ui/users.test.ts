@@ -58,7 +58,7 @@ test("what two people changed of one user comes together", () => {
   );
 });
 
-test("speeds come from differences; a reset of the counters is no negative speed; who is gone is forgotten", () => {
+test("speeds come from differences; a reset of the counters is no negative speed; a removed user is forgotten", () => {
   const history = new UsageHistory();
   history.read([USER], 0);
   history.read([USER], 0);

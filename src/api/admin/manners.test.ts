@@ -14,7 +14,7 @@ async function admin() {
   return (await apiApp({ mounts })).app;
 }
 
-test("controller-api.md §2.4 keys of bodies match in any case, null is absent, strangers are ignored", async () => {
+test("controller-api.md §2.4 keys of bodies match in any case, null is absent, unknown keys are ignored", async () => {
   const app = await admin();
   const change = (payload: object) =>
     app.inject({ method: "PUT", url: "/api/admin/users/1", headers: BEARER, payload });
@@ -32,7 +32,7 @@ test("controller-api.md §2.4 keys of bodies match in any case, null is absent, 
     assert.equal((await change(payload)).statusCode, 400, JSON.stringify(payload));
 });
 
-test("svc-admin-api §3 no answer may be kept, not even one to a stranger's Host", async () => {
+test("svc-admin-api §3 no answer may be kept, not even one to an unknown Host", async () => {
   const app = await admin();
   const answer = await app.inject({ url: "/api/admin/users", headers: { ...BEARER, host: "evil.example" } });
   assert.deepEqual([answer.statusCode, answer.headers["cache-control"]], [403, "no-store"]);

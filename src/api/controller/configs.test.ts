@@ -33,7 +33,7 @@ test("the tun object shows the fixed keys always and the others when they say so
   assert.ok(!("gso" in tun) && !("route-address" in tun) && !("more" in tun));
 });
 
-test("controller-api.md §15.6 PATCH: strangers are ignored, a bad value is 400 and changes nothing, tun keeps what was not sent", async () => {
+test("controller-api.md §15.6 PATCH: unknown keys are ignored, a bad value is 400 and changes nothing, tun keeps what was not sent", async () => {
   const api = await apiApp();
   const { control } = api;
   const good: readonly unknown[] = [

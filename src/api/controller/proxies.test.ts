@@ -62,7 +62,7 @@ test("controller-api.md §15.4 selection: a text/plain body works, an unknown me
   assert.equal((await put("Proxy", '{"name":"Node 2"}')).statusCode, 204);
   assert.equal(control.groups.get("Proxy")?.now, "Node 2");
   assert.equal((await put("Proxy", '{"NAME":"Node 1"}', "no media type at all")).statusCode, 204);
-  const unknown = await put("Proxy", '{"name":"Nobody"}');
+  const unknown = await put("Proxy", '{"name":"Unknown"}');
   assert.equal(unknown.statusCode, 400);
   assert.match(unknown.json<{ message: string }>().message, /^Selector update error:/);
   assert.deepEqual((await put("Node 1", '{"name":"x"}')).json(), {
@@ -70,7 +70,7 @@ test("controller-api.md §15.4 selection: a text/plain body works, an unknown me
     error: "Must be a Selector",
   });
   assert.equal((await put("Balance", '{"name":"Node 1"}')).statusCode, 400);
-  assert.equal((await put("Nobody", "not even JSON")).statusCode, 404);
+  assert.equal((await put("Unknown", "not even JSON")).statusCode, 404);
   for (const bad of ["", "{", '{"name":5}', '{"name":null}', "[]", "null"]) {
     const answer = await put("Proxy", bad);
     assert.deepEqual(
@@ -96,10 +96,10 @@ test("controller-api.md §15.4 choosing in a url-test group pins, DELETE and a g
   for (const name of ["Proxy", "Balance", "DIRECT"]) {
     assert.equal((await app.inject({ method: "DELETE", url: `/proxies/${name}` })).statusCode, 400, name);
   }
-  assert.equal((await app.inject({ method: "DELETE", url: "/proxies/Nobody" })).statusCode, 404);
+  assert.equal((await app.inject({ method: "DELETE", url: "/proxies/Unknown" })).statusCode, 404);
 });
 
-test("controller-api.md §15.5 delay tests: 400 for a bad time-out, 504 when it runs out, 503 when refused, 404 for a stranger", async () => {
+test("controller-api.md §15.5 delay tests: 400 for a bad time-out, 504 when it runs out, 503 when refused, 404 for an unknown name", async () => {
   const { app } = await apiApp();
   const expected: readonly (readonly [string, number])[] = [
     ["/proxies/Node%201/delay?timeout=5000&url=http://a.example&expected=200/204,300-399", 200],
@@ -110,13 +110,13 @@ test("controller-api.md §15.5 delay tests: 400 for a bad time-out, 504 when it 
     ["/proxies/Node%201/delay?timeout=0", 504],
     ["/proxies/slow/delay?timeout=5000", 504],
     ["/proxies/closed/delay?timeout=5000", 503],
-    ["/proxies/Nobody/delay", 404],
+    ["/proxies/Unknown/delay", 404],
     ["/group/Auto/delay?timeout=40000", 200],
     ["/group/Auto/delay?timeout=3000000000", 400],
     ["/group/Broken/delay?timeout=5000", 504],
     ["/group/Node%201/delay?timeout=5000", 404],
-    ["/group/Nobody/delay?timeout=5000", 404],
-    ["/providers/proxies/remote%2F1/Nobody/healthcheck", 404],
+    ["/group/Unknown/delay?timeout=5000", 404],
+    ["/providers/proxies/remote%2F1/Unknown/healthcheck", 404],
     ["/providers/proxies/remote%2F1/slow/healthcheck?timeout=5000", 504],
   ];
   for (const [url, status] of expected) assert.equal((await app.inject(url)).statusCode, status, url);
@@ -145,7 +145,7 @@ test("a delay test leaves its mark in history and extra", async () => {
   assert.match(slow.history[0]?.time ?? "", /^\d{4}-\d\d-\d\dT.*Z$/);
 });
 
-test("providers: a list each, 503 with the reason, 404 for strangers", async () => {
+test("providers: a list each, 503 with the reason, 404 for unknown names", async () => {
   const { app, control } = await apiApp();
   const { providers } = (await app.inject("/providers/proxies/")).json<{
     providers: Record<string, never>;
@@ -162,7 +162,7 @@ test("providers: a list each, 503 with the reason, 404 for strangers", async () 
   assert.match(failed.json<{ error: string }>().error, /404/);
   assert.equal((await app.inject("/providers/proxies/remote%2F1/healthcheck")).statusCode, 204);
   assert.equal(control.nodes.get("slow")?.alive, false);
-  assert.equal((await app.inject("/providers/proxies/nobody/healthcheck")).statusCode, 404);
+  assert.equal((await app.inject("/providers/proxies/unknown/healthcheck")).statusCode, 404);
   const rules = (await app.inject("/providers/rules")).json<{ providers: { ads: { payload: string[] } } }>();
   assert.deepEqual(rules.providers.ads.payload, ["ads.example"]);
   assert.equal((await app.inject({ method: "PUT", url: "/providers/rules/ads" })).statusCode, 503);

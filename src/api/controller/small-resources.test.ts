@@ -12,7 +12,7 @@ test("identity: a greeting, and a version that makes no dashboard switch dialect
   assert.doesNotMatch(version, /sing-box|honk/);
 });
 
-test("rules: file order, epoch for never; disabling needs indexes and booleans, strangers among indexes are ignored", async () => {
+test("rules: file order, epoch for never; disabling needs indexes and booleans, unknown indexes are ignored", async () => {
   const { app, control } = await apiApp();
   const list = async () => (await app.inject("/rules/")).json<{ rules: Record<string, unknown>[] }>().rules;
   const extra = { disabled: false, hitCount: 0, missCount: 0, hitAt: "1970-01-01T00:00:00Z" };

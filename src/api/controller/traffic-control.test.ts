@@ -88,7 +88,7 @@ test("queries: what is wrong is found in the order of the sheet; defaults", asyn
     "from must be before to, by at most 400 days",
   );
   assert.equal((await messageOf(`from=0&to=${401 * 86_400}`))[0], 400);
-  assert.deepEqual(await messageOf("key=nobody&granularity=week"), [400, "granularity"]);
+  assert.deepEqual(await messageOf("key=unknown&granularity=week"), [400, "granularity"]);
   assert.equal(governance.asked.length, 0);
   const answer = (await app.inject(`${BASE}/reports?granularity=DAY`)).json();
   assert.deepEqual(answer, {

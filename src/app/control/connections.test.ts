@@ -7,7 +7,7 @@ import { connection } from "../../../test/support/connection-view.ts";
 import { connectionsControl } from "./connections.ts";
 
 const decision = (host: string): Decision => ({
-  outbound: { name: "Node 1" } as never, // nobody asks it for more
+  outbound: { name: "Node 1" } as never, // no other member is read
   chain: ["Proxy", "Node 1"],
   groups: [],
   destination: { host, ip: null, port: 443 },

@@ -68,7 +68,7 @@ class Session implements NftSession {
 
 const turns = () => new Promise(setImmediate);
 
-test("a session is lost while somebody looks after the table: one other is opened, and the table is its", async () => {
+test("a session that is lost while the table is watched is replaced by one other, which then has the table", async () => {
   const kernel = new Kernel();
   const table = await RedirectTable.open(PLAN, [], SILENT, kernel.open);
   kernel.sessions[0]?.lose();
@@ -112,7 +112,7 @@ test("networks around that could not be written are written by the next look, on
   await table[Symbol.asyncDispose]();
 });
 
-test("a session that could not be opened is tried again by whoever looks next", async () => {
+test("a session that could not be opened is opened anew by the next check", async () => {
   const kernel = new Kernel();
   const table = await RedirectTable.open(PLAN, [], SILENT, kernel.open);
   kernel.gate = Promise.reject(new NftError("no memory"));

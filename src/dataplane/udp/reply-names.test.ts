@@ -6,7 +6,7 @@ import { ReplyNames } from "./reply-names.ts";
 const at = (ip: string, port = 443): Destination => ({ host: null, ip: ip as Ip, port });
 const named = (host: string, port = 443): Destination => ({ host, ip: null, port });
 
-test("a client that wrote to a fake address hears that address", () => {
+test("a client that wrote to a fake address gets replies from that address", () => {
   const names = new ReplyNames(8);
   names.add(at("198.18.0.5"), named("example.com"));
   assert.deepEqual(names.nameOf(at("203.0.113.9")), at("198.18.0.5"));
@@ -21,7 +21,7 @@ test("a client that wrote to a fake address hears that address", () => {
   );
 });
 
-test("a client that wrote to a name, or to the real address, hears the real source", () => {
+test("a client that wrote to a name, or to the real address, gets replies from the real source", () => {
   const names = new ReplyNames(8);
   names.add(named("example.com"), named("example.com"));
   assert.deepEqual(

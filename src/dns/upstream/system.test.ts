@@ -5,7 +5,7 @@ import { openSystemServers } from "../../../test/support/resolv-conf.ts";
 
 const { signal } = new AbortController();
 
-test("questions that come while resolv.conf is read for the first time go to nobody else", async () => {
+test("questions that come while resolv.conf is read for the first time go to no other server", async () => {
   await using system = await openSystemServers();
   await system.write("nameserver 192.0.2.1\n");
   const ask = (type: number) => system.upstream.exchange(encodeQuestion("a.org", type), signal);
@@ -32,7 +32,7 @@ test("the list follows the file, own addresses are never asked, and without any 
   assert.deepEqual(await whoIsAsked(), ["192.0.2.3"]);
   await system.write("", 2);
   now += 5000;
-  assert.deepEqual(await whoIsAsked(), ["192.0.2.3"], "a file without servers sends nobody to strangers");
+  assert.deepEqual(await whoIsAsked(), ["192.0.2.3"], "a file without servers sends no question elsewhere");
   await system.write("nameserver 192.0.2.4\n", 3);
   now += 5000;
   assert.deepEqual(await whoIsAsked(), ["192.0.2.4"]);

@@ -20,7 +20,7 @@ function attempts() {
   return { open, attempt };
 }
 
-test("a failure starts the next at once; the first failure is the one that is told", async () => {
+test("a failure starts the next at once; the first failure is the one that is thrown", async () => {
   const { open, attempt } = attempts();
   const done = race(["a", "b"], attempt, () => {}, { signal, staggerMs: 60_000 });
   assert.deepEqual([...open.keys()], ["a"]);
@@ -31,7 +31,7 @@ test("a failure starts the next at once; the first failure is the one that is to
   await assert.rejects(done, { reason: "refused" });
 });
 
-test("all at once: the first wins, losers are told to stop, a late winner is discarded", async () => {
+test("all at once: the first wins, losers are aborted, a late winner is discarded", async () => {
   const { open, attempt } = attempts();
   const discarded: string[] = [];
   const done = race(["a", "b", "c"], attempt, (made) => void discarded.push(made), { signal, staggerMs: 0 });

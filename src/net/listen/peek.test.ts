@@ -74,7 +74,7 @@ test("a client that says half and ends: what it said is there, and its end", asy
   }
 });
 
-test("what is there already asks nobody to wait", async () => {
+test("bytes that are there already are returned without waiting", async () => {
   const [, server] = duplexPair();
   server.unshift("hello");
   const { done, waits, pieces } = peek(server, { look: () => true });

@@ -16,12 +16,12 @@ test("at a bound the oldest gives way, of a source that has more than its share 
   assert.equal(crowd.size, 8);
 });
 
-test("bytes count like heads, and who grows is not the one that goes", () => {
+test("bytes count as well as connections, and the one that grows is not the one that goes", () => {
   const crowd = new PendingLimiter({ count: 100, bytes: 100 });
   const gone: number[] = [];
   const members = Array.from({ length: 5 }, (_, at) => crowd.enter(at, 10, () => void gone.push(at)));
   crowd.grow(members[0] as PendingEntry, 80);
-  assert.deepEqual(gone, [1, 2, 3]); // it is the oldest, and has more than its share: of its source there is nobody else
+  assert.deepEqual(gone, [1, 2, 3]); // it is the oldest, and the only one of its source, which has more than its share
   assert.equal(crowd.bytes, 100);
   for (const one of members) crowd.leave(one);
   for (const one of members) crowd.leave(one);
@@ -29,7 +29,7 @@ test("bytes count like heads, and who grows is not the one that goes", () => {
   assert.deepEqual([crowd.takeSettled(), crowd.takeSettled()], [true, false]);
 });
 
-test("whoever comes, grows and goes: sums are right, and no bound is passed", () => {
+test("connections come, grow and go: sums are right, and no bound is passed", () => {
   const step = fc.tuple(fc.constantFrom("enter", "grow", "leave"), fc.nat(3), fc.nat(40), fc.nat(50));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {

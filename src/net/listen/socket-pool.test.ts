@@ -76,7 +76,7 @@ test(
   },
 );
 
-test("threads that are slow hold a port whose next holder gave up before it began", { skip }, async () => {
+test("slow workers hold a port whose next lease was given up before it began", { skip }, async () => {
   const { stops, port, take } = await openSlowPool(() => {});
   const lease = await take();
   lease.activate();
@@ -93,7 +93,7 @@ test("threads that are slow hold a port whose next holder gave up before it bega
 });
 
 test(
-  "who gives up a port that another has is through when no slow thread brings clients any more",
+  "giving up a port that another lease has ends when no slow worker brings clients any more",
   { skip },
   async () => {
     const { stops, take } = await openSlowPool(() => {});

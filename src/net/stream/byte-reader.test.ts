@@ -145,6 +145,6 @@ test("a second disposal does not stop a stream that flows again", async () => {
   await new Promise(setImmediate);
   reader[Symbol.dispose]();
   await new Promise(setImmediate);
-  theirs.end("nobody listens, it flows all the same");
+  theirs.end("without a listener, it flows all the same");
   await new Promise((resolve) => ours.on("end", resolve));
 });

@@ -89,7 +89,7 @@ describe("codec stream", () => {
     );
   });
 
-  test("the opening goes alone when nobody writes", async () => {
+  test("the opening goes alone where no data is written", async () => {
     const [near, far] = duplexPair();
     const stream = new CodecStream(near, turnedOver(), { openAfterMs: 1 });
     const [bytes] = (await once(far, "data")) as [Buffer];
@@ -99,7 +99,7 @@ describe("codec stream", () => {
     stream.destroy();
   });
 
-  test("nobody reads: the wire is held up", async () => {
+  test("an unread stream holds the wire up", async () => {
     const [near, far] = duplexPair();
     const stream = new CodecStream(near, turnedOver());
     let taken = 0;

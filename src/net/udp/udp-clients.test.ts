@@ -55,7 +55,7 @@ test("at the bound the source that is silent the longest gives way, in neither d
   clients.deliver(steady, item("x"));
   clock.nowMs = 9_999;
   clients.deliver(from(4), item("x"));
-  assert.equal(flows.length, 3, "nobody was silent for so long");
+  assert.equal(flows.length, 3, "none was silent for so long");
   flows[0]?.send(item("an answer is a use, too"));
   clock.nowMs = 10_000;
   clients.deliver(from(4), item("x"));
@@ -71,7 +71,7 @@ test("at the bound the source that is silent the longest gives way, in neither d
   );
 });
 
-test("a source that alone is heard for long is not silent", () => {
+test("a source that alone sends for long is not silent", () => {
   const clock = { nowMs: 0 };
   const { clients, flows } = table(2, clock);
   clients.deliver(from(2), item("x"));

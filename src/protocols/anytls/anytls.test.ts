@@ -204,7 +204,7 @@ describe("sessions", () => {
     assert.equal(events.at(-1), "closed");
   });
 
-  test("a dial that failed is told in a word, the session stays", async () => {
+  test("a failed dial is reported in the SYNACK, the session stays", async () => {
     const { client, events, far } = openClient();
     await Promise.all([
       serve(far, (stream) => stream.answer(new Error("10.0.0.1 secret detail"))),

@@ -44,7 +44,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       );
       if (!(user instanceof Unauthenticated)) return serve(stream, scheme, shell.admit(user, table, ends));
       const fallback = chooseFallback(options.fallbacks, { alpn, serverName, first: user.first });
-      if (fallback === null) throw new AuthError("a password that nobody has");
+      if (fallback === null) throw new AuthError("a password that no user has");
       await serveFallback(stream, fallback, ends, env.dialer);
     },
   });

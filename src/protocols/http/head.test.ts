@@ -19,12 +19,12 @@ test("CONNECT: decoded, and waited for at every truncation", () => {
   }
 });
 
-test("another method is nobody's loss: nothing is taken", () => {
+test("another method: no byte is taken", () => {
   for (const text of ["GET ", "C0", "CONNECTX", "connect a:1 HTTP/1.1\r\n\r\n", "\x16\x03\x01"])
     assert.deepEqual(decodeConnect(bytes(text), 0), { value: null, size: 0 });
 });
 
-test("who keeps the connection", () => {
+test("which requests keep the connection", () => {
   const persistent = (version: string, field: string) =>
     decodeConnect(bytes(`CONNECT a:1 HTTP/${version}\r\n${field}\r\n\r\n`), 0)?.value?.persistent;
   assert.equal(persistent("1.1", "Host: a"), true);

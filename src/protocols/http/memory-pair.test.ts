@@ -58,7 +58,7 @@ test("last words are not taken back by closing", async () => {
   assert.equal(text, "last words");
 });
 
-test("an idle near end that nobody reads notices the end", async () => {
+test("an idle near end that is not read notices the end", async () => {
   const [near, far] = quietPair();
   near.on("data", () => {});
   near.removeAllListeners("data");
@@ -66,7 +66,7 @@ test("an idle near end that nobody reads notices the end", async () => {
   await once(near, "close");
 });
 
-test("a writer whose reader vanishes is told", async () => {
+test("a writer whose reader is destroyed gets an error", async () => {
   const [near, far] = quietPair();
   while (far.write(Buffer.alloc(64 * 1024)));
   const told = once(far, "error");

@@ -39,7 +39,7 @@ async function openShell(users: readonly User[], accept: (session: Session) => v
   return { env, shell, inbound, cover, listenOptions };
 }
 
-test("who changes or goes loses what is open, who stays keeps it, and a bad list changes nothing", async () => {
+test("a changed or removed user loses all open sessions, the others keep theirs, and a bad list changes nothing", async () => {
   const { env, shell, inbound } = await openShell([user("ada", "1"), user("bob", "2"), user("eve", "3")]);
   await using _ = env;
   const ended: string[] = [];
@@ -77,7 +77,7 @@ test("a change by itself does what the whole list with it would do", async () =>
   );
 });
 
-test("one who was taken away during the handshake is not let in", async () => {
+test("a user removed during the handshake is not let in", async () => {
   const { env, shell, inbound } = await openShell([user("ada", "1")]);
   await using _ = env;
   const before = shell.users;

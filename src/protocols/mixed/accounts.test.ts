@@ -21,7 +21,7 @@ test("of two accounts with one name the later counts; users with the same passwo
   assert.equal(new Set(book.written.map(({ credential }) => credential)).size, 2);
 });
 
-test("who is taken away, or has another password, loses the connections that were proved to be theirs", async () => {
+test("a user who is removed, or has another password, loses the connections authenticated before", async () => {
   const accounts = ["gone", "changed", "stays"].map((username) => ({ username, password: "1" }));
   const book = new AccountBook(accounts);
   const streams = accounts.map(({ username }) => {

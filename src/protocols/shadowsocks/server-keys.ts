@@ -69,7 +69,7 @@ function distinct(candidates: readonly UserKey[]): readonly UserKey[] {
     const text = key.toString("latin1");
     if (owners.has(text))
       throw new ConfigError(
-        `users ${owners.get(text)} and ${user} have the same key: nobody could tell them apart`,
+        `users ${owners.get(text)} and ${user} have the same key and could not be told apart`,
       );
     owners.set(text, user);
   }

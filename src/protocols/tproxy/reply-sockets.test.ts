@@ -43,7 +43,7 @@ test("at the bound the oldest goes, and comes back when needed", () => {
   assert.deepEqual(events.slice(6).toSorted(), ["close 1", "close 3"]);
 });
 
-test("a refusal is told once and tried again later", () => {
+test("a refusal is logged once and tried again later", () => {
   const { events, state, sockets } = fixture();
   state.refuses = true;
   assert.equal(sockets.get(at(53), a), null);

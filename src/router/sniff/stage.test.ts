@@ -87,7 +87,7 @@ test("a pure address is looked at on the ports of each protocol", async () => {
   assert.deepEqual(await read(stage, request, { port: 80 }), plain);
 });
 
-test("who is looked at: parse-pure-ip, force-dns-mapping, force-domain", async () => {
+test("what is sniffed: parse-pure-ip, force-dns-mapping, force-domain", async () => {
   const mapped = { host: "mapped.example", dnsMode: "redir-host" } as const;
   const named = { host: "named.example", dnsMode: "normal" } as const;
   const faked = { host: "faked.example", dnsMode: "fake-ip" } as const;
@@ -100,7 +100,7 @@ test("who is looked at: parse-pure-ip, force-dns-mapping, force-domain", async (
   assert.deepEqual(await read(setUp({ known: named, isForced }).stage, HELLO), FOUND);
 });
 
-test("who is not: skip-src-address, skip-dst-address; names of skip-domain are thrown away", async () => {
+test("what is not: skip-src-address, skip-dst-address; names of skip-domain are thrown away", async () => {
   assert.equal(await read(setUp({ skipsSource: (ip) => ip === "127.0.0.1" }).stage, HELLO), "not looked at");
   assert.equal(await read(setUp({ skipsDestination: (ip) => ip === ADDRESS }).stage, HELLO), "not looked at");
   const { stage } = setUp({ isSkipped: (host) => host === "www.example.org" });

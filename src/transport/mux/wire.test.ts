@@ -72,7 +72,7 @@ describe("answers", () => {
     return got;
   };
   test("success is taken off the stream", () => assert.equal(answered(hex("00"), hex("6869")), "hi"));
-  test("a failure is told, and cannot forge a log line", () => {
+  test("a failure is logged, and cannot forge a log line", () => {
     assert.throws(() => answered(hex("01 03"), Buffer.from("a\nb")), /the mux server says: a\?b/);
   });
   test("a failure's text has a bound", () => {

@@ -14,7 +14,7 @@ export type Identity = Pick<TlsClientOptions, "trust" | "minVersion" | "keyPair"
  * Which certificates are accepted: those with a chain to a trusted authority; those whose chain contains the pinned
  * certificate; all of them.
  */
-export type Belief = "authorities" | "pin" | "anybody";
+export type Belief = "authorities" | "pin" | "any";
 
 /** Different settings of different nodes; one more is not kept. */
 const MAX_KEPT = 64;
@@ -44,14 +44,14 @@ export class ClientContexts {
       .digest("hex");
     const known = kept.contexts.get(key);
     if (known !== undefined) return known;
-    if (belief !== "anybody") this.store(trust);
+    if (belief !== "any") this.store(trust);
     const made = this.#clients.make({
       minVersion,
       ciphers: clientTuning.ciphers,
       groups: this.#groups,
       signatures: clientTuning.sigalgs,
       keyPair,
-      authorities: belief === "anybody" ? null : kept.store,
+      authorities: belief === "any" ? null : kept.store,
       verifies: belief === "authorities",
     });
     if (kept.contexts.size < MAX_KEPT) kept.contexts.set(key, made);

@@ -25,7 +25,7 @@ export class ServerCheck {
   /** What the library is to verify by itself. */
   get belief(): Belief {
     const { fingerprint, skipCertVerify } = this.#options;
-    return fingerprint !== null ? "pin" : skipCertVerify ? "anybody" : "authorities";
+    return fingerprint !== null ? "pin" : skipCertVerify ? "any" : "authorities";
   }
 
   /** Of a handshake that failed. */

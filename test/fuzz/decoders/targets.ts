@@ -1,4 +1,4 @@
-/** Every decoder that meets bytes of strangers, with good messages for it. */
+/** Every decoder that meets bytes of unauthenticated peers, with good messages for it. */
 import type { Duplex } from "node:stream";
 import { SILENT } from "#core/log.ts";
 import { decodeSocksAddress, encodeSocksAddress } from "#net/address/socks-address.ts";

@@ -150,7 +150,7 @@ async function datagrams(outbound: Outbound, destinations: number): Promise<stri
       const timer = setTimeout(() => late.reject(new Error(`no answer to ${size} bytes`)), 5_000);
       const answer = await Promise.race([box.next(), late.promise]).finally(() => clearTimeout(timer));
       if (!payload.equals(answer.payload)) throw new Error("changed on the way");
-      if (answer.destination.port !== destination.port) throw new Error("an answer from somebody else");
+      if (answer.destination.port !== destination.port) throw new Error("an answer from another address");
     }
   return "yes";
 }

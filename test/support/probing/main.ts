@@ -1,10 +1,10 @@
-/** `npm run probe -- [count] [server] [how many are held]`: what strangers could learn from our servers. Ends with 1 where they could. */
+/** `npm run probe -- [count] [server] [how many are held]`: what unauthenticated clients could learn from our servers. Ends with 1 where they could. */
 import { differences, type Finding, probeServer } from "./probe.ts";
 import { servers } from "./servers.ts";
 
 const [countText = "1000", only = "", heldText = "100"] = process.argv.slice(2);
 const count = Number(countText);
-/** Silent servers keep each stranger for a minute, all at the same time. 0: that is left out. */
+/** Silent servers keep each probe for a minute, all at the same time. 0: that is left out. */
 const held = Math.min(count, Number(heldText));
 const found: string[] = [];
 
@@ -13,7 +13,7 @@ function show(findings: readonly Finding[]): void {
     console.log(`| ${server} | ${kind} | ${made} | ${answers.join(", ")} | ${medianMs.toFixed(2)} |`);
 }
 
-console.log("| Server | Stranger | Probes | Answers | Median ms to close |\n|---|---|---|---|---|");
+console.log("| Server | Client | Probes | Answers | Median ms to close |\n|---|---|---|---|---|");
 for (const probed of await servers()) {
   if (!probed.name.includes(only)) continue;
   const findings = await probeServer(probed, count, false);

@@ -19,7 +19,7 @@ export interface Finding {
 const AT_ONCE = 4;
 
 /**
- * `count` strangers of each kind, in turn, so that what else the machine does strikes all alike. `hold`: a stranger keeps
+ * `count` probes of each kind, in turn, so that what else the machine does strikes all alike. `hold`: a probe keeps
  * its side open, and the server has to close; else it ends its side, as most scanners do.
  */
 export async function probeServer(probed: Probed, count: number, hold: boolean): Promise<readonly Finding[]> {

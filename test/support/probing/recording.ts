@@ -1,10 +1,10 @@
-/** What somebody on the way has seen of a TLS client, and says again. */
+/** What an observer on the path records of a TLS client, and replays. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { duplexPair } from "node:stream";
 import { connect as connectTls } from "node:tls";
 
-/** All that a TLS client sends until `words` are out: hello, the end of the handshake, records that nobody else can read. */
+/** All that a TLS client sends until `words` are out: hello, the end of the handshake, encrypted records. */
 export async function recordFlight(
   port: number,
   trusted: { readonly ca: string; readonly servername: string },

@@ -1,4 +1,4 @@
-/** The servers that must not tell strangers apart, and what strangers send them. */
+/** The servers that must treat all unauthenticated clients alike, and the probes sent to them. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { duplexPair } from "node:stream";
 import type { Dialer } from "#core/outbound.ts";
@@ -21,7 +21,7 @@ import { recordFlight } from "./recording.ts";
 
 export interface Probe {
   readonly kind: string;
-  /** Another stranger of the kind, or the same again. */
+  /** Another probe of the kind, or the same again. */
   next(): Buffer;
 }
 
@@ -29,11 +29,11 @@ export interface Probe {
 export interface Probed {
   readonly name: string;
   readonly tls: boolean;
-  /** Says nothing until the stranger closes, or for a minute. */
+  /** Says nothing until the probe closes, or for a minute. */
   readonly silent: boolean;
   /** Its answers keep the connection: the time to the answer counts. */
   readonly answers?: true;
-  /** Strangers come without TLS and are answered with it: the types of its records count. */
+  /** Probes come without TLS and are answered with it: the types of its records count. */
   readonly records?: true;
   readonly groups: readonly (readonly Probe[])[];
   open(): Promise<Serving>;
@@ -79,7 +79,7 @@ interface Sealed {
   readonly wrong: Readonly<Record<string, unknown>>;
 }
 
-/** Silent towards everybody who does not know the key, and towards who repeats one who does. */
+/** Silent towards clients without the key, and towards replays of clients with it. */
 async function sealed({
   name,
   server,
@@ -122,7 +122,7 @@ function covered({ name, protocol, options, wrong }: Covered): Probed {
   };
 }
 
-/** Below TLS: who repeats what a user has sent learns no more than who repeats a stranger. */
+/** Below TLS: a replay of what a user has sent teaches no more than a replay of an unauthenticated client. */
 async function recorded({ name, protocol, options, wrong, right }: Covered): Promise<Probed> {
   const open = () => openServer(protocol, { ...tls, ...options });
   await using serving = await open();
@@ -130,7 +130,7 @@ async function recorded({ name, protocol, options, wrong, right }: Covered): Pro
   const unknownClient = await recordFlight(serving.port, trusted, wrong());
   const probes = [
     probe("replayed flight of a user", () => user),
-    probe("replayed flight of a stranger", () => unknownClient),
+    probe("replayed flight of an unauthenticated client", () => unknownClient),
   ];
   return { name: `${name}, recorded`, tls: false, silent: false, records: true, groups: [probes], open };
 }

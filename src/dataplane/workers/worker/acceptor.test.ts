@@ -74,7 +74,7 @@ test("a slot is not used again while the batch may have events of its old socket
   assert.ok(Math.max(...slots) < before, "now they are");
 });
 
-test("a client of a TLS listener that sends too little is closed after thirty seconds, and the main thread is told", (context) => {
+test("a client of a TLS listener that sends too little is closed after thirty seconds, and the main thread gets an event", (context) => {
   const { acceptor, table, slots, closed, reports } = openAcceptor("tls");
   let nowMs = 1_000;
   context.mock.method(performance, "now", () => nowMs);

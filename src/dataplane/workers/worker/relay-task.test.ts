@@ -83,7 +83,7 @@ test("a reset without an end ends both sides at once", () => {
   assert.equal(run(), FAILED);
 });
 
-test("who is gone is found out by writing, too, and what is said to nobody is thrown away", () => {
+test("a write shows, too, that the peer is gone, and bytes for it are thrown away", () => {
   let unsent = 1;
   const { client, remote, connection, run } = setUp(0, () => unsent);
   remote.reads.push(10);

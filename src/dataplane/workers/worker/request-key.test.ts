@@ -55,7 +55,7 @@ const others: readonly Client[] = [
   { request: "a".repeat(REQUEST_BYTES) },
 ];
 
-test("equal for whoever asks for the same from the same address, by whatever port and form", () => {
+test("equal for the same request from the same address, whatever its source port and form", () => {
   write({});
   const kept = key.kept();
   for (const client of same) {

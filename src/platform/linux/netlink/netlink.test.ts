@@ -168,7 +168,7 @@ for (const [what, [good, decode]] of Object.entries(DECODERS)) {
   });
 }
 
-test("routes of foreign tables are no news, default routes and own tables are", () => {
+test("routes of foreign tables are no change for us, default routes and own tables are", () => {
   const news = (tables: readonly number[], bytes: Uint8Array) =>
     isRouteChange(message(RTM_NEWROUTE, bytes), new Set(tables));
   assert.equal(news([], route), false);
@@ -177,7 +177,7 @@ test("routes of foreign tables are no news, default routes and own tables are", 
   assert.equal(isRouteChange(message(RTM_NEWLINK, link), new Set()), true);
 });
 
-test("rules of nftables are news, elements of its sets are not", () => {
+test("rules of nftables are changes, elements of its sets are not", () => {
   const NFTABLES = 10 << 8;
   assert.equal(isTableChange(message(NFTABLES | 6, new Uint8Array())), true);
   assert.equal(isTableChange(message(NFTABLES | 12, new Uint8Array())), false);
