@@ -1,8 +1,5 @@
 /** The main thread's end of one worker. */
-import { once } from "node:events";
-import type { Worker } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
-import { messageOf } from "#core/errors.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { Commands, type CommandObserver } from "./commands.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
@@ -19,11 +16,11 @@ import {
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { RouteCache } from "./route-cache.ts";
 import { RouteInvalidation } from "./route-invalidation.ts";
-import type { ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
 import { startWorker, type StartWorkerOptions } from "./start-worker.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { TaskTable } from "./task-table.ts";
 import { WireMessages } from "./wire-messages.ts";
+import { WorkerThread } from "./worker-thread.ts";
 import { float64At } from "#lib/at.ts";
 
 export interface WorkerHandleOptions extends StartWorkerOptions {
@@ -54,26 +51,20 @@ export class WorkerHandle implements AsyncDisposable {
   /** Of the main thread. */
   readonly atSeam: AtSeam | undefined;
   readonly #options: WorkerHandleOptions;
-  readonly #worker: Worker;
+  readonly #thread: WorkerThread;
   readonly #eventWatch: ReadinessWatch;
   readonly #wires: WireMessages;
   readonly #pipes: SharedArrayBuffer;
   readonly #tasks: TaskTable;
-  readonly #exited = Promise.withResolvers<void>();
   readonly #commands: Commands;
   readonly #invalidation: RouteInvalidation;
-  #alive = false;
-  #wasAlive = false;
-  #why = "it ended by itself";
-  /** Reasons besides connections to keep the process alive. */
-  #holds = 0;
 
   private constructor(options: WorkerHandleOptions) {
     this.#options = options;
     const { seams } = options;
     this.atSeam = seams === undefined ? undefined : atSeams(seams);
     const { worker, table, accepts, pipes, messages } = startWorker(options);
-    this.#worker = worker;
+    this.#thread = new WorkerThread(worker, (why) => this.#onExit(why));
     this.table = table;
     this.accepts = accepts;
     this.#pipes = pipes;
@@ -91,34 +82,19 @@ export class WorkerHandle implements AsyncDisposable {
     });
     this.#eventWatch.want(UV_READABLE);
     this.#eventWatch.hold(false);
-    this.#worker.once("message", () => (this.#alive = this.#wasAlive = true));
-    this.#worker.on("message", ({ fault }: ThreadMessage) => {
-      if (fault !== undefined) throw fault; // reported where faults of the main thread are
-    });
-    this.#worker.on("error", (error) => {
-      this.#alive = false; // it takes no more; what it has is touched when nothing of it runs any more
-      this.#why = messageOf(error);
-    });
-    this.#worker.once("exit", () => {
-      this.#onExit();
-      this.#exited.resolve();
-    });
   }
 
   /** Throws where the thread cannot be started. */
   static async open(options: WorkerHandleOptions): Promise<WorkerHandle> {
     const thread = new WorkerHandle(options);
-    const ready = once(thread.#worker, "message").catch(() => {}); // `#why` has it
-    thread.#worker.ref();
-    await Promise.race([ready, thread.#exited.promise]);
-    thread.#worker.unref();
-    if (thread.#alive) return thread;
+    await thread.#thread.started();
+    if (thread.alive) return thread;
     await thread[Symbol.asyncDispose]();
-    throw new Error(`it does not start: ${thread.#why}`);
+    throw new Error(`it does not start: ${thread.#thread.why}`);
   }
 
   get alive(): boolean {
-    return this.#alive;
+    return this.#thread.alive;
   }
 
   /** Number of its connections. */
@@ -127,7 +103,7 @@ export class WorkerHandle implements AsyncDisposable {
   }
 
   get hasRoom(): boolean {
-    return this.#alive && this.#tasks.hasRoom;
+    return this.alive && this.#tasks.hasRoom;
   }
 
   /** Both descriptors are the worker's from now on. Only where it has room. Returns the slot. */
@@ -146,9 +122,7 @@ export class WorkerHandle implements AsyncDisposable {
 
   /** Connections and listeners keep the process alive, as sockets do. */
   holdProcess(change: 1 | -1): void {
-    this.#holds += change;
-    if (this.#holds === 1 && change === 1) this.#worker.ref();
-    else if (this.#holds === 0) this.#worker.unref();
+    this.#thread.hold(change);
   }
 
   /** Registers a client that the worker has accepted. Null: it has no observer. */
@@ -185,7 +159,7 @@ export class WorkerHandle implements AsyncDisposable {
    * the worker ends before.
    */
   command(slot: number, command: number, observer: CommandObserver | null = null): number {
-    if (!this.#alive) return 0;
+    if (!this.alive) return 0;
     const reported = this.#commands.post(slot, command, observer);
     this.atSeam?.("commanded");
     return reported;
@@ -275,10 +249,9 @@ export class WorkerHandle implements AsyncDisposable {
     owner.onEnded();
   }
 
-  /** The worker has exited. Its connections are reset: the bytes in its pipes are lost. */
-  #onExit(): void {
+  /** `why`: where its end was not asked for. Its connections are reset: the bytes in its pipes are lost. */
+  #onExit(why: string | null): void {
     const { calls } = this.#options;
-    this.#alive = false;
     this.takeEvents();
     this.syncRouteCache();
     this.#commands.forget();
@@ -288,7 +261,7 @@ export class WorkerHandle implements AsyncDisposable {
     }
     closeRest(this.table, this.#pipes, { calls, free: this.#options.free });
     this.routeCache.close();
-    if (this.#wasAlive) this.#options.onDeath(this.#why, this);
+    if (why !== null) this.#options.onDeath(why, this);
   }
 
   /**
@@ -307,10 +280,8 @@ export class WorkerHandle implements AsyncDisposable {
   /** Resets what it still has. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.table.signal < 0) return;
-    this.#alive = this.#wasAlive = false;
     this.#postStop();
-    this.holdProcess(1); // to the end, whatever connections end meanwhile
-    await this.#exited.promise;
+    await this.#thread.ended();
     this.#wires.close();
     this.#eventWatch.close();
     this.#options.calls.close(this.table.eventSignal);

@@ -189,17 +189,17 @@ export class AcceptMemory {
     this.#part(index, REPLY, dial.replyBytes.length).set(dial.replyBytes);
   }
 
-  /** Its byte arrays are views of the request slot. */
+  /** A copy. */
   dial(index: number): Dial {
     const device = this.#part(index, DEVICE, DEVICE_BYTES);
     return {
-      address: this.#part(index, 0, this.#number(index, ADDRESS_LENGTH)),
+      address: new Uint8Array(this.#part(index, 0, this.#number(index, ADDRESS_LENGTH))),
       mark: this.#number(index, MARK),
       timeoutMs: this.#number(index, TIMEOUT),
       idleSeconds: this.#number(index, IDLE),
       intervalSeconds: this.#number(index, INTERVAL),
-      device: device.subarray(0, device.indexOf(0)),
-      replyBytes: this.#part(index, REPLY, this.#number(index, REPLY_LENGTH)),
+      device: new Uint8Array(device.subarray(0, device.indexOf(0))),
+      replyBytes: new Uint8Array(this.#part(index, REPLY, this.#number(index, REPLY_LENGTH))),
       routeId: this.#number(index, CACHED_ROUTE),
       epoch: this.#number(index, EPOCH),
     };

@@ -172,7 +172,7 @@ export class Acceptor implements PendingOwner {
   #newTask(fd: number, slot: number, listener: number): PendingTask {
     const handshake = HANDSHAKES[int32At(this.shared.handshakes, listener)] ?? "mixed";
     if (handshake === "tls") return new TlsHandshake(this, slot, listener, fd);
-    return new PendingConnection(this, slot, listener, { fd, handshake });
+    return new PendingConnection(this, slot, listener, fd, handshake);
   }
 
   /** Nothing is accepted of it for a moment. */

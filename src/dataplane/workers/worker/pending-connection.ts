@@ -8,10 +8,8 @@ import {
   readPlain,
   type PlainRequest,
 } from "#protocols/mixed/plain-handshake.ts";
-import { FAILED, WAITS } from "./task.ts";
-import { CLIENT } from "#dataplane/workers/shared/sides.ts";
-import type { TaskIo, Outcome } from "./task.ts";
-import type { Side } from "#dataplane/workers/shared/sides.ts";
+import { FAILED, WAITS, type TaskIo, type Outcome } from "./task.ts";
+import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
 import {
@@ -22,15 +20,9 @@ import {
   type Dial,
 } from "#dataplane/workers/shared/accept-memory.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
-import {
-  DIALLED,
-  HANDED_OVER,
-  NOT_DIALLED,
-  REQUESTED,
-  STALE_ROUTE,
-} from "#dataplane/workers/shared/relay-memory.ts";
+import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { CachedDial } from "./cached-routes.ts";
-import { closeRemote, dialRemote, EINPROGRESS, remoteOf } from "./remote-dial.ts";
+import { RemoteDial } from "./remote-dial.ts";
 import type { StoredRequestKey } from "./request-key.ts";
 
 const READS = 0;
@@ -66,19 +58,11 @@ export class PendingConnection implements RequestingTask {
   #requestSlot = -1;
   /** What the kernel has said of the client since its request was seen. */
   #clientEvents = 0;
-  /** What the kernel has said of the remote since it was opened. */
-  #remoteEvents = 0;
-  /** The main thread's answer to this request, or to an equal one. */
-  #dial: Dial | null = null;
-  /** The request's key for caching; null: it uses a cached route itself. */
+  /** The request's key for caching; null: the main thread has not been asked. */
   #key: StoredRequestKey | null = null;
+  #remote: RemoteDial | null = null;
 
-  constructor(
-    acceptor: PendingOwner,
-    slot: number,
-    listener: number,
-    { fd, handshake }: { fd: number; handshake: PlainHandshake },
-  ) {
+  constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number, handshake: PlainHandshake) {
     this.#acceptor = acceptor;
     this.slot = slot;
     this.fd = fd;
@@ -94,7 +78,7 @@ export class PendingConnection implements RequestingTask {
 
   onEvents(side: Side, events: number): boolean {
     if (side === CLIENT) this.#clientEvents |= events;
-    else this.#remoteEvents |= events;
+    else if (this.#remote !== null) this.#remote.events |= events;
     return true;
   }
 
@@ -104,13 +88,14 @@ export class PendingConnection implements RequestingTask {
 
   run(io: TaskIo): Outcome {
     if (this.#stage === READS) this.#read();
-    else if (this.#stage === DIALS) return this.#awaitDial(io);
+    else if (this.#stage === DIALS && this.#remote !== null) return this.#awaitDial(this.#remote, io);
     return WAITS;
   }
 
   drop(): void {
     this.#stage = GONE;
-    this.#dropDial();
+    this.#remote?.drop();
+    this.#remote = null;
     this.#freeRequestSlot();
     this.#acceptor.onGone(this);
   }
@@ -203,7 +188,7 @@ export class PendingConnection implements RequestingTask {
   #dialCached(answer: CachedDial): void {
     this.#acceptor.routes.use(this.slot, answer);
     this.#acceptor.onAsked(this);
-    this.#dialBy(answer.dial);
+    this.#dialBy(answer.dial, null);
   }
 
   askAgain(): void {
@@ -245,105 +230,71 @@ export class PendingConnection implements RequestingTask {
 
   /** As the request slot says. */
   dial(): void {
-    const { address, device, replyBytes, ...rest } = this.#acceptor.shared.dial(this.#requestSlot);
-    const [to, by, told] = [address, device, replyBytes].map((bytes) => new Uint8Array(bytes));
+    const plan = this.#acceptor.shared.dial(this.#requestSlot);
     this.#freeRequestSlot();
-    this.#dialBy({ ...rest, address: to, device: by, replyBytes: told } as Dial);
+    this.#dialBy(plan, this.#key);
   }
 
-  #dialBy(dial: Dial): void {
+  #dialBy(dial: Dial, key: StoredRequestKey | null): void {
     const { host } = this.#acceptor;
-    this.#dial = dial;
-    const error = dialRemote(this.#acceptor, this.slot, dial);
-    if (error < 0 && error !== EINPROGRESS) return this.refused(error);
+    const remote = new RemoteDial(this.#acceptor, this.slot, dial, key);
+    this.#remote = remote;
+    const error = remote.start();
+    if (error < 0) return this.#refused(remote, error);
     this.#stage = DIALS;
-    this.#acceptor.onDialling(this, dial.timeoutMs);
-    if (!host.watch(this.slot, remoteOf(this.#acceptor, this.slot), 1)) host.end(this.slot, true);
+    this.#acceptor.onDialling(this, remote.timeoutMs);
+    if (!host.watch(this.slot, remote.descriptor, 1)) host.end(this.slot, true);
   }
 
   timedOut(): void {
-    if (this.#stage === DIALS) this.refused(DIAL_TIMED_OUT);
+    if (this.#remote !== null) this.#refused(this.#remote, DIAL_TIMED_OUT);
     else this.end(false);
   }
 
   /** For one that dials by a cached route: it could not ask any more. */
   handBack(): void {
-    this.#dropCachedRoute();
+    if (this.#remote !== null) this.#hangUp(this.#remote);
     this.handOver();
   }
 
-  #dropCachedRoute(): void {
-    this.#hangUp();
-    this.#acceptor.routes.giveUp(this.slot);
-    this.#dial = null;
-  }
-
-  #hangUp(): void {
-    closeRemote(this.#acceptor, this.slot);
-    this.#remoteEvents = 0;
+  #hangUp(remote: RemoteDial): void {
+    remote.fail();
+    this.#remote = null;
     this.#stage = ASKS;
     this.#acceptor.onDialled(this);
   }
 
-  refused(errno: number): void {
-    const { host, routes, table } = this.#acceptor;
-    if (routes.has(this.slot)) {
-      this.#dropCachedRoute();
-      return this.askAgain();
-    }
-    this.#hangUp();
-    this.#dropDial();
+  #refused(remote: RemoteDial, errno: number): void {
+    const { host, table } = this.#acceptor;
+    this.#hangUp(remote);
+    if (remote.isByRoute) return this.askAgain();
     table.asked[this.slot * 2] = errno;
     host.report(this.slot, NOT_DIALLED);
   }
 
-  #awaitDial(io: TaskIo): Outcome {
+  #awaitDial(remote: RemoteDial, io: TaskIo): Outcome {
     if ((this.#clientEvents & (HANGUP | FAULT)) !== 0) return FAILED; // the client has gone
-    if (this.#remoteEvents === 0) return WAITS;
-    const { calls } = this.#acceptor;
-    const error =
-      (this.#remoteEvents & (FAULT | HANGUP)) === 0
-        ? 0
-        : calls.takeError(remoteOf(this.#acceptor, this.slot));
-    if (error !== 0) {
-      this.refused(error);
-      return WAITS;
-    }
-    return this.#begin(io);
+    const error = remote.takeResult();
+    if (error === 0) return this.#begin(remote, io);
+    if (error !== null) this.#refused(remote, error);
+    return WAITS;
   }
 
-  #begin(io: TaskIo): Outcome {
+  #begin(remote: RemoteDial, io: TaskIo): Outcome {
     const { calls, host } = this.#acceptor;
     const { size } = this.#request;
     if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
-    const dial = this.#dial as Dial;
-    if (dial.replyBytes.length > 0 && calls.say(this.fd, dial.replyBytes) !== dial.replyBytes.length)
-      return FAILED;
+    const { replyBytes } = remote;
+    if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;
     const pair = host.pair(this.slot);
     if (pair === null) return FAILED;
     this.#acceptor.onDialled(this);
     this.#stage = GONE;
+    this.#remote = null;
     host.put(this.slot, pair);
-    this.#reportDialled(dial);
+    remote.succeed();
     if (this.#clientEvents !== 0) pair.onEvents(CLIENT, this.#clientEvents);
-    pair.onEvents(1, this.#remoteEvents);
+    pair.onEvents(1, remote.events);
     return pair.run(io);
-  }
-
-  #reportDialled(dial: Dial): void {
-    const { host, routes } = this.#acceptor;
-    this.#dial = null;
-    if (routes.has(this.slot)) {
-      if (routes.begin(this.slot)) host.report(this.slot, STALE_ROUTE);
-      return;
-    }
-    routes.keep(dial, this.#key as StoredRequestKey);
-    host.report(this.slot, DIALLED);
-  }
-
-  /** The result of this dial must not be cached. */
-  #dropDial(): void {
-    if (this.#dial !== null && !this.#acceptor.routes.has(this.slot)) this.#acceptor.routes.drop(this.#dial);
-    this.#dial = null;
   }
 }

@@ -1,41 +1,107 @@
-/**
- * The socket to the remote of a pending connection. Its descriptor stands only in the relay memory, where the main thread
- * finds it should this worker die.
- */
 import { SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
+import { FAULT, HANGUP } from "#platform/linux/relay-calls.ts";
 import { int32At } from "#lib/at.ts";
 import type { Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import { DIALLED, STALE_ROUTE } from "#dataplane/workers/shared/relay-memory.ts";
 import type { PendingOwner } from "./pending-owner.ts";
+import type { StoredRequestKey } from "./request-key.ts";
 
-export const EINPROGRESS = -115;
+const EINPROGRESS = -115;
 
-/** -1: none is open. */
-export function remoteOf({ table }: PendingOwner, slot: number): number {
-  return int32At(table.descriptors, slot * 2 + 1);
-}
+/**
+ * The dial of a pending connection: by the main thread's plan, or by a cached route, of which the main thread knows
+ * nothing. The descriptor of its socket stands only in the relay memory, where the main thread finds it should this
+ * worker die.
+ */
+export class RemoteDial {
+  /** What the kernel has said of the socket, epoll(7) bits. */
+  events = 0;
+  readonly #owner: PendingOwner;
+  readonly #slot: number;
+  readonly #dial: Dial;
+  readonly #key: StoredRequestKey | null;
 
-/** Opens the socket and begins to connect it. Negative: an errno; the socket, if it was opened, is still to be closed. */
-export function dialRemote({ calls, routes, table }: PendingOwner, slot: number, dial: Dial): number {
-  const { address, mark, idleSeconds, intervalSeconds, device } = dial;
-  const family = address.length === SOCKADDR_IN_BYTES ? 4 : 6;
-  const fd = calls.open(family);
-  if (fd < 0) return fd;
-  // Before a packet leaves: a connection that comes back to this machine is recognised by the name of this socket.
-  Atomics.store(table.descriptors, slot * 2 + 1, fd);
-  // Most connections by a cached route end before a probe would be due; `onJoined` sets the probes of the others.
-  const isProbed = idleSeconds > 0 && !routes.has(slot);
-  if (isProbed) calls.keepAlive(fd, idleSeconds, intervalSeconds);
-  const marked = mark === 0 ? 0 : calls.mark(fd, mark);
-  const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
-  if (marked < 0 || bound < 0) return Math.min(marked, bound);
-  calls.address.set(address);
-  return calls.connect(fd, address.length);
-}
+  /** `key`: that of the request, for which the plan is cached where it may be; null: `dial` is a cached route. */
+  constructor(owner: PendingOwner, slot: number, dial: Dial, key: StoredRequestKey | null) {
+    this.#owner = owner;
+    this.#slot = slot;
+    this.#dial = dial;
+    this.#key = key;
+  }
 
-/** Does nothing where none is open. */
-export function closeRemote({ calls, host, table }: PendingOwner, slot: number): void {
-  const fd = int32At(table.descriptors, slot * 2 + 1);
-  Atomics.store(table.descriptors, slot * 2 + 1, -1); // first: the name of another socket with this number must not be asked for
-  host.atSeam?.("closing");
-  if (fd >= 0) calls.close(fd);
+  get isByRoute(): boolean {
+    return this.#key === null;
+  }
+
+  get timeoutMs(): number {
+    return this.#dial.timeoutMs;
+  }
+
+  /** For the client, once it is connected. */
+  get replyBytes(): Uint8Array {
+    return this.#dial.replyBytes;
+  }
+
+  /** -1: none is open. */
+  get descriptor(): number {
+    return int32At(this.#owner.table.descriptors, this.#slot * 2 + 1);
+  }
+
+  /** Opens the socket and begins to connect it. Negative: an errno; `fail` is to be called. */
+  start(): number {
+    const { calls, routes, table } = this.#owner;
+    const { address, mark, idleSeconds, intervalSeconds, device } = this.#dial;
+    const family = address.length === SOCKADDR_IN_BYTES ? 4 : 6;
+    const fd = calls.open(family);
+    if (fd < 0) return fd;
+    // Before a packet leaves: a connection that comes back to this machine is recognised by the name of this socket.
+    Atomics.store(table.descriptors, this.#slot * 2 + 1, fd);
+    // Most connections by a cached route end before a probe would be due; `onJoined` sets the probes of the others.
+    const isProbed = idleSeconds > 0 && !routes.has(this.#slot);
+    if (isProbed) calls.keepAlive(fd, idleSeconds, intervalSeconds);
+    const marked = mark === 0 ? 0 : calls.mark(fd, mark);
+    const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
+    if (marked < 0 || bound < 0) return Math.min(marked, bound);
+    calls.address.set(address);
+    const error = calls.connect(fd, address.length);
+    return error === EINPROGRESS ? 0 : error;
+  }
+
+  /** Null: the kernel has not answered yet. 0: connected. Else an errno. */
+  takeResult(): number | null {
+    if (this.events === 0) return null;
+    return (this.events & (FAULT | HANGUP)) === 0 ? 0 : this.#owner.calls.takeError(this.descriptor);
+  }
+
+  /** From now on the connection is relayed, and its plan may serve equal requests. */
+  succeed(): void {
+    const { host, routes } = this.#owner;
+    if (this.#key === null) {
+      if (routes.begin(this.#slot)) host.report(this.#slot, STALE_ROUTE);
+      return;
+    }
+    routes.keep(this.#dial, this.#key);
+    host.report(this.#slot, DIALLED);
+  }
+
+  /** Closes the socket. A cached route that has led here serves no request any more. */
+  fail(): void {
+    this.#close();
+    if (this.isByRoute) this.#owner.routes.giveUp(this.#slot);
+    else this.drop();
+  }
+
+  #close(): void {
+    const { calls, host, table } = this.#owner;
+    const fd = this.descriptor;
+    // First: the name of another socket with this number must not be asked for.
+    Atomics.store(table.descriptors, this.#slot * 2 + 1, -1);
+    host.atSeam?.("closing");
+    if (fd >= 0) calls.close(fd);
+  }
+
+  /** The plan is not cached. The socket, if one is open, is left to the loop. */
+  drop(): void {
+    if (!this.isByRoute) this.#owner.routes.drop(this.#dial);
+  }
 }
