@@ -1,8 +1,6 @@
-import { formatDiagnostic } from "#config/report.ts";
-import { logSummary } from "#config/summary.ts";
 import type { Config } from "#config/config.ts";
-import type { ConfigsControl, ConfigsPatch, ConfigSource, Control } from "#core/control.ts";
-import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
+import type { ConfigsControl, ConfigsPatch, Control } from "#core/control.ts";
+import { ApiError, messageOf } from "#core/errors.ts";
 import type { Health } from "#core/group.ts";
 import type { Inbound } from "#core/inbound.ts";
 import type { Session } from "#core/session.ts";
@@ -22,13 +20,10 @@ import { Tuns } from "#runtime/tuns.ts";
 import type { ControllerEndpoint } from "#api/open-controller.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 import { UserAdoption } from "./user-adoption.ts";
-import type { Loader } from "./loader.ts";
+import { loadConfig, type ConfigInput } from "./load-config.ts";
 
-export interface AppEnv {
+export interface AppEnv extends ConfigInput {
   readonly host: Host;
-  readonly loader: Loader;
-  /** What the command line puts over the file's Controller keys. */
-  readonly override: (config: Config) => Config;
   restart(): void;
 }
 
@@ -127,7 +122,7 @@ export class App implements AsyncDisposable {
   /** Reads the source again, as SIGHUP asks. Throws with nothing changed. */
   reload(): Promise<void> {
     return this.#exclusively(async () => {
-      await this.#swap(await this.#load({ kind: "current" }), false);
+      await this.#swap(await loadConfig({ kind: "current" }, this.#env), false);
       await this.#controller.apply(this.#runtime.config);
       void this.#externalUi.fetchIfMissing();
     });
@@ -239,27 +234,13 @@ export class App implements AsyncDisposable {
     return done;
   }
 
-  /** Throws `ConfigError` with every error of the text. */
-  async #load(source: ConfigSource): Promise<Config> {
-    const { loader, override, host } = this.#env;
-    const { file, result } = await (source.kind === "current"
-      ? loader.current()
-      : source.kind === "path"
-        ? loader.path(source.path)
-        : loader.text(source.text));
-    if (result.errors !== undefined)
-      throw new ConfigError(result.errors.map((error) => formatDiagnostic(file, error)).join("\n"));
-    logSummary(host.log, file, result.warnings);
-    return override(result.config);
-  }
-
   #configs(): ConfigsControl {
     return {
       view: () => configsView(this.#runtime.config, this.#live(), this.#runtime.inbounds.all),
       patch: (fragment) => this.#exclusively(() => this.#patch(fragment)),
       replace: (source, { force }) =>
         this.#exclusively(async () => {
-          const config = await this.#load(source);
+          const config = await loadConfig(source, this.#env);
           await this.#apply(force ? config : keepPorts(config, this.#runtime.config));
         }),
     };
