@@ -5,14 +5,15 @@ import { list, name, secret } from "#core/fields.ts";
 import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { TlsServer } from "#core/tls.ts";
-import { endpointText, type Ip } from "#core/session.ts";
-import { endWithReply } from "#net/listen/accept.ts";
+import { endpointText, type Ip, type StreamSession } from "#core/session.ts";
+import { endWithReply, type ListenerContext } from "#net/listen/accept.ts";
 import { StreamConnection } from "#net/listen/stream-connection.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
+import { requestedTunnel } from "#protocols/http/tunnel.ts";
+import { requestedSocks4, requestedSocks5 } from "#protocols/socks/session.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { readTlsServer } from "#transport/tls/server-options.ts";
 import { AccountBook } from "./accounts.ts";
-import { requestedSession } from "./requested-session.ts";
 import type { Client } from "./client.ts";
 
 /** `users` absent: the global accounts; an empty list: no credentials are required. */
@@ -54,15 +55,18 @@ export async function openHandshakes(
   for (const one of owned) undo.use(one);
   const tls = undo.use(await openTls(options, env));
   const book = bookOf(options, env);
-  const letIn = doorOf(options, env, book);
+  const admit = admissionOf(options, env, book);
   const onAccepted = (connection: AcceptedConnection): void => {
     const { request, source } = connection;
     if (request !== null) return env.accept(requestedSession(connection, request, env));
-    const door = letIn(source.ip);
-    if (door === null) return connection.destroy();
+    const admitted = admit(source.ip);
+    if (admitted === null) return connection.destroy();
     const isKnown = env.unauthenticated?.enter(connection, tls !== null);
     attend(connection, tls, isKnown, (plain, reader) =>
-      serve({ connection: plain, accounts: door.accounts?.authenticator(plain.stream()) ?? null }, reader),
+      serve(
+        { connection: plain, accounts: admitted.accounts?.authenticator(plain.stream()) ?? null },
+        reader,
+      ),
     ).catch((error: unknown) => {
       env.log.debug(() => `${type} client ${endpointText(source)}: ${messageOf(error)}`);
     });
@@ -81,6 +85,18 @@ export async function openHandshakes(
     ...(book === null ? {} : usersOf(book, env)),
     [Symbol.asyncDispose]: async () => life.dispose(),
   };
+}
+
+/** The session of a request that a worker has read with `readPlain`. */
+function requestedSession(
+  connection: AcceptedConnection,
+  request: Buffer,
+  listener: ListenerContext,
+): StreamSession {
+  const [first] = request;
+  if (first === 5) return requestedSocks5(connection, request, listener);
+  if (first === 4) return requestedSocks4(connection, request, listener);
+  return requestedTunnel(connection, request, listener);
 }
 
 async function openTls(options: HandshakeOptions, env: InboundEnv): Promise<TlsServer | null> {
@@ -127,7 +143,7 @@ function usersOf(book: AccountBook, { endSessions }: InboundEnv): Omit<ManagedIn
  * The source filter and the exempted prefixes belong to the global accounts; a listener's own users are not affected by
  * them.
  */
-function doorOf({ users }: HandshakeOptions, { access }: InboundEnv, accounts: AccountBook | null) {
+function admissionOf({ users }: HandshakeOptions, { access }: InboundEnv, accounts: AccountBook | null) {
   const isOwn = users !== undefined;
   return (source: Ip): { readonly accounts: AccountBook | null } | null => {
     if (isOwn) return { accounts };
