@@ -173,7 +173,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     "what is wrong with single nodes",
-    "proxies: [{name: , type: direct}, {name: m, type: direct, routing-mark: -1}, {name: p, type: socks5, server: a, port: many}, {name: d, type: direct, dialer-proxy: missing}, {name: x, type: direct, dialer-proxy: y}, {name: y, type: direct, dialer-proxy: x}]\n",
+    "proxies: [{name: , type: direct}, {name: m, type: direct, routing-mark: -1}, {name: p, type: socks5, server: a, port: many}, {name: d, type: direct, dialer-proxy: absent}, {name: x, type: direct, dialer-proxy: y}, {name: y, type: direct, dialer-proxy: x}]\n",
     /^1:\d+ proxies\[0\]\.name: .*; the node is left out\n(1:\d+ proxies\[[1-4]\]\.\S+: .*(cannot|can) be dialled\n?){4}$/,
     ({ proxies }) => [proxies.map(({ inert }) => inert !== null), [true, true, true, true, true]],
   ],

@@ -2,19 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { testEnv } from "../../test/support/config-env.ts";
 import { cidrText } from "#net/address/cidr.ts";
-import type { Config } from "./config.ts";
 import { parseConfig } from "./parse.ts";
-import { parseTrafficControl } from "./traffic-control.ts";
-
-function good(text: string): Config {
-  const { config, errors } = parseConfig(text, testEnv());
-  assert.deepEqual(errors ?? [], []);
-  return config as Config;
-}
-
-function errorsOf(text: string): readonly string[] {
-  return (parseConfig(text, testEnv()).errors ?? []).map(({ path, message }) => `${path} ${message}`);
-}
+import { good, pathErrorsOf } from "../../test/support/config-texts.ts";
 
 test("configuration.md 17.8: policies keep file order, comma keys, prefixes, lists and single values", () => {
   const { dns } = good(`
@@ -73,7 +62,7 @@ test("configuration.md 6.9: what stops a dns section", () => {
   ];
   const sets = "rule-providers: {ips: {type: inline, behavior: ipcidr, payload: [1.0.0.0/8]}}\n";
   for (const [fields, message] of cases)
-    assert.match(errorsOf(`${sets}dns: {${fields}}\n`).join("\n"), message);
+    assert.match(pathErrorsOf(`${sets}dns: {${fields}}\n`).join("\n"), message);
 });
 
 test("fake-ip rules", () => {
@@ -98,7 +87,7 @@ test("configuration.md 17.10: the TUN address comes from fake-ip-range; 0 entrie
     { host: "1.1.1.1", port: 5353 },
   ]);
   assert.equal(good("tun: {kernel-direct-max-entries: 65536}\n").tun.kernelDirectMaxEntries, 65_536);
-  assert.match(errorsOf("tun: {kernel-direct-max-entries: 65537}\n").join(), /kernel-direct-max-entries/);
+  assert.match(pathErrorsOf("tun: {kernel-direct-max-entries: 65537}\n").join(), /kernel-direct-max-entries/);
 });
 
 test("kernel-direct.md 1.1: what the keys demand of each other, also while the TUN is off", () => {
@@ -130,7 +119,7 @@ test("kernel-direct.md 1.1: what the keys demand of each other, also while the T
     ["route-address-set: [nope]", /rule-set "nope" not found/],
     ["include-uid-range: [5-9]", /expected a range such as 1000:1999/],
   ];
-  for (const [fields, message] of cases) assert.match(errorsOf(`tun: {${fields}}\n`).join("\n"), message);
+  for (const [fields, message] of cases) assert.match(pathErrorsOf(`tun: {${fields}}\n`).join("\n"), message);
   good(`tun: {${ebpf}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-redirect: true}\n`);
 });
 
@@ -183,97 +172,14 @@ test("the manager's block", () => {
     [`{secret: ${SECRET}, managed-listeners: [s]}`, /has type socks/],
   ];
   for (const [block, message] of cases)
-    assert.match(errorsOf(`${listener}svc: ${block}\n`).join("\n"), message);
-  for (const [block] of cases) assert.ok(!errorsOf(`svc: ${block}\n`).join().includes(SECRET));
-});
-
-test("traffic-control.md 1: limits and quotas", () => {
-  const { trafficControl } = good(`
-traffic-control:
-  enabled: true
-  checkpoint-interval: 10M
-  portal: {listen: "192.168.1.1:8081", url: "http://gw.example/"}
-  reports: {hourly-retention: 1w}
-  global: {download-bps: 100000000, quota: {total-bytes: 107374182400, window: 30d, portal: false}}
-  devices: [{id: phone, mac: "AA:BB:CC:DD:EE:FF", source-cidrs: [192.168.1.20/24]}]
-  rules: [{type: DOMAIN-SUFFIX, payload: example.video, target: Proxy}]
-  targets: [{kind: Group, target: Proxy, upload-bps: 5}]
-`);
-  assert.equal(trafficControl?.checkpointIntervalMs, 600_000);
-  assert.deepEqual(
-    [trafficControl?.reports.hourlyRetentionMs, trafficControl?.portal.url],
-    [604_800_000, "http://gw.example"],
-  );
-  assert.deepEqual(
-    [trafficControl?.global?.quota?.windowMs, trafficControl?.global?.portal],
-    [30 * 86_400_000, false],
-  );
-  const device = trafficControl?.devices[0];
-  assert.deepEqual(
-    [device?.mac, device?.sourceCidrs.map(cidrText), device?.portal],
-    ["aa:bb:cc:dd:ee:ff", ["192.168.1.0/24"], true],
-  );
-  assert.deepEqual(
-    [trafficControl?.targets[0]?.kind, trafficControl?.maxStoreSizeBytes],
-    ["group", 67_108_864],
-  );
-});
-
-test("traffic-control.md 1: what rejects the block", () => {
-  const cases: readonly (readonly [string, RegExp])[] = [
-    ["devices: [{mac: 'aa:bb:cc:dd:ee:ff'}]", /source-cidrs/],
-    ["devices: [{source-cidrs: [1.2.3]}]", /expected a CIDR with its prefix length such as 192.168.1.20\/32/],
-    ["devices: [{source-cidrs: [192.0.2.7]}]", /such as 192.0.2.7\/32, got/],
-    ["devices: [{source-cidrs: ['fd00::7']}]", /such as fd00::7\/128, got/],
-    ["global: {id: '-x'}", /expected 1 to 128 letters/],
-    ["global: {downlod-bps: 1}", /unknown key "downlod-bps"; did you mean "download-bps"/],
-    ["global: {quota: {total-bytes: 1}}", /window.*is required where a byte cap/],
-    ["global: {quota: {window: 1d}}", /needs a byte cap/],
-    ["global: {quota: {total-bytes: 1, window: 30m}}", /from 1h to 365d/],
-    [
-      "global: {portal: true, quota: {total-bytes: 1, window: 1d, portal: false}}",
-      /differs from quota\.portal/,
-    ],
-    ["global: {download-bps: -1}", /expected an integer from 0/],
-    ["checkpoint-interval: 10s", /expected a duration/],
-    ["checkpoint-interval: 2h", /from 1m to 1h/],
-    ["max-store-size: 5", /4194304 \(4 MiB\)/],
-    ["reports: {daily-retention: 4000d}", /from 1d to 3650d/],
-    ["portal: {listen: ':80'}", /portal\.url.*is required/],
-    ["store: /etc/x", /not safe/],
-    ["targets: [{kind: node, target: x}]", /expected one of proxy, group/],
-    ["rules: [{type: MATCH}]", /target.*is required/],
-    ["global: {id: a}, targets: [{id: a, kind: proxy, target: x}]", /used twice/],
-    [`devices: [${Array(257).fill("{source-cidrs: [1.0.0.0/8]}").join(", ")}]`, /at most 256 policies/],
-  ];
-  for (const [fields, message] of cases)
-    assert.match(errorsOf(`traffic-control: {enabled: true, ${fields}}\n`).join("\n"), message);
-});
-
-test("traffic-control that is off is not checked; JSON is read like the file", () => {
-  assert.equal(
-    good("traffic-control: {store: /etc/x, checkpoint-interval: no}\n").trafficControl?.enabled,
-    false,
-  );
-  assert.equal(good("traffic-control: {global: {download-bps: 7}}\n").trafficControl?.global?.downloadBps, 7);
-  const { files } = testEnv();
-  const read = parseTrafficControl(
-    { enabled: true, targets: [{ kind: "proxy", target: "a", "download-bps": 5 }] },
-    files,
-  );
-  assert.ok("config" in read && read.config.targets[0]?.downloadBps === 5);
-  const bad = parseTrafficControl({ enabled: true, global: { "upload-bps": "x" } }, files);
-  assert.ok("errors" in bad && bad.errors[0]?.path === "traffic-control.global.upload-bps");
-  assert.ok("errors" in parseTrafficControl(null, files));
-  const bare = parseTrafficControl({ enabled: true, devices: [{ id: "a" }] }, files);
-  assert.ok("errors" in bare);
-  assert.match(bare.errors[0]?.message ?? "", /^is required: a device/); // there is no file whose line could be named
+    assert.match(pathErrorsOf(`${listener}svc: ${block}\n`).join("\n"), message);
+  for (const [block] of cases) assert.ok(!pathErrorsOf(`svc: ${block}\n`).join().includes(SECRET));
 });
 
 test("tls: a client CA alone asks for certificates; a verifying type needs a CA", () => {
   assert.equal(good("tls: {client-auth-cert: ca.pem}\n").tls.clientAuthType, "require-and-verify");
-  assert.match(errorsOf("tls: {client-auth-type: verify-if-given}\n").join(), /needs client-auth-cert/);
-  assert.match(errorsOf("tls: {client-auth-type: requiere-any}\n").join(), /did you mean "require-any"/);
+  assert.match(pathErrorsOf("tls: {client-auth-type: verify-if-given}\n").join(), /needs client-auth-cert/);
+  assert.match(pathErrorsOf("tls: {client-auth-type: requiere-any}\n").join(), /did you mean "require-any"/);
 });
 
 test("an HTTPS Controller without a certificate is warned about", () => {

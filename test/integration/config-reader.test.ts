@@ -80,7 +80,7 @@ test("errors come over with their places; so does what the file guard finds", as
   using home = openHome();
   writeFileSync(join(home.home, "config.yaml"), "{}");
   for (const text of [
-    "rules:\n  - DOMAIN,a.com,MISSING\nmixed-port: x\n",
+    "rules:\n  - DOMAIN,a.com,ABSENT\nmixed-port: x\n",
     "traffic-control: { enabled: true, store: config.yaml }\n",
     "a: [\n",
     "tls: { certificate: /etc/passwd }\n",

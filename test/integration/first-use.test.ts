@@ -131,7 +131,7 @@ test("every example with a TUN starts and ends in a namespace", { skip }, async 
 test("-t names every mistake with its place and ends with exit code 1", async () => {
   await using core = await startCore("mixed-port: 0\n");
   core.write(
-    'mixed-port: 70000\nmode: rul\nproxies:\n  - { name: a, type: sock5, server: x, port: 1 }\nrules: ["MATCH,missing"]\n',
+    'mixed-port: 70000\nmode: rul\nproxies:\n  - { name: a, type: sock5, server: x, port: 1 }\nrules: ["MATCH,absent"]\n',
   );
   const failed = (await exec(join(root, "bin", "weir"), ["-d", core.home, "-t"]).catch(
     (error: unknown) => error,

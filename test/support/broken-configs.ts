@@ -308,7 +308,7 @@ function syntax(): Edit[] {
     [
       "unknown alias",
       (line) =>
-        `${line}${" ".repeat(line.length - line.trimStart().length)}${line.trimStart().startsWith("-") ? "- " : "z: "}*missing\n`,
+        `${line}${" ".repeat(line.length - line.trimStart().length)}${line.trimStart().startsWith("-") ? "- " : "z: "}*absent\n`,
     ],
   ];
   return places.flatMap((line) =>

@@ -16,6 +16,11 @@ export function errorsOf(text: string): readonly string[] {
   return (parseConfig(text, testEnv()).errors ?? []).map((error) => formatDiagnostic("c", error).slice(2));
 }
 
+/** `path message` of every error. */
+export function pathErrorsOf(text: string): readonly string[] {
+  return (parseConfig(text, testEnv()).errors ?? []).map(({ path, message }) => `${path} ${message}`);
+}
+
 export function warningsOf(text: string): readonly string[] {
   return parseConfig(text, testEnv()).warnings.map((warning) => formatDiagnostic("c", warning).slice(2));
 }

@@ -3,165 +3,26 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import type { StreamCodec } from "#net/stream/codec-stream.ts";
-import { toDestination } from "#net/address/ip.ts";
-import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
-import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { runs } from "../../../test/support/runs.ts";
 import { ChunkSealer, MAX_CHUNK } from "./chunks.ts";
-import {
-  findMethod,
-  keyName,
-  masterKey,
-  METHOD_NAMES,
-  type Method,
-  preSharedKeys,
-  sessionSubkey,
-  sip004Subkey,
-} from "./methods.ts";
-import { plainCodec } from "./plain.ts";
+import { findMethod, masterKey, METHOD_NAMES, preSharedKeys, sip004Subkey } from "./methods.ts";
 import { type Request, serverHandshake } from "./server-handshake.ts";
-import { type ServerKeys, serverKeys } from "./server-keys.ts";
+import { serverKeys } from "./server-keys.ts";
 import { Sip004Codec } from "./sip004.ts";
-import { type Chance, chanceBy, Sip022ClientCodec, Sip022ServerCodec } from "./sip022.ts";
-import { streamIdentities } from "./identity.ts";
-import { UnauthenticatedCodec } from "./stream-codec.ts";
-
-const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
-const method = (name: string) => findMethod(name) as Method;
-const TARGET = toDestination("example.com", 80);
-const ADDRESS = encodeSocksAddress(TARGET);
-const PSK = hex("00112233445566778899aabbccddeeff");
-const SALT = hex("000102030405060708090a0b0c0d0e0f");
-const EMPTY = Buffer.alloc(0);
-
-function fixedChance(salt: Buffer, unixSeconds: number, padding = 3): Chance {
-  return { salt: () => salt, padding: () => Buffer.alloc(padding), nowMs: () => unixSeconds * 1000 };
-}
-/** One that is older than the oldest request. */
-function filter(): ReplayFilter {
-  let now = 0;
-  const salts = new ReplayFilter({ capacity: 1000, windowMs: 60_000, now: () => now });
-  now = 30_000;
-  return salts;
-}
-
-function collect(codec: StreamCodec, wire: Buffer): Buffer {
-  const got: Buffer[] = [];
-  codec.open(wire, (plain) => got.push(plain as Buffer));
-  return Buffer.concat(got);
-}
-
-const CHANCE = chanceBy(Date.now);
-
-function request(keys: ServerKeys, wire: Buffer, chance: Chance = CHANCE, salts = filter()): Request | null {
-  const arrived = new ByteQueue();
-  arrived.push(wire);
-  const got = serverHandshake(keys, salts, chance)(arrived);
-  return got === null
-    ? null
-    : { ...got, payload: Buffer.concat([got.payload, collect(got.codec, arrived.takeAll())]) };
-}
-
-describe("published values", () => {
-  test("keys of the AEAD ciphers", () => {
-    const aes = method("aes-128-gcm");
-    const master = masterKey(aes, "test");
-    assert.equal(master.toString("hex"), "098f6bcd4621d373cade4e832627b4f6");
-    assert.equal(sip004Subkey(master, SALT).toString("hex"), "96b249baa3b4e00f502f84a5a90ac784");
-    const chacha = masterKey(method("chacha20-poly1305"), "test");
-    assert.equal(chacha.toString("hex"), "098f6bcd4621d373cade4e832627b4f60a9172716ae6428409885b8b829ccb05");
-    const salt = Buffer.from(Array.from({ length: 32 }, (_, at) => at));
-    assert.equal(
-      sip004Subkey(chacha, salt).toString("hex"),
-      "0205fa486aabee35ab86fc1fa015f3a9fc5c8ce7657db427d9ba55b49e718953",
-    );
-  });
-
-  test("aes-128-gcm: first bytes", () => {
-    const aes = method("aes-128-gcm");
-    const codec = new Sip004Codec({
-      method: aes,
-      master: masterKey(aes, "test"),
-      request: ADDRESS,
-      salt: SALT,
-    });
-    const wire = codec.seal(Buffer.from("GET"));
-    assert.deepEqual(
-      wire,
-      hex(
-        "000102030405060708090a0b0c0d0e0f c44edd8c6502579a7eef55266cbea0c2004e 6777e8764c1de50dd58d912b2cadd541749c9a5968b1a3e55ec9b6a58c72dcdbb8c2",
-      ),
-    );
-  });
-
-  test("2022-blake3-aes-128-gcm: request and response", () => {
-    const aes = method("2022-blake3-aes-128-gcm");
-    assert.equal(sessionSubkey(PSK, SALT).toString("hex"), "4794488b91286957affb6226ce4ec043");
-    const client = new Sip022ClientCodec({
-      method: aes,
-      keys: [PSK],
-      address: ADDRESS,
-      chance: fixedChance(SALT, 1700000000),
-    });
-    const wire = client.seal(Buffer.from("GET"));
-    assert.deepEqual(
-      wire,
-      hex(
-        "000102030405060708090a0b0c0d0e0fa50d5b72b342237120d2289d73e2fa0849497a916a1be3d7c4421b66740a9674fa429a4c9ef1b6fb5cec819f5869f270ea71f2708ba35b8b53561549a15ef346a898",
-      ),
-    );
-    const keys = serverKeys(aes, PSK.toString("base64"), null);
-    const got = request(keys, wire, fixedChance(hex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"), 1700000001));
-    assert.deepEqual(got?.destination, TARGET);
-    assert.equal(got?.payload.toString(), "GET");
-    const reply = got?.codec.seal(Buffer.from("OK")) as Buffer;
-    assert.deepEqual(
-      reply,
-      hex(
-        "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeffc31af1f2b0706698a76c119c3b0353158ac86c7578834b18f4b9e5ac635701fd28777a46f4a2a3702fe7334af2914bb8f09f5868b1a564f5d5cb5eb94a",
-      ),
-    );
-    assert.equal(collect(client, reply).toString(), "OK");
-  });
-
-  test("identity headers", () => {
-    const user = hex("ffeeddccbbaa99887766554433221100");
-    assert.equal(keyName(user).toString("hex"), "f80624f59dc85caa1b36d473daf33dd0");
-    assert.equal(streamIdentities([PSK, user], SALT).toString("hex"), "9c5421de3f4e614c2c77cd39679aa6f7");
-  });
-});
-
-function passwordFor(name: string): string {
-  const { edition, keyBytes } = method(name);
-  return edition === "2022" ? Buffer.alloc(keyBytes, 9).toString("base64") : "pass word";
-}
-
-function clientFor(name: string, password = passwordFor(name)): StreamCodec {
-  const found = method(name);
-  if (found.edition === "plain") return plainCodec(ADDRESS);
-  if (found.stream !== undefined)
-    return new UnauthenticatedCodec({
-      cipher: found.stream,
-      master: masterKey(found, password),
-      request: ADDRESS,
-      salts: filter(),
-    });
-  if (found.edition === "sip004")
-    return new Sip004Codec({
-      method: found,
-      master: masterKey(found, password),
-      request: ADDRESS,
-      salts: filter(),
-    });
-  return new Sip022ClientCodec({
-    method: found,
-    keys: preSharedKeys(found, password),
-    address: ADDRESS,
-    chance: CHANCE,
-  });
-}
+import {
+  method,
+  TARGET,
+  ADDRESS,
+  SALT,
+  EMPTY,
+  filter,
+  collect,
+  CHANCE,
+  request,
+  passwordFor,
+  clientFor,
+} from "../../../test/support/shadowsocks-codecs.ts";
 
 for (const name of METHOD_NAMES) {
   describe(name, () => {
@@ -283,67 +144,6 @@ test("a chunk may be empty: it says nothing", () => {
   assert.equal(request(keys, wire.subarray(0, end))?.payload.toString(), "late");
 });
 
-test("2022: clocks may differ by 30 s", () => {
-  const aes = method("2022-blake3-aes-128-gcm");
-  const keys = serverKeys(aes, PSK.toString("base64"), null);
-  for (const [skew, fine] of [
-    [-31, false],
-    [-30, true],
-    [30, true],
-    [31, false],
-  ] as const) {
-    const client = new Sip022ClientCodec({
-      method: aes,
-      keys: [PSK],
-      address: ADDRESS,
-      chance: fixedChance(SALT, 1000 + skew),
-    });
-    const wire = client.seal(EMPTY);
-    if (fine) assert.notEqual(request(keys, wire, fixedChance(SALT, 1000)), null);
-    else assert.throws(() => request(keys, wire, fixedChance(SALT, 1000)), ProtocolError);
-  }
-});
-
-test("2022: a request from before the memory of salts began is refused", () => {
-  const aes = method("2022-blake3-aes-128-gcm");
-  const keys = serverKeys(aes, PSK.toString("base64"), null);
-  const ask = (seconds: number) =>
-    new Sip022ClientCodec({
-      method: aes,
-      keys: [PSK],
-      address: ADDRESS,
-      chance: fixedChance(SALT, seconds),
-    }).seal(EMPTY);
-  let now = 0;
-  const salts = new ReplayFilter({ capacity: 10, windowMs: 60_000, now: () => now });
-  now = 10_000;
-  assert.throws(() => request(keys, ask(989), fixedChance(SALT, 1000), salts), /before this server started/);
-  assert.notEqual(request(keys, ask(990), fixedChance(SALT, 1000), salts), null);
-});
-
-test("2022: a response to another request is refused, and so is a request as response", () => {
-  const aes = method("2022-blake3-aes-128-gcm");
-  const keys = serverKeys(aes, PSK.toString("base64"), null);
-  const one = clientFor(aes.name, PSK.toString("base64"));
-  const two = clientFor(aes.name, PSK.toString("base64"));
-  const got = request(keys, one.seal(Buffer.from("x"))) as Request;
-  const wire = two.seal(Buffer.from("y"));
-  assert.throws(() => collect(two, got.codec.seal(Buffer.from("z"))), ProtocolError);
-  assert.throws(() => collect(one, wire), ProtocolError);
-});
-
-test("2022: neither padding nor payload is refused", () => {
-  const aes = method("2022-blake3-aes-128-gcm");
-  const client = new Sip022ClientCodec({
-    method: aes,
-    keys: [PSK],
-    address: ADDRESS,
-    chance: fixedChance(SALT, 1000, 0),
-  });
-  const keys = serverKeys(aes, PSK.toString("base64"), null);
-  assert.throws(() => request(keys, client.seal(EMPTY), fixedChance(SALT, 1000)), ProtocolError);
-});
-
 test("users are told apart by trial (AEAD) and by identity header (2022)", () => {
   const key = (fill: number) => Buffer.alloc(32, fill).toString("base64");
   const users = [
@@ -367,23 +167,6 @@ test("users are told apart by trial (AEAD) and by identity header (2022)", () =>
   }
 });
 
-test("2022: two levels of server keys", () => {
-  const aes = method("2022-blake3-aes-128-gcm");
-  const [top, middle, user] = [1, 2, 3].map((fill) => Buffer.alloc(16, fill)) as [Buffer, Buffer, Buffer];
-  const wire = new Sip022ClientCodec({
-    method: aes,
-    keys: [top, middle, user],
-    address: ADDRESS,
-    chance: CHANCE,
-  }).seal(EMPTY);
-  // What a relay does: it takes off its own block, and the next server finds its key and the user's.
-  const relayed = Buffer.concat([wire.subarray(0, 16), wire.subarray(32)]);
-  const keys = serverKeys(aes, middle.toString("base64"), [
-    { id: "u", credential: user.toString("base64"), flow: null },
-  ]);
-  assert.equal(request(keys, relayed)?.user, "u");
-});
-
 test("keys and names that cannot be right", () => {
   const aes = method("2022-blake3-aes-128-gcm");
   for (const password of ["", "short", "AAAA", Buffer.alloc(32).toString("base64")])
@@ -395,16 +178,6 @@ test("keys and names that cannot be right", () => {
   assert.throws(() => serverKeys(method("none"), "", []), ConfigError);
   assert.equal(findMethod("rc4-md5-6"), null);
   assert.equal(findMethod("AEAD_AES_128_GCM")?.name, "aes-128-gcm");
-});
-
-test("2022: the first payload is as long as the header allows, the rest follows", () => {
-  const aes = method("2022-blake3-aes-128-gcm");
-  const keys = serverKeys(aes, PSK.toString("base64"), null);
-  const client = clientFor(aes.name, PSK.toString("base64"));
-  const sent = Buffer.alloc(140_000, "xyz");
-  const got = request(keys, client.seal(sent)) as Request;
-  assert.ok(got.payload.equals(sent));
-  assert.ok(got.codec instanceof Sip022ServerCodec);
 });
 
 for (const name of ["aes-128-gcm", "chacha20-ietf-poly1305", "xchacha20-ietf-poly1305"])

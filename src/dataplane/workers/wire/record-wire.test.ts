@@ -2,102 +2,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { ByteQueue } from "#lib/byte-queue.ts";
 import { Evp } from "#platform/linux/evp.ts";
-import { EAGAIN, EINTR, HANGUP, READABLE, type RelayCalls, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, HANGUP, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { ALERT } from "#transport/tls13/alerts.ts";
-import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
-import { trafficKeys } from "#transport/tls13/key-schedule.ts";
-import {
-  type OpenedRecord,
-  plainRecord,
-  RECORD,
-  RecordOpener,
-  RecordSealer,
-  takeRecord,
-} from "#transport/tls13/records.ts";
-import { MemorySocket } from "../../../../test/support/memory-socket.ts";
+import { plainRecord, RECORD } from "#transport/tls13/records.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { CipherMemory } from "./cipher-memory.ts";
-import { RecordWire } from "./record-wire.ts";
 import { BROKEN } from "./sealed-reader.ts";
-import type { WireIo } from "./wire.ts";
+import {
+  FULL_RECORD,
+  type Bench,
+  openBench,
+  payload,
+  update,
+  drain,
+  heard,
+  alertsIn,
+  PLAIN_BYTES,
+} from "../../../../test/support/record-wires.ts";
 
 const skip = Evp.open() === null ? "SKIP records of a worker: needs Linux and libcrypto by FFI" : false;
-const PLAIN_BYTES = 256 * 1024;
-const [SEAL, OPEN] = [1, 0];
 const SUITES = [0x1301, 0x1302, 0x1303];
-const FULL_RECORD = 16_384;
-
-interface Bench {
-  readonly wire: RecordWire;
-  readonly socket: MemorySocket;
-  readonly io: WireIo;
-  /** The server's ends. */
-  readonly sealer: RecordSealer;
-  readonly opener: RecordOpener;
-}
-
-function openBench({ id = 0x1301, mostContent = FULL_RECORD, unread = Buffer.alloc(0) } = {}): Bench {
-  const memory = CipherMemory.open(new Uint8Array(PLAIN_BYTES)) ?? assert.fail();
-  const suite = cipherSuite(id) ?? assert.fail();
-  const [ofServer, ofClient] = [Buffer.alloc(suite.hashBytes, 1), Buffer.alloc(suite.hashBytes, 2)];
-  const contextOf = (secret: Buffer, way: number): number =>
-    Number(memory.evp.openContext(suite.aead, trafficKeys(suite, secret).key, way));
-  const words = [contextOf(ofServer, OPEN), contextOf(ofClient, SEAL), 0, 0, id, mostContent];
-  const state = Buffer.concat([ofServer, ofClient, unread]);
-  const socket = new MemorySocket(memory);
-  const wire = new RecordWire(memory, 9, { word: (at) => words[at] ?? assert.fail(), suite, state });
-  const io = { calls: socket as unknown as RelayCalls, bufferedBytes: 0 };
-  return {
-    wire,
-    socket,
-    io,
-    sealer: new RecordSealer(suite, ofServer),
-    opener: new RecordOpener(suite, ofClient),
-  };
-}
-
-const payload = ({ sealer }: Bench, text: Uint8Array | string): Buffer =>
-  sealer.seal(RECORD.applicationData, Buffer.from(text));
-
-const update = ({ sealer }: Bench, request: 0 | 1): Buffer => {
-  const told = sealer.seal(RECORD.handshake, encodeMessage(MESSAGE.keyUpdate, Buffer.of(request)));
-  sealer.update();
-  return told;
-};
-
-/** Reads until nothing more comes; the last answer says why. */
-function drain({ wire, io, socket }: Bench, size: number): { text: Buffer; last: number } {
-  const got: Buffer[] = [];
-  for (let steps = 0; ; steps++) {
-    assert.ok(steps < 100_000, "it gets no further");
-    const bytes = wire.read(io, size);
-    assert.ok(bytes <= size);
-    if (bytes > 0) got.push(Buffer.from(socket.memory.plain.subarray(0, bytes)));
-    else if (bytes !== EINTR) return { text: Buffer.concat(got), last: bytes };
-    if (!wire.readable) return { text: Buffer.concat(got), last: EAGAIN };
-  }
-}
-
-/** What the client has sent, as the server opens it, until there is no more. */
-function heard({ socket, opener }: Bench, onKeyUpdate = (): void => opener.update()): OpenedRecord[] {
-  const queue = new ByteQueue();
-  queue.push(socket.sent);
-  socket.sent = Buffer.alloc(0);
-  const all: OpenedRecord[] = [];
-  for (let record = takeRecord(queue); record !== null; record = takeRecord(queue)) {
-    const opened = opener.open(record);
-    if (opened.type === RECORD.handshake) onKeyUpdate();
-    all.push(opened);
-  }
-  assert.equal(queue.length, 0);
-  return all;
-}
-
-const alertsIn = (records: readonly OpenedRecord[]): (number | undefined)[] =>
-  records.filter(({ type }) => type === RECORD.alert).map(({ content }) => content[1]);
 
 for (const id of SUITES)
   test(`suite ${id.toString(16)}: any payload, in any pieces, asked for in any amount`, { skip }, () => {
