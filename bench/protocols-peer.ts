@@ -71,15 +71,15 @@ const CLIENT_HELLO = Buffer.concat([
 const CLIENT_FINISHED = Buffer.concat([Buffer.from("1703030035", "hex"), Buffer.alloc(0x35, 3)]);
 
 async function dial(socksPort: number, sinkPort: number, on: (bytes: number) => void): Promise<Socket> {
-  const onread = { buffer: shared, callback: (bytes: number) => (heard(bytes), true) };
-  let heard = (_bytes: number): void => {};
+  const onread = { buffer: shared, callback: (bytes: number) => (received(bytes), true) };
+  let received = (_bytes: number): void => {};
   const socket = connect({ port: socksPort, host: HOST, noDelay: true, allowHalfOpen: false, onread });
   socket.on("error", () => {});
   await once(socket, "connect");
   const answer = async (request: readonly number[], size: number): Promise<void> => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let missing = size;
-    heard = (bytes) => {
+    received = (bytes) => {
       missing -= bytes;
       if (missing <= 0) resolve();
     };
@@ -89,7 +89,7 @@ async function dial(socksPort: number, sinkPort: number, on: (bytes: number) => 
   };
   await answer([5, 1, 0], 2);
   await answer([5, 1, 0, 1, 127, 0, 0, 1, sinkPort >> 8, sinkPort & 255], 10);
-  heard = on;
+  received = on;
   return socket;
 }
 const shared = Buffer.allocUnsafe(256 * 1024);

@@ -46,7 +46,7 @@ async function open({ host = HOST, port, to }: SubjectAddress, on: (bytes: numbe
   await once(socket, "connect");
   socket.on("error", () => {}); // a reset at the end of a measurement
   if (to === null) return socket;
-  const heard = async (request: string | Uint8Array, answerBytes: number): Promise<void> => {
+  const exchange = async (request: string | Uint8Array, answerBytes: number): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let missing = answerBytes;
     greeted = (bytes) => {
@@ -57,9 +57,9 @@ async function open({ host = HOST, port, to }: SubjectAddress, on: (bytes: numbe
     await promise;
   };
   if (to.by === "socks") {
-    await heard(Uint8Array.of(5, 1, 0), 2);
-    await heard(Uint8Array.of(5, 1, 0, 1, 127, 0, 0, 1, to.port >> 8, to.port & 255), 10);
-  } else await heard(`CONNECT ${HOST}:${to.port} HTTP/1.1\r\nHost: ${HOST}:${to.port}\r\n\r\n`, 1);
+    await exchange(Uint8Array.of(5, 1, 0), 2);
+    await exchange(Uint8Array.of(5, 1, 0, 1, 127, 0, 0, 1, to.port >> 8, to.port & 255), 10);
+  } else await exchange(`CONNECT ${HOST}:${to.port} HTTP/1.1\r\nHost: ${HOST}:${to.port}\r\n\r\n`, 1);
   greeted = null;
   return socket;
 }

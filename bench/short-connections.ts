@@ -76,7 +76,7 @@ export function makeShortConnections(
     calls.send(fd, step.words.length);
   }
 
-  function hear(fd: number): void {
+  function receive(fd: number): void {
     const bytes = calls.receive(fd, calls.buffer.length);
     if (bytes === EAGAIN || bytes === EINTR) return;
     if (bytes > 0) {
@@ -100,7 +100,7 @@ export function makeShortConnections(
     for (let event = 0; event < count; event++) {
       const fd = calls.dataAt(event);
       if (at[fd] === -1) say(fd);
-      else hear(fd);
+      else receive(fd);
     }
   }
   calls.close(epoll);

@@ -82,7 +82,7 @@ class Run {
   #told = 0;
   #sent = 0;
   #underWay = 0;
-  #heardAtMs = performance.now();
+  #receivedAtMs = performance.now();
 
   constructor(task: Pick<UdpTask, "bytes" | "ms" | "perSecond">, send: Send) {
     this.#task = task;
@@ -94,7 +94,7 @@ class Run {
     const count = message.readDoubleLE(1);
     this.#underWay = Math.max(0, this.#underWay - (count - this.#told));
     this.#told = count;
-    this.#heardAtMs = performance.now();
+    this.#receivedAtMs = performance.now();
     if (this.#task.perSecond === null) this.#fill();
   }
 
@@ -106,9 +106,9 @@ class Run {
     const timer = setInterval(() => {
       const nowMs = performance.now();
       if (perSecond !== null) this.#burst(Math.floor(((nowMs - startMs) * perSecond) / 1_000) - this.#sent);
-      else if (this.#sent === 0 || nowMs - this.#heardAtMs > LOST_MS) {
+      else if (this.#sent === 0 || nowMs - this.#receivedAtMs > LOST_MS) {
         this.#underWay = 0;
-        this.#heardAtMs = nowMs;
+        this.#receivedAtMs = nowMs;
         this.#fill();
       }
       if (fromMs === 0 && nowMs - startMs > WARM_UP_MS) [fromMs, from] = [nowMs, this.#told];

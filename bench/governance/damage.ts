@@ -188,11 +188,11 @@ async function damageOnce(
   for (const [file, whole] of scene.files)
     writeFileSync(join(home, file), file === name ? bytes : whole, { mode: 0o600 });
   const lines: string[] = [];
-  const hear = (text: string | (() => string)) => void lines.push(typeof text === "string" ? text : text());
+  const write = (text: string | (() => string)) => void lines.push(typeof text === "string" ? text : text());
   const clock = new TurnedClock(scene.wall / 1000);
   const text = `${name}: ${what}`;
   try {
-    using opened = await open(home, clock, { ...SILENT, error: hear, warning: hear });
+    using opened = await open(home, clock, { ...SILENT, error: write, warning: write });
     const now = shown(opened, clock);
     if (now === scene.states.at(-1)) return { outcome: "exact", what: text };
     const said = lines.length > 0;

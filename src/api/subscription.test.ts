@@ -174,8 +174,8 @@ test("the page escapes names, loads nothing, and has two codes", async () => {
 });
 
 test("a fault of the core tells nothing, and the token is not in the log", async () => {
-  const heard: string[] = [];
-  const log = { ...SILENT, error: (text: unknown) => void heard.push(String(text)) };
+  const logged: string[] = [];
+  const log = { ...SILENT, error: (text: unknown) => void logged.push(String(text)) };
   const subscription = () => {
     throw new Error("no good");
   };
@@ -183,5 +183,5 @@ test("a fault of the core tells nothing, and the token is not in the log", async
   const { app } = await apiApp({ mounts: () => subscriptionRoutes(users, log) });
   const { statusCode, body, headers } = await app.inject({ url: "/sub/svc/hunter2" });
   assert.deepEqual([statusCode, body, headers["cache-control"]], [404, "404 page not found\n", "no-store"]);
-  assert.deepEqual(heard, ["subscription: no good"]);
+  assert.deepEqual(logged, ["subscription: no good"]);
 });

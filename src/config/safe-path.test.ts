@@ -80,21 +80,21 @@ test("a watched file tells its new text, also after an atomic replace and for a 
   const { home } = folders(context);
   const files = openSafeFiles({ home, log: SILENT });
   const seen: string[] = [];
-  let heard = Promise.withResolvers<void>();
+  let noticed = Promise.withResolvers<void>();
   const path = join(home, "c.pem");
   using watched = files.watchPem("c.pem", (text) => {
     seen.push(text);
-    heard.resolve();
+    noticed.resolve();
   });
   for (const text of ["one", "two", "three"]) {
-    heard = Promise.withResolvers<void>();
+    noticed = Promise.withResolvers<void>();
     writeFileSync(`${path}.new`, text);
     renameSync(`${path}.new`, path);
-    await within(heard.promise);
+    await within(noticed.promise);
   }
-  heard = Promise.withResolvers<void>();
+  noticed = Promise.withResolvers<void>();
   writeFileSync(path, "four");
-  await within(heard.promise);
+  await within(noticed.promise);
   assert.deepEqual(seen, ["one", "two", "three", "four"]);
   void watched;
   files.watchPem("-----BEGIN X-----", () => assert.fail("PEM text never changes"))[Symbol.dispose]();

@@ -15,7 +15,7 @@ export class ProtocolError extends Error {
   readonly code = "PROTOCOL";
 }
 
-/** A peer did not prove who it is. */
+/** A peer did not authenticate. */
 export class AuthError extends Error {
   override readonly name = "AuthError";
   readonly code = "AUTH";

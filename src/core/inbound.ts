@@ -43,11 +43,11 @@ export type ListenOptions = Handshake & {
 };
 
 /**
- * Clients in the event loop that have not shown yet who they are. There is room for so many, and for fewer of one source:
+ * Clients in the event loop that have not authenticated yet. There is room for so many, and for fewer of one source:
  * then the oldest are destroyed.
  */
 export interface UnauthenticatedClients {
-  /** It leaves when its stream closes, or by a call of the function that is returned: when it is known who it is. */
+  /** It leaves when its stream closes, or by a call of the function that is returned: when it has authenticated. */
   enter(connection: AcceptedConnection, speaksTls: boolean): () => void;
 }
 

@@ -71,7 +71,7 @@ export interface StreamSession {
    */
   readonly ended?: () => void;
   /**
-   * The connection while a worker has its socket, and what the client hears of success. Looking at `stream` takes the
+   * The connection while a worker has its socket, and the reply bytes of success. Looking at `stream` takes the
    * socket from the worker. Absent or null: the event loop has it.
    */
   readonly offloaded?: { readonly worker: WorkerConnection; readonly success: Uint8Array } | null;
@@ -85,7 +85,7 @@ export interface Datagram {
 
 /**
  * A two-way path for datagrams. `send` never waits and may drop. `receive` is called once, before anything can
- * arrive. Both ways a payload is lent until the call returns, for its memory is used again: who keeps it makes a copy
+ * arrive. Both ways a payload is lent until the call returns, for its memory is used again: a receiver that keeps it makes a copy
  * (`keptDatagram`). `closed` settles when the path ends by itself.
  */
 export interface DatagramFlow extends AsyncDisposable {

@@ -1,6 +1,6 @@
 /**
  * A map by text that never changes: a change is another map, and costs the same with ten entries and with ten
- * thousand. Who holds one may read it for ever. Iterates in no order.
+ * thousand. A holder may read its version for ever. Iterates in no order.
  */
 export class PersistentMap<V> implements ReadonlyMap<string, V> {
   readonly size: number;

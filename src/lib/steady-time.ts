@@ -23,7 +23,7 @@ export type StoredMoment = readonly [timeMs: number, wallMs: number, boot: strin
 const SLEEP_MS = 1_000;
 /** What a clock may lag behind the line and still be taken for right. */
 const LAG_MS = 60_000;
-/** No clock that shows an earlier date has heard the time. */
+/** A clock that shows an earlier date has not been set. */
 const EARLIEST_MS = Date.UTC(2025, 0, 1);
 
 const whole = Math.trunc;

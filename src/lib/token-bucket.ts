@@ -12,7 +12,7 @@
 import { fullAt, gateOf, grantsNow, holdMsOf, paidUntil, rateOf, shortMsOf, type Rate } from "./rate.ts";
 
 const MIN_PIECE_BYTES = 1500;
-/** How long all who wait take for a turn: short, so that late timers bring no two turns together. */
+/** How long all that wait take for a turn: short, so that late timers bring no two turns together. */
 const TURN_MS = 20;
 /**
  * The piece of a flow that is alone, in parts of the burst. After a late timer the gate is full, and lets whole pieces
@@ -29,7 +29,7 @@ const WIDE_MS = 10;
  * same.
  */
 const SHARED_PIECE_BYTES = 16 * 1024;
-/** Who took something within this time, or the time before, counts as a flow. */
+/** What took tokens within this time, or the time before, counts as a flow. */
 const EPOCH_MS = 100;
 /** How far back a flow's share may be saved up while others keep the bucket busy. */
 const SAVED_MS = 40;

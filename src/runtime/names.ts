@@ -24,7 +24,7 @@ export interface DnsStackEnv {
   readonly sets: NameSets;
   readonly countryOf: CountryOf | null;
   readonly persist: PersistFakeIp | null;
-  /** Who learns from the answers that clients get; asked at each. */
+  /** What learns from the answers that clients get; asked for at each. */
   readonly observer: () => Observer | null;
   readonly log: Log;
   readonly trust: Trust;

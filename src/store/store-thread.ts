@@ -1,4 +1,4 @@
-/** A store in two threads of its own, one a file: who commits waits for the medium, the event loop does not. */
+/** A store in two threads of its own, one a file: a commit waits for the medium, the event loop does not. */
 import { MessageChannel, type Worker } from "node:worker_threads";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { openThread } from "#platform/thread.ts";

@@ -33,9 +33,14 @@ let nowMs = 0;
 let isOver = false;
 
 const say = (reply: StoreReply): void => port.postMessage(reply);
-const hear = (level: LogEventLevel) => (text: LogText) =>
+const writer = (level: LogEventLevel) => (text: LogText) =>
   say({ kind: "log", level, text: typeof text === "string" ? text : text() });
-const log = { debug: hear("debug"), info: hear("info"), warning: hear("warning"), error: hear("error") };
+const log = {
+  debug: writer("debug"),
+  info: writer("info"),
+  warning: writer("warning"),
+  error: writer("error"),
+};
 
 if (data.role === "second") serveLink(data.link, path, data.parts);
 else {

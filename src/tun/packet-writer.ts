@@ -88,7 +88,7 @@ export class PacketWriter {
     this.#builder.finish(at, 2, protocol, 8 + quoted);
   }
 
-  /** An ICMP error about a datagram from `client` of which nothing is left but who sent it where: its headers are made anew. */
+  /** An ICMP error about a datagram from `client` of which only source and destination are left: its headers are made anew. */
   portUnreachable(destination: Uint8Array, port: number, client: Uint8Array, clientPort: number): void {
     const at = this.#builder.header(client, destination, UDP, UDP_HEADER_BYTES);
     this.#builder.view.setUint16(at, clientPort);

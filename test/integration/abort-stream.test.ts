@@ -8,7 +8,7 @@ import { abortStream } from "#core/stream.ts";
 
 const tcpHandles = () => process.getActiveResourcesInfo().filter((kind) => kind === "TCPSocketWrap").length;
 
-/** When the abort comes after the end: the kernel handle hears of the end at some point between these. */
+/** When the abort comes after the end: the kernel handle notices the end at some point between these. */
 const moments: readonly (() => Promise<void> | void)[] = [
   () => {},
   () => Promise.resolve(),

@@ -146,11 +146,11 @@ describe("anytls", () => {
     for (const bytes of [createHash("sha256").update("letmein").digest().subarray(0, 31), randomBytes(31)]) {
       const probe = open();
       await new Promise((resolve) => void probe.write(bytes, resolve));
-      const heard = once(probe, "data").then(() => "an answer");
+      const received = once(probe, "data").then(() => "an answer");
       const last = "\n"; // together with what came before it is no user's hash
-      assert.equal(await Promise.race([heard, delay(200, "nothing yet")]), "nothing yet");
+      assert.equal(await Promise.race([received, delay(200, "nothing yet")]), "nothing yet");
       probe.write(last);
-      assert.equal(await heard, "an answer");
+      assert.equal(await received, "an answer");
       probe.destroy();
     }
     assert.equal(seen.length, before + 2);

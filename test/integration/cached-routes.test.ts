@@ -17,16 +17,16 @@ import { until } from "../support/until.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
 import { tlsLibrary } from "../support/tls.ts";
 
-const skip = process.platform === "linux" ? false : "SKIP standing answers: need Linux";
-const NO_WORDS = Buffer.alloc(0);
+const skip = process.platform === "linux" ? false : "SKIP cached routes: needs Linux";
+const NO_BYTES = Buffer.alloc(0);
 
 interface Passed {
   readonly port: number;
   readonly bytes: readonly [number, number];
 }
 
-/** A listener whose clients are led to the origin, and what is heard of them. */
-class Door implements AsyncDisposable {
+/** A listener whose clients are led to the origin, and what is reported of them. */
+class CountedListener implements AsyncDisposable {
   readonly asked: WorkerConnection[] = [];
   readonly passed: Passed[] = [];
   readonly joined: WorkerConnection[] = [];
@@ -49,26 +49,26 @@ class Door implements AsyncDisposable {
     this.#owned = owned;
   }
 
-  static async open(origin: Origin): Promise<Door> {
+  static async open(origin: Origin): Promise<CountedListener> {
     await using opened = new AsyncDisposableStack();
-    let door: Door | null = null;
-    const on = (client: WorkerConnection): void => door?.answer(client);
-    const onDeath = (): void => void (door as Door).deaths++;
+    let listener: CountedListener | null = null;
+    const on = (client: WorkerConnection): void => listener?.answer(client);
+    const onDeath = (): void => void (listener as CountedListener).deaths++;
     const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads: 1, onDeath }));
     const pool = new SocketPool();
     const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
     const lease = opened.use(await pool.leaseTcp(where, byWorkers(on)));
     pool.useThreads(engine.accepting);
     lease.activate();
-    door = new Door(engine, lease.endpoint.port, opened.move());
-    door.originPort = origin.port;
-    return door;
+    listener = new CountedListener(engine, lease.endpoint.port, opened.move());
+    listener.originPort = origin.port;
+    return listener;
   }
 
   answer(client: WorkerConnection): void {
     this.asked.push(client);
     client.events = this.#watch(() => {});
-    const standing: CachedRoute = {
+    const route: CachedRoute = {
       served: (source, up, down) => void this.passed.push({ port: source.port, bytes: [up, down] }),
       joined: (found) => {
         this.joined.push(found);
@@ -85,7 +85,7 @@ class Door implements AsyncDisposable {
       timeoutMs: 10_000,
       isFirstOfMany: false,
     };
-    client.dial(way, NO_WORDS, this.limited, this.limited ? null : standing);
+    client.dial(way, NO_BYTES, this.limited, this.limited ? null : route);
   }
 
   #watch(onEnded: () => void): DialEvents {
@@ -96,7 +96,7 @@ class Door implements AsyncDisposable {
     };
   }
 
-  hear(): void {
+  sync(): void {
     this.#engine.syncRouteCache();
   }
 
@@ -109,7 +109,7 @@ class Door implements AsyncDisposable {
   }
 }
 
-/** Says four bytes, hears them again and ends; answers with its own port. */
+/** Says four bytes, reads them again and ends; answers with its own port. */
 async function visit(port: number): Promise<number> {
   const socket = await arrive(port);
   const { localPort } = socket;
@@ -131,77 +131,80 @@ const closeOf = (socket: Socket): Promise<void> =>
 
 test("equal requests use the cached route, and each is reported with its byte counts", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
-  await using door = await Door.open(origin);
+  await using listener = await CountedListener.open(origin);
   const ports: number[] = [];
   for (let round = 0; round < 50; round++)
-    ports.push(...(await Promise.all(Array.from({ length: 4 }, () => visit(door.port)))));
-  await until("events of all", () => door.asked.length + door.passed.length === ports.length);
-  assert.ok(door.passed.length > 0, "one of them used the cached route");
-  for (const { bytes } of door.passed) assert.deepEqual(bytes, [4, 4]);
-  const told = [...door.asked.map(({ source }) => source.port), ...door.passed.map(({ port }) => port)];
+    ports.push(...(await Promise.all(Array.from({ length: 4 }, () => visit(listener.port)))));
+  await until("events of all", () => listener.asked.length + listener.passed.length === ports.length);
+  assert.ok(listener.passed.length > 0, "one of them used the cached route");
+  for (const { bytes } of listener.passed) assert.deepEqual(bytes, [4, 4]);
+  const told = [
+    ...listener.asked.map(({ source }) => source.port),
+    ...listener.passed.map(({ port }) => port),
+  ];
   assert.equal(told.length, ports.length);
   assert.deepEqual(new Set(told), new Set(ports));
-  door.withdraw();
-  await until("the end of all answers", () => door.over === door.asked.length);
-  await visit(door.port);
-  assert.ok(door.asked.length > 0 && door.passed.length + door.asked.length === ports.length + 1);
+  listener.withdraw();
+  await until("the end of all answers", () => listener.over === listener.asked.length);
+  await visit(listener.port);
+  assert.ok(listener.asked.length > 0 && listener.passed.length + listener.asked.length === ports.length + 1);
 });
 
-/** A client that goes by a standing answer and stays: others ask until one need not. */
-async function stay(door: Door): Promise<Socket> {
+/** A client that uses a cached route and stays: others ask until one need not. */
+async function stay(listener: CountedListener): Promise<Socket> {
   for (;;) {
-    const before = door.asked.length;
-    const socket = await arrive(door.port);
-    if (door.asked.length === before) return socket;
+    const before = listener.asked.length;
+    const socket = await arrive(listener.port);
+    if (listener.asked.length === before) return socket;
     socket.destroy();
   }
 }
 
 test("one that stays is found, and is like any other from then on", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
-  await using door = await Door.open(origin);
-  const socket = await stay(door);
-  door.hear();
-  const found = door.joined.find(({ source }) => source.port === socket.localPort) as WorkerConnection;
-  assert.equal(found.local.port, door.port);
+  await using listener = await CountedListener.open(origin);
+  const socket = await stay(listener);
+  listener.sync();
+  const found = listener.joined.find(({ source }) => source.port === socket.localPort) as WorkerConnection;
+  assert.equal(found.local.port, listener.port);
   assert.equal(found.dialledFrom()?.ip, "127.0.0.1");
-  const before = door.joined.length;
-  door.hear();
-  assert.equal(door.joined.length, before, "none is reported twice");
+  const before = listener.joined.length;
+  listener.sync();
+  assert.equal(listener.joined.length, before, "none is reported twice");
   const reset = closeOf(socket);
   found.reset();
   await reset;
-  await until("its end", () => door.ended > 0);
+  await until("its end", () => listener.ended > 0);
   const { localPort } = socket;
-  assert.ok(!door.passed.some(({ port }) => port === localPort), "its end is told once");
+  assert.ok(!listener.passed.some(({ port }) => port === localPort), "its end is reported once");
 });
 
 test("no connection by a cached route is limited because another one was", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
-  await using door = await Door.open(origin);
-  door.limited = true;
+  await using listener = await CountedListener.open(origin);
+  listener.limited = true;
   let left = 8;
-  for (let count = left; count > 0; count--) connect(door.port, "127.0.0.1").on("error", () => {}); // each by a slot of its own
-  await until("all of them", () => door.asked.length === 8);
-  for (const client of door.asked) {
+  for (let count = left; count > 0; count--) connect(listener.port, "127.0.0.1").on("error", () => {}); // each by a slot of its own
+  await until("all of them", () => listener.asked.length === 8);
+  for (const client of listener.asked) {
     client.events = { dialled() {}, failed() {}, ended: () => left-- };
     client.reset();
   }
   await until("their ends", () => left === 0);
-  door.limited = false;
-  (await stay(door)).destroy(); // by one of those slots; it is answered
+  listener.limited = false;
+  (await stay(listener)).destroy(); // by one of those slots; it is answered
 });
 
 test("a route that is withdrawn serves no new request, and its connections are known", { skip }, async () => {
   await using origin = await openTcpOrigin(echo);
-  await using door = await Door.open(origin);
+  await using listener = await CountedListener.open(origin);
   for (let round = 0; round < 20; round++) {
-    const socket = await stay(door);
-    door.withdraw();
-    assert.ok(door.joined.some(({ source }) => source.port === socket.localPort));
-    const before = door.asked.length;
-    const next = await arrive(door.port);
-    assert.equal(door.asked.length, before + 1);
+    const socket = await stay(listener);
+    listener.withdraw();
+    assert.ok(listener.joined.some(({ source }) => source.port === socket.localPort));
+    const before = listener.asked.length;
+    const next = await arrive(listener.port);
+    assert.equal(listener.asked.length, before + 1);
     socket.destroy();
     next.destroy();
   }
@@ -209,42 +212,42 @@ test("a route that is withdrawn serves no new request, and its connections are k
 
 test("where a dial fails the main thread is asked after all", { skip }, async () => {
   const origin = await openTcpOrigin(echo);
-  await using door = await Door.open(origin);
-  (await stay(door)).destroy();
-  const before = door.asked.length;
+  await using listener = await CountedListener.open(origin);
+  (await stay(listener)).destroy();
+  const before = listener.asked.length;
   await origin[Symbol.asyncDispose]();
-  const socket = connect(door.port, "127.0.0.1").on("error", () => {});
-  await until("a dial that fails", () => door.failed === 1);
-  assert.equal(door.asked.length, before + 1);
-  assert.equal(door.asked.at(-1)?.source.port, socket.localPort);
+  const socket = connect(listener.port, "127.0.0.1").on("error", () => {});
+  await until("a dial that fails", () => listener.failed === 1);
+  assert.equal(listener.asked.length, before + 1);
+  assert.equal(listener.asked.at(-1)?.source.port, socket.localPort);
   socket.destroy();
 });
 
 test("a request that has to ask after all is dialled by the new decision", { skip }, async () => {
   const first = await openTcpOrigin(echo);
   await using other = await openTcpOrigin(echo);
-  await using door = await Door.open(first);
-  (await stay(door)).destroy();
+  await using listener = await CountedListener.open(first);
+  (await stay(listener)).destroy();
   await first[Symbol.asyncDispose]();
-  door.originPort = other.port;
-  const before = door.asked.length;
-  await visit(door.port);
-  assert.equal(door.asked.length, before + 1);
-  assert.equal(door.failed, 0);
+  listener.originPort = other.port;
+  const before = listener.asked.length;
+  await visit(listener.port);
+  assert.equal(listener.asked.length, before + 1);
+  assert.equal(listener.failed, 0);
 });
 
 test("a worker that dies leaves no connection and no route behind", { skip }, async () => {
   using killer = new WorkerKiller();
   await using origin = await openTcpOrigin(echo);
-  await using door = await Door.open(origin);
-  const socket = await stay(door);
+  await using listener = await CountedListener.open(origin);
+  const socket = await stay(listener);
   const { localPort } = socket;
   const closed = closeOf(socket);
   await killer.kill("relay");
   await closed;
-  await until("the thread's end", () => door.deaths === 1);
-  assert.ok(door.joined.some(({ source }) => source.port === localPort));
-  assert.equal(door.over, door.asked.length);
+  await until("the thread's end", () => listener.deaths === 1);
+  assert.ok(listener.joined.some(({ source }) => source.port === localPort));
+  assert.equal(listener.over, listener.asked.length);
 });
 
 const config = (origin: number): string => `

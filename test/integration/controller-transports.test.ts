@@ -156,7 +156,7 @@ const ADMITTED: Readonly<Record<ClientAuthType, readonly (keyof typeof CLIENTS)[
   "require-and-verify": ["friend"],
 };
 
-test("client certificates: every type admits whom it should, TLS 1.2 and 1.3", async () => {
+test("client certificates: every type admits the right clients, TLS 1.2 and 1.3", async () => {
   for (const [type, admitted] of Object.entries(ADMITTED)) {
     const clientAuthCert = type === "" ? "" : authority.cert;
     await using live = await openTls({ clientAuthType: type as ClientAuthType, clientAuthCert });

@@ -63,8 +63,8 @@ test(`${CLIENTS * DESTINATIONS} flows: every datagram of each, in order, counted
     {},
     { accept: (session) => void (session.network === "udp" && serve(session)) },
   );
-  const heardThere = new Map<string, Buffer[]>();
-  const heardHere = new Map<string, Buffer[]>();
+  const receivedThere = new Map<string, Buffer[]>();
+  const receivedHere = new Map<string, Buffer[]>();
   const note = (into: Map<string, Buffer[]>, payload: Buffer): void => {
     const key = `${payload[0]} ${payload[1]}`;
     into.set(key, [...(into.get(key) ?? []), Buffer.from(payload)]);
@@ -74,7 +74,7 @@ test(`${CLIENTS * DESTINATIONS} flows: every datagram of each, in order, counted
   const echoes = await Promise.all(
     Array.from({ length: DESTINATIONS }, async () => {
       const answer: OnDatagram = (payload, from) => {
-        note(heardThere, payload);
+        note(receivedThere, payload);
         echo.send(null, payload, from.ip, from.port);
       };
       const echo: DatagramSocket = await boundDatagrams(sockets, HOST, answer, BURST_BYTES);
@@ -84,12 +84,12 @@ test(`${CLIENTS * DESTINATIONS} flows: every datagram of each, in order, counted
   const clients = await Promise.all(
     Array.from({ length: CLIENTS }, async () => {
       const association = await openSocksUdp(inbound.port, HOST);
-      const hear: OnDatagram = (bytes) => {
+      const onReply: OnDatagram = (bytes) => {
         const payload = bytes.subarray(HEADER_BYTES);
         assert.equal(bytes.readUInt16BE(8), echoes[payload[1] as number]?.port, "the reply says who replied");
-        note(heardHere, payload);
+        note(receivedHere, payload);
       };
-      return { association, socket: await boundDatagrams(sockets, HOST, hear, BURST_BYTES) };
+      return { association, socket: await boundDatagrams(sockets, HOST, onReply, BURST_BYTES) };
     }),
   );
   for (let number = 0; number < DATAGRAMS; number++) {
@@ -99,8 +99,8 @@ test(`${CLIENTS * DESTINATIONS} flows: every datagram of each, in order, counted
         socket.send(head, datagram(client, destination, number), HOST, association.port);
       }
     const wanted = (number + 1) * CLIENTS * DESTINATIONS;
-    for (const untilMs = performance.now() + 20_000; count(heardHere) < wanted;) {
-      assert.ok(performance.now() < untilMs, `${count(heardHere)} of ${wanted}`);
+    for (const untilMs = performance.now() + 20_000; count(receivedHere) < wanted;) {
+      assert.ok(performance.now() < untilMs, `${count(receivedHere)} of ${wanted}`);
       await delay(2);
     }
   }
@@ -109,8 +109,8 @@ test(`${CLIENTS * DESTINATIONS} flows: every datagram of each, in order, counted
     for (let destination = 0; destination < DESTINATIONS; destination++) {
       const wanted = Array.from({ length: DATAGRAMS }, (_, number) => datagram(client, destination, number));
       bytes += wanted.reduce((sum, { length }) => sum + length, 0);
-      assert.deepEqual(heardThere.get(`${client} ${destination}`), wanted);
-      assert.deepEqual(heardHere.get(`${client} ${destination}`), wanted);
+      assert.deepEqual(receivedThere.get(`${client} ${destination}`), wanted);
+      assert.deepEqual(receivedHere.get(`${client} ${destination}`), wanted);
     }
   assert.equal(live.size, CLIENTS); // a path a client: one way out, one rule
   assert.deepEqual([live.uploadTotalBytes, live.downloadTotalBytes], [bytes, bytes]);
@@ -130,15 +130,20 @@ test("what a client sends before its first datagram is decided arrives: as many 
     {},
     { accept: (session) => void (session.network === "udp" && serve(session)) },
   );
-  const heard: number[] = [];
-  const origin = await boundDatagrams(sockets, HOST, (bytes) => heard.push(bytes[0] as number), BURST_BYTES);
+  const received: number[] = [];
+  const origin = await boundDatagrams(
+    sockets,
+    HOST,
+    (bytes) => received.push(bytes[0] as number),
+    BURST_BYTES,
+  );
   const association = await openSocksUdp(inbound.port, HOST);
   const client = await boundDatagrams(sockets, HOST, () => {}, BURST_BYTES);
   const head = Buffer.from([0, 0, 0, 1, 127, 0, 0, 1, origin.port >> 8, origin.port & 0xff]);
   const numbers = Array.from({ length: 200 }, (_, number) => number);
   for (const number of numbers) client.send(head, Buffer.alloc(1_200, number), HOST, association.port);
-  await until("all are heard", () => heard.length >= numbers.length, { everyMs: 1 });
-  assert.deepEqual(heard, numbers);
+  await until("all are received", () => received.length >= numbers.length, { everyMs: 1 });
+  assert.deepEqual(received, numbers);
   association[Symbol.dispose]();
   client.close();
   await over();

@@ -30,12 +30,14 @@ interface Sent {
   readonly length: number;
 }
 
-/** In one turn of the event loop, from one socket to several; what each of them heard is compared with what was said. */
+/** In one turn of the event loop, from one socket to several; what each of them received is compared with what was sent. */
 async function exchange(sending: boolean, receiving: boolean, sent: readonly Sent[]): Promise<void> {
-  const heard: Buffer[][] = [[], [], []];
+  const received: Buffer[][] = [[], [], []];
   const sockets = new DatagramSockets(() => openBatchedDatagrams(receiving));
   const receivers = await Promise.all(
-    heard.map((of) => boundDatagrams(sockets, HOST, (payload) => of.push(Buffer.from(payload)), BURST_BYTES)),
+    received.map((of) =>
+      boundDatagrams(sockets, HOST, (payload) => of.push(Buffer.from(payload)), BURST_BYTES),
+    ),
   );
   const sender = await boundDatagrams(
     new DatagramSockets(() => openBatchedDatagrams(sending)),
@@ -50,15 +52,15 @@ async function exchange(sending: boolean, receiving: boolean, sent: readonly Sen
     sender.send(bytes.subarray(0, length >> 1), bytes.subarray(length >> 1), HOST, receivers[to]?.port ?? 0);
     bytes.fill(0xee); // it was lent
   }
-  await until("all are heard", () => heard.flat().length >= sent.length, { everyMs: 1 });
-  assert.deepEqual(heard, wanted);
+  await until("all are received", () => received.flat().length >= sent.length, { everyMs: 1 });
+  assert.deepEqual(received, wanted);
   for (const socket of [sender, ...receivers]) socket.close();
 }
 
 if (!(await isChild({ short }))) {
   for (const [sends, sending] of Object.entries(RUNS))
-    for (const [hears, receiving] of Object.entries(RUNS)) {
-      test(`sent ${sends}, heard ${hears}: every length, in order, a peer at a time and mixed`, async () => {
+    for (const [receives, receiving] of Object.entries(RUNS)) {
+      test(`sent ${sends}, received ${receives}: every length, in order, a peer at a time and mixed`, async () => {
         const of = (to: number, ...lengths: readonly number[]) => lengths.map((length) => ({ to, length }));
         const same = (to: number, count: number, length: number) => of(to, ...Array(count).fill(length));
         await exchange(sending, receiving, same(0, 300, 1_200));
@@ -68,7 +70,7 @@ if (!(await isChild({ short }))) {
         const mixed = Array.from({ length: 200 }, (_, at) => ({ to: at % 3, length: 1_000 + (at % 2) }));
         await exchange(sending, receiving, mixed);
       });
-      test(`sent ${sends}, heard ${hears}: any sequence`, async () => {
+      test(`sent ${sends}, received ${receives}: any sequence`, async () => {
         const length = fc.oneof(
           fc.constantFrom(0, 1, 1_200, 1_200, 1_200),
           fc.integer({ min: 0, max: 2_000 }),

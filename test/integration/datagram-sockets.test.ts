@@ -21,15 +21,15 @@ const LOOPBACK = { 4: "127.0.0.1" as Ip, 6: "::1" as Ip };
 
 for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
   for (const family of [4, 6] as const)
-    test(`${name}: IPv${family} datagrams of every length come whole, from whom they are`, async () => {
+    test(`${name}: IPv${family} datagrams of every length come whole, with their source`, async () => {
       const sockets = new DatagramSockets(open);
       const sent = new Map<string, number>();
-      const heard: { payload: Buffer; from: Endpoint }[] = [];
+      const received: { payload: Buffer; from: Endpoint }[] = [];
       const echo: DatagramSocket = await boundDatagrams(sockets, LOOPBACK[family], (payload, from) =>
         echo.send(payload.subarray(0, 1), payload.subarray(1), from.ip, from.port),
       );
       const client = await boundDatagrams(sockets, LOOPBACK[family], (payload, from) =>
-        heard.push({ payload: Buffer.from(payload), from }),
+        received.push({ payload: Buffer.from(payload), from }),
       );
       const to = { ip: LOOPBACK[family], port: echo.port };
       const lengths = [0, 1, 1200, 1472, 9000, 65_507, ...Array.from({ length: 194 }, (_, at) => at * 7)];
@@ -38,15 +38,18 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
         const key = payload.toString("latin1");
         sent.set(key, (sent.get(key) ?? 0) + 1);
         client.send(null, payload, to.ip, to.port);
-        if (at % 40 === 39) await until("they are heard", () => heard.length > at, SOON); // no receive buffer shall overflow
+        if (at % 40 === 39) await until("they are received", () => received.length > at, SOON); // no receive buffer shall overflow
       }
-      await until("all are heard", () => heard.length === lengths.length, SOON);
-      for (const { payload, from } of heard) {
+      await until("all are received", () => received.length === lengths.length, SOON);
+      for (const { payload, from } of received) {
         assert.deepEqual(from, to);
         const key = payload.toString("latin1");
         sent.set(key, (sent.get(key) ?? 0) - 1);
       }
-      assert.deepEqual([heard.length, [...sent.values()].filter((left) => left !== 0)], [lengths.length, []]);
+      assert.deepEqual(
+        [received.length, [...sent.values()].filter((left) => left !== 0)],
+        [lengths.length, []],
+      );
       client.close();
       echo.close();
       client.send(null, randomBytes(1), to.ip, to.port); // it has no receiver, and nothing breaks
@@ -54,8 +57,8 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
 
   test(`${name}: a datagram that cannot go costs the others nothing`, async () => {
     const sockets = new DatagramSockets(open);
-    let heard = 0;
-    const receiver = await boundDatagrams(sockets, "127.0.0.1", () => heard++);
+    let received = 0;
+    const receiver = await boundDatagrams(sockets, "127.0.0.1", () => received++);
     const sender = await boundDatagrams(sockets, "127.0.0.1", () => {});
     const closed = createSocket("udp4").bind(0, "127.0.0.1");
     await once(closed, "listening");
@@ -68,9 +71,9 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
       sender.send(null, Buffer.alloc(70_000), LOOPBACK[4], receiver.port);
       sender.send(null, Buffer.from("x"), LOOPBACK[4], 0);
       sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
-      await until("the good one is heard", () => heard > round, SOON);
+      await until("the good one is received", () => received > round, SOON);
     }
-    assert.equal(heard, 20);
+    assert.equal(received, 20);
     sender.close();
     receiver.close();
   });
@@ -95,16 +98,16 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
     const repository = await boundDatagrams(sockets, "127.0.0.1", () => {}); // what comes with the first socket stays
     const before = descriptors();
     for (let round = 0; round < 20; round++) {
-      let heard = 0;
+      let received = 0;
       const receiver: DatagramSocket = await boundDatagrams(sockets, "127.0.0.1", () => {
-        heard++;
+        received++;
         receiver.close();
       });
       const sender = await boundDatagrams(sockets, "127.0.0.1", () => {});
       for (let at = 0; at < 10; at++) sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
-      await until("one is heard", () => heard > 0, SOON);
+      await until("one is received", () => received > 0, SOON);
       sender.close();
-      assert.equal(heard, 1);
+      assert.equal(received, 1);
     }
     await until("the descriptors are closed", () => descriptors() <= before);
     assert.equal(descriptors(), before);
@@ -138,8 +141,8 @@ test(
   { skip },
   async () => {
     const sockets = new DatagramSockets(openBatchedDatagrams);
-    let heard = 0;
-    const receiver = await boundDatagrams(sockets, "127.0.0.1", () => heard++);
+    let received = 0;
+    const receiver = await boundDatagrams(sockets, "127.0.0.1", () => received++);
     const socket = createSocket("udp4")
       .on("error", () => {})
       .bind(0, "127.0.0.1");
@@ -150,7 +153,7 @@ test(
       sender = sockets.take(socket, () => {});
     }
     sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
-    await until("it is heard", () => heard === 1, SOON);
+    await until("it is received", () => received === 1, SOON);
     receiver.close();
     sender.close();
     await once(socket, "close");

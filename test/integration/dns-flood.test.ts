@@ -54,9 +54,9 @@ test("a flood by many sources leaves honest askers their answers", { timeout: 60
     const ask = (): void => asker.send(question("honest.test", at + 1), port, "127.0.0.1");
     ask();
     const again = setInterval(ask, 500); // as resolvers do: what the kernel drops is asked for again
-    const heard = await once(asker, "message", { signal: AbortSignal.timeout(2_500) }).catch(() => null);
+    const received = await once(asker, "message", { signal: AbortSignal.timeout(2_500) }).catch(() => null);
     clearInterval(again);
-    const [first] = heard === null ? [] : (decode(heard[0] as Buffer).answers ?? []);
+    const [first] = received === null ? [] : (decode(received[0] as Buffer).answers ?? []);
     if (first?.type === "A" && first.data === "192.0.2.7") answered++;
   }
   assert.ok(answered >= HONEST - 1, `${answered} of ${HONEST}`);

@@ -118,7 +118,7 @@ for (const relay of ["auto", "portable"])
           }
           return served;
         })();
-        honest.catch(() => {}); // heard below
+        honest.catch(() => {}); // handled below
         await handshaking.open(2_500, secure, hello, apart);
         await silent.open(2_500, plain, Buffer.alloc(10), apart);
         goesOn = false;

@@ -20,7 +20,7 @@ const SAMPLE = 512;
 const REST_MS = 10_000;
 
 interface Visited extends AsyncDisposable {
-  /** Who served so many clients, all at once. */
+  /** What served each of so many clients, all at once. */
   visit(): Promise<readonly string[]>;
 }
 

@@ -241,13 +241,13 @@ for (const { name: way, backend } of paths) {
     await using relayed = await openRelayed(origin.port, { backend, timers, ...idles });
     const client = await relayed.dial();
     const remote = await accepted;
-    const heard = new Promise((on) => client.once("data", on).once("close", () => on("nothing")));
+    const lateBytes = new Promise((on) => client.once("data", on).once("close", () => on("nothing")));
     client.end();
     remote.resume();
     await once(remote, "end");
     advance(3_000);
     remote.on("error", () => {}).end("late");
-    assert.equal(String(await heard), "late");
+    assert.equal(String(await lateBytes), "late");
     await relayed.untilSettled();
     timers.remove(idler);
     client.destroy();

@@ -125,10 +125,10 @@ test(
 interface Hostile extends AsyncDisposable {
   readonly port: number;
   /** Of its one client. */
-  readonly served: Promise<{ socket: Socket; flight: Flight; heard: () => Buffer[] }>;
+  readonly served: Promise<{ socket: Socket; flight: Flight; received: () => Buffer[] }>;
 }
 
-/** Does the handshake; what follows is the test's. `heard` opens what the client said behind its Finished. */
+/** Does the handshake; what follows is the test's. `received` opens what the client said behind its Finished. */
 async function openHostile(): Promise<Hostile> {
   const { promise: served, resolve } = Promise.withResolvers<Awaited<Hostile["served"]>>();
   const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
@@ -143,7 +143,7 @@ async function openHostile(): Promise<Hostile> {
         if (flight === null) {
           flight = answerHello(record.body, own);
           socket.write(sealFlight(flight));
-          resolve({ socket, flight, heard: () => said });
+          resolve({ socket, flight, received: () => said });
         } else if (record.type === RECORD.applicationData && sealedRecords++ > 0)
           said.push(flight.ofClient.open(record).content); // behind its Finished
       }
@@ -173,8 +173,8 @@ async function endBehind(say: (socket: Socket, flight: Flight, client: Socket) =
   const { promise: closed, resolve: close } = Promise.withResolvers<void>();
   client.on("close", () => close()); // an error comes first
   client.write("hello");
-  const { socket, flight, heard } = await hostile.served;
-  await until("the server has it", () => Buffer.concat(heard()).includes("hello"));
+  const { socket, flight, received } = await hostile.served;
+  await until("the server has it", () => Buffer.concat(received()).includes("hello"));
   socket.write(flight.application.seal(RECORD.applicationData, Buffer.from("before")));
   await until("the client has it", () => got === "before");
   await until("a worker has it", () => taken() > takenBefore);
@@ -182,7 +182,7 @@ async function endBehind(say: (socket: Socket, flight: Flight, client: Socket) =
   await closed;
   await relayed.untilSettled();
   await until("the server has all", () => socket.destroyed || socket.readableEnded);
-  return { got, code, said: heard().slice(1), bytes: relayed.bytes };
+  return { got, code, said: received().slice(1), bytes: relayed.bytes };
 }
 
 test(

@@ -82,7 +82,7 @@ function sealed(fd: number): WireSpec {
   };
 }
 
-const heardBy = (onEnded: () => void): WorkerTaskOwner => ({ onGrantRequest() {}, onEnded });
+const ownedBy = (onEnded: () => void): WorkerTaskOwner => ({ onGrantRequest() {}, onEnded });
 
 test(
   "a connection that ends while the thread stops does not let the process end before it",
@@ -111,7 +111,7 @@ test("what wires hold is freed once, by their worker or, if it has died, by the 
   const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;
   const [one, oneBack, other, otherBack] = pairs;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const slot = thread.add(sealed(one.fd), plain(oneBack.fd), false, heardBy(end));
+  const slot = thread.add(sealed(one.fd), plain(oneBack.fd), false, ownedBy(end));
   thread.command(slot, RESET);
   await ended;
   assert.deepEqual(freed, [], "the thread has done it");
@@ -121,7 +121,7 @@ test("what wires hold is freed once, by their worker or, if it has died, by the 
     left,
     plain(otherBack.fd),
     false,
-    heardBy(() => (isOver = true)),
+    ownedBy(() => (isOver = true)),
   );
   otherBack.far.write("something");
   await once(other.far, "data"); // it has the connection now
@@ -155,7 +155,7 @@ test("a thread that dies leaves no pipe, with bytes in it or without", { skip },
     plain(one.fd),
     plain(back.fd),
     false,
-    heardBy(() => {}),
+    ownedBy(() => {}),
   );
   back.far.pause();
   const bulk = Buffer.alloc(1 << 20);
@@ -203,9 +203,9 @@ test("a fault of ours at the end of one connection costs no other its end", { sk
       plain(one.fd),
       plain(oneBack.fd),
       false,
-      heardBy(() => assert.fail(fault)),
+      ownedBy(() => assert.fail(fault)),
     );
-    const second = thread.add(plain(other.fd), plain(otherBack.fd), false, heardBy(end));
+    const second = thread.add(plain(other.fd), plain(otherBack.fd), false, ownedBy(end));
     for (const slot of [first, second]) thread.command(slot, RESET); // one batch of events has both ends
     await ended;
   });
@@ -224,13 +224,13 @@ test("a slot gets no new connection before its end has been handled", { skip }, 
     plain(one.fd),
     plain(oneBack.fd),
     false,
-    heardBy(() =>
+    ownedBy(() =>
       resolve(
         thread.add(
           plain(next.fd),
           plain(nextBack.fd),
           false,
-          heardBy(() => {}),
+          ownedBy(() => {}),
         ),
       ),
     ),
@@ -295,12 +295,12 @@ test("a fault of ours in one connection of a thread costs no other anything", { 
     plain(other.fd),
     plain(otherBack.fd),
     false,
-    heardBy(() => {}),
+    ownedBy(() => {}),
   );
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const faults = await uncaught(async () => {
     const tooLong = { ...sealed(one.fd), unread: Buffer.alloc(4 << 20) };
-    thread.add(tooLong, plain(oneBack.fd), false, heardBy(end));
+    thread.add(tooLong, plain(oneBack.fd), false, ownedBy(end));
     await ended;
   });
   assert.ok(faults[0] instanceof RangeError);

@@ -25,14 +25,14 @@ rules: ["MATCH,DIRECT"]
 async function visit(port: number): Promise<string> {
   const visitor = connect({ port, host: "127.0.0.1" });
   const closed = Promise.withResolvers<void>();
-  let heard = "";
+  let received = "";
   visitor
     .on("error", () => {})
-    .on("data", (chunk: Buffer) => (heard += chunk.toString()))
+    .on("data", (chunk: Buffer) => (received += chunk.toString()))
     .on("close", () => closed.resolve());
   visitor.write(UNKNOWN_CLIENT);
   await closed.promise;
-  return heard;
+  return received;
 }
 
 const SECTIONS = {

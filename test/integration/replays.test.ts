@@ -110,9 +110,9 @@ test(
           return { name: `${name} ${at}`, listen: "127.0.0.1", port, ...listener(users) };
         }),
       });
-    const heard: string[] = [];
+    const received: string[] = [];
     await using origin = await openTcpOrigin((socket) => {
-      socket.on("data", (bytes: Buffer) => heard.push(bytes.toString()));
+      socket.on("data", (bytes: Buffer) => received.push(bytes.toString()));
       socket.on("end", () => socket.end());
     });
     const earlier = await Promise.all(
@@ -123,7 +123,7 @@ test(
       const fresh = await Promise.all(ROWS.map((row) => recorded(row, origin.destination, row.name)));
       for (const [at, bytes] of fresh.entries()) await say(ports[at] as number, bytes);
       assert.deepEqual(
-        heard,
+        received,
         ROWS.map(({ name }) => name),
         "each is answered at first",
       );
@@ -131,7 +131,7 @@ test(
       await core.reload(text(2));
       for (const [at, port] of ports.entries()) await say(port, fresh[at % ROWS.length] as Buffer);
       assert.deepEqual(
-        heard,
+        received,
         ROWS.map(({ name }) => name),
         "and never again",
       );
@@ -139,16 +139,16 @@ test(
     }
     await pause(1000 - (Date.now() % 1000)); // requests tell the second
     await using _core = await startCore(text(1));
-    heard.length = 0;
+    received.length = 0;
     for (const [at, { knowsTime }] of ROWS.entries()) {
       if (!knowsTime) continue;
       await say(ports[at] as number, earlier[at] as Buffer);
       await say(ports[at] as number, earlier[at + ROWS.length] as Buffer);
     }
-    assert.deepEqual(heard, []);
+    assert.deepEqual(received, []);
     for (const [at, row] of ROWS.entries())
       await say(ports[at] as number, await recorded(row, origin.destination, "new"));
-    assert.deepEqual(heard, ["new", "new", "new"]);
+    assert.deepEqual(received, ["new", "new", "new"]);
   },
 );
 
@@ -161,10 +161,10 @@ test("ss 2022: a datagram is let through once, whatever is reloaded", { timeout:
       rules: ["MATCH,DIRECT"],
       listeners: [{ name: "in", listen: "127.0.0.1", port, ...row.listener(users) }],
     });
-  const heard: string[] = [];
+  const received: string[] = [];
   const origin = createSocket("udp4");
   origin.on("message", (bytes, from) => {
-    heard.push(bytes.toString());
+    received.push(bytes.toString());
     origin.send("answer", from.port, from.address);
   });
   origin.bind(0, "127.0.0.1");
@@ -186,7 +186,7 @@ test("ss 2022: a datagram is let through once, whatever is reloaded", { timeout:
   await ask(first, seal("second"));
   await core.reload(text(1));
   await ask(first, seal("third"));
-  assert.deepEqual(heard, ["first", "second", "third"]);
+  assert.deepEqual(received, ["first", "second", "third"]);
   client.close();
   origin.close();
 });

@@ -1,4 +1,4 @@
-/** What systemd hears of the real program. */
+/** What the real program reports to systemd. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -79,15 +79,15 @@ test("a server that speaks first waits on sniffed ports only, and not for ever",
   await using sniffed = await openTcpOrigin(writeBanner);
   await using plain = await openTcpOrigin(writeBanner);
   await using core = await startCore(configText(mixed, controller, sniffed.port));
-  const hear = async (port: number) => {
+  const firstBytesAt = async (port: number) => {
     const { client } = await socksConnect(mixed, "127.0.0.1", port);
     using _client = client;
     return await client.until("\r\n"); // not sooner is it disposed of
   };
-  await hear(plain.port);
+  await firstBytesAt(plain.port);
   assert.doesNotMatch(core.output(), /\[Sniffer\]/);
-  await Promise.all(Array.from({ length: 6 }, () => hear(sniffed.port)));
-  for (let time = 0; time < 3; time++) assert.equal(await hear(sniffed.port), "SSH-2.0-server\r\n");
+  await Promise.all(Array.from({ length: 6 }, () => firstBytesAt(sniffed.port)));
+  for (let time = 0; time < 3; time++) assert.equal(await firstBytesAt(sniffed.port), "SSH-2.0-server\r\n");
   assert.equal(core.output().match(/\[Sniffer\] .* no name in time/g)?.length, 6);
 });
 

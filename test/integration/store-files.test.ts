@@ -316,14 +316,14 @@ test("a clock that steps back stops nothing", () => {
 
 test("while only the backup takes changes they are repeated to the other one once each, and logged once", () => {
   using at = folder();
-  const heard: string[] = [];
-  const log = { ...SILENT, warning: (text: unknown) => void heard.push(String(text)) };
+  const logged: string[] = [];
+  const log = { ...SILENT, warning: (text: unknown) => void logged.push(String(text)) };
   {
     using store = Store.open({ path: at.path, parts: PARTS, nowMs: () => 1, log: log as never });
     store.commit([put(0)], { backup: true });
     renameSync(at.path, `${at.path}.away`);
     for (let nth = 0; nth < 5; nth++) store.commit([put(1), put(nth)], { backup: true });
-    assert.equal(heard.length, 1, heard.join("\n"));
+    assert.equal(logged.length, 1, logged.join("\n"));
     renameSync(`${at.path}.away`, at.path);
     store.commit([put(9)], { backup: true });
   }

@@ -26,8 +26,8 @@ const open = (path: string, log: Log = SILENT) => Store.open({ path, parts: PART
 
 function listening(): { readonly log: Log; readonly lines: string[] } {
   const lines: string[] = [];
-  const hear = (text: string | (() => string)) => void lines.push(typeof text === "string" ? text : text());
-  return { lines, log: { ...SILENT, error: hear, warning: hear } };
+  const write = (text: string | (() => string)) => void lines.push(typeof text === "string" ? text : text());
+  return { lines, log: { ...SILENT, error: write, warning: write } };
 }
 
 test("200 of 200 changes of eight bytes anywhere in the file are found and healed", () => {

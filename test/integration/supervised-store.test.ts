@@ -28,12 +28,12 @@ class Bench implements Disposable {
   readonly lines: string[] = [];
 
   options(agree?: SupervisedOptions["agree"]): SupervisedOptions {
-    const hear = (text: unknown) => void this.lines.push(String(text));
-    const log = { ...SILENT, error: hear, warning: hear };
+    const write = (text: unknown) => void this.lines.push(String(text));
+    const log = { ...SILENT, error: write, warning: write };
     return { path: this.path, parts: PARTS, nowMs: Date.now, log, ...(agree === undefined ? {} : { agree }) };
   }
 
-  async heard(pattern: RegExp): Promise<void> {
+  async logged(pattern: RegExp): Promise<void> {
     while (!pattern.test(this.lines.join("\n"))) await nextTurn();
   }
 
@@ -80,7 +80,7 @@ test("a thread that ends is started again; what was under way is refused and in 
     const ends = await Promise.all(underWay);
     const taken = ends.filter((end) => typeof end === "number");
     for (const end of ends) assert.ok(typeof end === "number" || end instanceof InterruptedError);
-    await bench.heard(new RegExp(`(opened again in[^]*){${round + 1}}`));
+    await bench.logged(new RegExp(`(opened again in[^]*){${round + 1}}`));
     await assert.rejects(store.commit([put("c", "early")], BOTH), UnavailableError);
     await bench.commits(store, "after", `${round}`);
     const found = agreed.at(-1) ?? [];
@@ -110,7 +110,7 @@ test("what waits for the owner's consent is not written, and an owner who refuse
   await asked.promise;
   await assert.rejects(store.commit([put("a", "1")], BOTH), /at present/);
   consent.reject(new StoreError("another program has written"));
-  await bench.heard(/until the program is started again.*another program has written/);
+  await bench.logged(/until the program is started again.*another program has written/);
   await assert.rejects(store.commit([put("a", "2")], BOTH), /another program has written/);
   await assert.rejects(store.close(), /another program has written/);
   assert.deepEqual(bench.contents(), [], "and the lock is free");
@@ -124,7 +124,7 @@ test("while it cannot be opened it is tried again, later each time, until it can
   const files = ["s.db", "s.db.bak"].map((name) => join(bench.home, name));
   for (const file of files) renameSync(file, `${file}.away`);
   for (const file of files) writeFileSync(file, '{"version":1}', { mode: 0o600 });
-  await bench.heard(/JSON.*again in 0.4 s/);
+  await bench.logged(/JSON.*again in 0.4 s/);
   await assert.rejects(store.commit([put("a", "2")], BOTH), /JSON/);
   assert.equal(readFileSync(bench.path, "utf8"), '{"version":1}', "it is not overwritten");
   for (const file of files) renameSync(`${file}.away`, file);

@@ -80,7 +80,7 @@ test("a thousand dials leave no descriptor and nothing of the library", { skip }
   const before = descriptors();
   for (let round = 0; round < 50; round++)
     await Promise.all(Array.from({ length: 20 }, (_, at) => one(round * 20 + at)));
-  while (descriptors() > before) await delay(5); // those of the server's side close when they hear of it
+  while (descriptors() > before) await delay(5); // those of the server's side close when they notice it
   assert.ok(made.mock.callCount() >= 800); // some left before they had said anything
   assert.equal(freed.mock.callCount(), made.mock.callCount());
 });
@@ -104,15 +104,15 @@ test("keys that a server updates", { skip: skip || missing("openssl"), timeout: 
     };
     await until("ACCEPT");
     const { stream } = await byNative(port);
-    let heard = "";
-    stream.on("data", (bytes: Buffer) => (heard += String(bytes)));
+    let received = "";
+    stream.on("data", (bytes: Buffer) => (received += String(bytes)));
     for (let at = 0; at < 12; at++) {
       const command = at % 2 === 0 ? "K" : "k"; // with an update of ours asked for, and without
       child.stdin.write(`${command}\n`);
       stream.write(`up ${at}\n`); // by the time that it sees this it has read the command
       await until(`up ${at}\n`);
       child.stdin.write(`down ${at}\n`);
-      while (!heard.includes(`down ${at}\n`)) await once(stream, "data");
+      while (!received.includes(`down ${at}\n`)) await once(stream, "data");
     }
     const closed = once(child, "close");
     child.stdin.end("Q\n");

@@ -44,8 +44,8 @@ test("an error that other code left in the library's queue is not taken for its 
   const closed = once(stream, "close");
   for (let round = 0; round < 3; round++) {
     client.write("hello");
-    const [heard] = (await Promise.race([once(client, "data"), closed])) as [unknown];
-    assert.equal(String(heard), "hello");
+    const [received] = (await Promise.race([once(client, "data"), closed])) as [unknown];
+    assert.equal(String(received), "hello");
   }
   client.destroy();
   stream.destroy();
@@ -56,15 +56,15 @@ test("a write to a detached stream writes nothing: its SSL object has another ow
   stream.on("error", () => {});
   const offer = detachable(stream) as Detachable;
   const [object] = offer.detach().numbers as [number];
-  let heard = "";
-  client.on("data", (chunk: Buffer) => (heard += String(chunk)));
+  let received = "";
+  client.on("data", (chunk: Buffer) => (received += String(chunk)));
   stream.write("too late");
   stream.end();
   const closed = once(client, "close");
   native.ssl.free(BigInt(object));
   native.calls.close(offer.socket as number);
   await closed;
-  assert.equal(heard, "");
+  assert.equal(received, "");
   stream.destroy();
 });
 
@@ -136,8 +136,8 @@ for (const [what, fail] of [
     calls.buffer.set(Buffer.from("for the other one"));
     assert.equal(next.write(io, 17), 17);
     const closed = once(otherClient, "close").then(() => ["nothing: it was cut off"]);
-    const [heard] = (await Promise.race([once(otherClient, "data"), closed])) as [unknown];
-    assert.equal(String(heard), "for the other one");
+    const [received] = (await Promise.race([once(otherClient, "data"), closed])) as [unknown];
+    assert.equal(String(received), "for the other one");
     next.drop(io);
     ssl.free(BigInt(first.object));
     for (const { fd } of ends) calls.close(fd);

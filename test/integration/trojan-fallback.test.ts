@@ -1,4 +1,4 @@
-/** What visitors see who do not speak our protocol, and web tools as peers of the transports. */
+/** What clients of other protocols see, and web tools as peers of the transports. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";

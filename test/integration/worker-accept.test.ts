@@ -1,4 +1,4 @@
-/** Listeners whose clients are accepted by workers: what clients hear is what the event loop would say. */
+/** Listeners whose clients are accepted by workers: clients get what the event loop would send. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -39,8 +39,8 @@ rules:
 `;
 
 interface Both extends AsyncDisposable {
-  /** What a client of each hears; ports of its own are masked. */
-  hear(exchange: Exchange, cutAt?: number | null): Promise<{ byThreads: string; byLoop: string }>;
+  /** What a client of each gets; ports of its own are masked. */
+  ask(exchange: Exchange, cutAt?: number | null): Promise<{ byThreads: string; byLoop: string }>;
   readonly origin: number;
 }
 
@@ -59,9 +59,9 @@ async function openBoth(): Promise<Both> {
   const owned = opened.move();
   return {
     origin: origin.port,
-    async hear(exchange, cutAt = null) {
-      const heard = [ask(threads, exchange, cutAt), ask(loop, exchange, cutAt)] as const;
-      const [byThreads, byLoop] = await Promise.all(heard);
+    async ask(exchange, cutAt = null) {
+      const asked = [ask(threads, exchange, cutAt), ask(loop, exchange, cutAt)] as const;
+      const [byThreads, byLoop] = await Promise.all(asked);
       return { byThreads, byLoop };
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -72,12 +72,12 @@ test("a handshake cut at any byte, and what comes with its last byte", { skip },
   await using both = await openBoth();
   for (const exchange of plainRequests(both.origin)) {
     const says = Buffer.concat([exchange.says, Buffer.from("ping")]);
-    const { byThreads, byLoop } = await both.hear({ ...exchange, says });
+    const { byThreads, byLoop } = await both.ask({ ...exchange, says });
     assert.equal(byThreads, byLoop, exchange.name);
     assert.match(byThreads, /ping\|$/);
     const cuts = Array.from({ length: exchange.says.length + 2 }, (_, at) => at);
-    const heard = await Promise.all(cuts.map((cutAt) => both.hear({ ...exchange, says }, cutAt)));
-    for (const [at, one] of heard.entries()) {
+    const received = await Promise.all(cuts.map((cutAt) => both.ask({ ...exchange, says }, cutAt)));
+    for (const [at, one] of received.entries()) {
       assert.equal(one.byThreads, byLoop, `${exchange.name}, cut at ${at}, by threads`);
       assert.equal(one.byLoop, byLoop, `${exchange.name}, cut at ${at}, by the event loop`);
     }
@@ -90,21 +90,21 @@ test(
   async () => {
     await using both = await openBoth();
     const checks = otherRequests(both.origin).map(async (exchange) => {
-      const { byThreads, byLoop } = await both.hear(exchange);
+      const { byThreads, byLoop } = await both.ask(exchange);
       assert.equal(byThreads, byLoop, exchange.name);
-      const half = await both.hear(exchange, exchange.says.length >> 1);
+      const half = await both.ask(exchange, exchange.says.length >> 1);
       assert.equal(half.byThreads, half.byLoop, `${exchange.name}, in halves`);
     });
     await Promise.all(checks);
   },
 );
 
-/** Says something and hears it again; throws where the connection is reset or refused. */
+/** Sends bytes and gets them back; throws where the connection is reset or refused. */
 async function speak(port: number, to: number): Promise<void> {
-  const heard = await transcript(port, {
+  const received = await transcript(port, {
     says: Buffer.from(`CONNECT 127.0.0.1:${to} HTTP/1.1\r\n\r\nhello`),
   });
-  assert.match(heard, /^HTTP\/1.1 200 Connection established\r\n\r\nhello\|$/);
+  assert.match(received, /^HTTP\/1.1 200 Connection established\r\n\r\nhello\|$/);
 }
 
 test(
@@ -159,12 +159,12 @@ test("without descriptors it waits, and goes on when there are some", { skip }, 
   await delay(300); // some are connected and not accepted
   for (const socket of sockets) socket.destroy();
   // A client that comes while the descriptors of the others are still being closed may get none.
-  let heard = "";
-  for (let tries = 0; tries < 50 && heard !== "again|"; tries++) {
-    heard = await transcript(port, { says: Buffer.from("again") });
-    if (heard !== "again|") await delay(100);
+  let received = "";
+  for (let tries = 0; tries < 50 && received !== "again|"; tries++) {
+    received = await transcript(port, { says: Buffer.from("again") });
+    if (received !== "again|") await delay(100);
   }
-  assert.equal(heard, "again|");
+  assert.equal(received, "again|");
   assert.equal(await core.stop(), 0);
 });
 

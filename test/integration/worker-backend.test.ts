@@ -136,7 +136,7 @@ test(
     await exchange(100_000);
     assert.equal(asked, 0);
     set(false);
-    // The thread hears of it a moment later; what moves until then is charged with the first piece.
+    // The worker learns of it a moment later; what moves until then is charged with the first piece.
     let exchanges = 2;
     for (; asked < 40; exchanges++) await exchange(100_000); // ten pieces of 10,000 bytes each way
     set(true);
@@ -168,7 +168,7 @@ test(
     for (let missing = 300_000; missing > 0;) missing -= ((await once(client, "data")) as [Buffer])[0].length;
     const limit = policy({ id: "all", uploadBps: 8000, downloadBps: 8000 });
     await core.apply(settings({ global: limit }));
-    await delay(5); // the flow hears of it behind this turn; the outcome must not depend on it
+    await delay(5); // the flow learns of it behind this turn; the outcome must not depend on it
     client.end();
     await relayed.untilSettled();
     meter[Symbol.dispose]();

@@ -84,7 +84,7 @@ test(
       const before = served;
       await core.reload(texts[round % texts.length] as string);
       const resume = until("others are served", () => served >= before + 2 * ROWS.length);
-      await Promise.race([resume, Promise.all(clients)]); // a fault of one is heard of at once
+      await Promise.race([resume, Promise.all(clients)]); // a fault of one ends the wait at once
     }
     goesOn = false;
     await Promise.all(clients);

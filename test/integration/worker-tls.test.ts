@@ -393,7 +393,7 @@ test(
       const speaks = Array.from({ length: 8 }, async () => (await speak(listener.port)).destroy());
       await dead;
       await Promise.all(ends);
-      await Promise.allSettled(speaks); // those whom a thread had were cut off, too
+      await Promise.allSettled(speaks); // those that a worker had were cut off, too
       assert.equal(mortal.threads, 0);
       assert.ok(contexts.shared > 0);
       await until("no context is left to threads", () => contexts.released === contexts.shared);

@@ -128,11 +128,11 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
     async () => {
       const held = row.talk("hold", FAR[0], 7);
       held.say("one");
-      assert.deepEqual(sorted([await held.hear(), await held.hear()]), ["tcp one", "udp one"]);
+      assert.deepEqual(sorted([await held.nextLine(), await held.nextLine()]), ["tcp one", "udp one"]);
       await standIn.tell(`add ${FAR.join(" ")}`);
       assert.deepEqual(await seen(row, client, FAR), sorted(all(CLIENT[0]), all(CLIENT[1])));
       held.say("two");
-      assert.deepEqual(sorted([await held.hear(), await held.hear()]), ["tcp two", "udp two"]);
+      assert.deepEqual(sorted([await held.nextLine(), await held.nextLine()]), ["tcp two", "udp two"]);
       await standIn.tell(`delete ${FAR.join(" ")}`);
       assert.deepEqual(await seen(row, client, FAR), sorted(...UPLINK.map((from) => [`tcp ${from} 80`])));
     },

@@ -14,7 +14,7 @@ import { until } from "../support/until.ts";
 const PORTS = { batches: 5301, "one at a time": 5302 };
 const DEVICE = "up0";
 
-/** Two listeners that say again what they hear. */
+/** Two listeners that send back what they receive. */
 async function listen(): Promise<void> {
   for (const [way, port] of Object.entries(PORTS)) {
     const sockets = new DatagramSockets(() => (way === "batches" ? openBatchedDatagrams() : null));
@@ -27,11 +27,11 @@ async function listen(): Promise<void> {
 async function ask(): Promise<void> {
   for (const [way, port] of Object.entries(PORTS)) {
     const socket = createSocket("udp6");
-    let heard = 0;
-    socket.on("message", () => heard++).on("error", () => {}); // there is no listener yet
+    let received = 0;
+    socket.on("message", () => received++).on("error", () => {}); // there is no listener yet
     await until(`an answer in ${way}`, () => {
       socket.send("?", port, `fe80::1%${DEVICE}`);
-      return heard > 0;
+      return received > 0;
     });
     socket.close();
   }

@@ -1,4 +1,4 @@
-/** `tun.on-exit` where ip rules alone capture: what stays in when weir is gone, what goes on, and who lets it go. */
+/** `tun.on-exit` where ip rules alone capture: what stays in when weir is gone, what goes on, and what ends it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { afterStop, asService } from "../support/as-service.ts";

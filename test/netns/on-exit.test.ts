@@ -1,4 +1,4 @@
-/** What `tun.on-exit: closed` leaves behind, and who takes it away. */
+/** What `tun.on-exit: closed` leaves behind, and what removes it. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { chmodSync, rmSync } from "node:fs";

@@ -63,13 +63,13 @@ for (const relay of RELAYS)
         const [v4] = FAMILIES;
         const held = row.talk("hold", v4.origin, 7);
         held.say("one");
-        assert.equal(await held.hear(), "tcp one");
+        assert.equal(await held.nextLine(), "tcp one");
         await core.reload(config(relay, '"MATCH,REJECT"'));
         held.say("two");
-        assert.equal(await held.hear(), "tcp two");
+        assert.equal(await held.nextLine(), "tcp two");
         await assert.rejects(curl(client, v4.url), /curl/);
         held.say("three");
-        assert.equal(await held.hear(), "tcp three");
+        assert.equal(await held.nextLine(), "tcp three");
       });
       assert.doesNotMatch(core.output(), /level=(error|fatal)/);
     },

@@ -110,7 +110,7 @@ test(
     await using hammer = talkTo(client, [process.execPath, join(here, "..", "support", "hammer.ts"), ...FAR]);
     const begun = async (word = "?"): Promise<number> => {
       hammer.say(word);
-      return Number((await hammer.hear()).split(" ")[1]);
+      return Number((await hammer.nextLine()).split(" ")[1]);
     };
     /** Until so many more connections have been begun. */
     const after = async (more: number): Promise<void> => {

@@ -98,7 +98,10 @@ test("captured TCP and UDP reaches where it was going", { skip, timeout: 240_000
     const held = row.talk("hold", v4.origin, 7);
     const round = async (line: string) => {
       held.say(line);
-      assert.deepEqual([await held.hear(), await held.hear()].toSorted(), [`tcp ${line}`, `udp 7:${line}`]);
+      assert.deepEqual([await held.nextLine(), await held.nextLine()].toSorted(), [
+        `tcp ${line}`,
+        `udp 7:${line}`,
+      ]);
     };
     await round("one");
     await core.reload(config('"MATCH,REJECT"'));

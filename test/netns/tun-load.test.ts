@@ -34,17 +34,17 @@ test(`transparent-proxy §12 line 7: ${FLOWS} short flows`, { skip, timeout: 600
   await using undo = new AsyncDisposableStack();
   const { client, router } = row;
   const tun = talkTo(router, script("netns-tun.ts", "weir-tun0"), undo);
-  await tun.hear();
+  await tun.nextLine();
   await router.ip("route add 198.51.100.0/24 dev weir-tun0", "-6 route add fd00:2::/64 dev weir-tun0");
   const figures = async (line: string): Promise<Figures> => {
     tun.say(line);
-    return JSON.parse(await tun.hear()) as Figures;
+    return JSON.parse(await tun.nextLine()) as Figures;
   };
   for (const { name, origin } of FAMILIES) {
     const count = name === "IPv4" ? FLOWS : Math.min(FLOWS, 2000);
     const before = await figures("now");
     const kept = talkTo(client, script("netns-bulk.ts", "keep", origin, String(KEPT)), undo);
-    await kept.hear();
+    await kept.nextLine();
     const startedAtMs = performance.now();
     assert.equal(
       (await client.run(...script("netns-bulk.ts", "flows", origin, String(count)))).trim(),
@@ -56,11 +56,11 @@ test(`transparent-proxy §12 line 7: ${FLOWS} short flows`, { skip, timeout: 600
     assert.equal(now.accepted - before.accepted, count + KEPT);
     assert.deepEqual([now.reused, now.wrong], [0, 0]);
     kept.say("still there");
-    assert.equal(await kept.hear(), "ok");
+    assert.equal(await kept.nextLine(), "ok");
     await figures("later");
     while ((await figures("now")).natSize > KEPT) await new Promise((resolve) => setTimeout(resolve, 200));
     kept.say("after a minute");
-    assert.equal(await kept.hear(), "ok");
+    assert.equal(await kept.nextLine(), "ok");
     kept.close();
     while ((await figures("now")).open > 0) await new Promise((resolve) => setTimeout(resolve, 50));
     await figures("later");
@@ -77,7 +77,7 @@ for (const gso of [true, false])
       await using undo = new AsyncDisposableStack();
       const { client, router, origin } = row;
       const far = talkTo(origin, script("netns-bulk.ts", "serve"), undo);
-      await far.hear();
+      await far.nextLine();
       await using core = await startCore(
         `
 tun: { enable: true, device: weir-tun0, stack: system, mtu: 1500, gso: ${gso}, auto-route: true }

@@ -22,9 +22,9 @@ test(
     await using router = await openNetns("tunanew");
     await using undo = new AsyncDisposableStack();
     const tun = talkTo(router, anew("sets"), undo);
-    assert.equal(await tun.hear(), "opened 0");
+    assert.equal(await tun.nextLine(), "opened 0");
     await router.ip("link del weir-tun0");
-    assert.deepEqual([await tun.hear(), await tun.hear()], ["opened 0", "updated 1"]);
+    assert.deepEqual([await tun.nextLine(), await tun.nextLine()], ["opened 0", "updated 1"]);
   },
 );
 

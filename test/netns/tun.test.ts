@@ -204,7 +204,10 @@ test("transparent-proxy §6: everything through the device", { skip, timeout: 18
     const held = row.talk("hold", v4.origin, 7);
     const round = async (line: string) => {
       held.say(line);
-      assert.deepEqual([await held.hear(), await held.hear()].toSorted(), [`tcp ${line}`, `udp 7:${line}`]);
+      assert.deepEqual([await held.nextLine(), await held.nextLine()].toSorted(), [
+        `tcp ${line}`,
+        `udp 7:${line}`,
+      ]);
     };
     await round("one");
     await core.reload(config(ROUTED, '"DST-PORT,80,REJECT","MATCH,DIRECT"'));

@@ -104,7 +104,7 @@ proxies: [{ name: far, type: socks5, server: ${ORIGIN[0]}, port: ${PROXY_PORT}, 
 rules: ["MATCH,far"]
 `;
 
-/** `said` hears of each step. */
+/** `said` is called at each step. */
 export async function proveLeaks(
   of: LeakCase,
   counts: LeakCounts,
@@ -117,8 +117,8 @@ export async function proveLeaks(
   if (of.masquerades) await router.nft(MASQUERADE);
   const open = (netns: typeof client, script: string, ...args: readonly string[]): Talk =>
     talkTo(netns, [...node, join(here, script), ...args], undo);
-  await open(origin, "netns-late-echo.ts", "4007", String(of.lateMs)).hear();
-  await open(router, "netns-late-echo.ts", String(SSH_PORT), "0").hear();
+  await open(origin, "netns-late-echo.ts", "4007", String(of.lateMs)).nextLine();
+  await open(router, "netns-late-echo.ts", String(SSH_PORT), "0").nextLine();
   const listens = `listeners: [{ name: far, type: socks, listen: "${ORIGIN[0]}", port: ${PROXY_PORT}, udp: true }]\nrules: ["MATCH,DIRECT"]\n`;
   undo.use(await startCore(listens, { prefix: origin.prefix, timeoutMs: TIMEOUT_MS }));
   const proof = new Proof(row, of);
@@ -218,16 +218,16 @@ class Proof {
   /** Everything that is captured is answered again; a check without which nothing would be shown. */
   async recovers(): Promise<void> {
     await this.#listen();
-    const heard = this.talks.map(() => ({ udp4: 0, udp6: 0, tcp4: 0, tcp6: 0 }));
+    const received = this.talks.map(() => ({ udp4: 0, udp6: 0, tcp4: 0, tcp6: 0 }));
     await until(
-      () => `both are answered again, not ${JSON.stringify(heard)}`,
+      () => `both are answered again, not ${JSON.stringify(received)}`,
       async () => {
         for (const [at, since] of (await this.#listen()).entries())
           for (const kind of KINDS) {
-            const sum = heard[at];
+            const sum = received[at];
             if (sum !== undefined) sum[kind] += since[kind];
           }
-        return heard.every((each) => KINDS.every((kind) => each[kind] > 0));
+        return received.every((each) => KINDS.every((kind) => each[kind] > 0));
       },
       { everyMs: 50, withinMs: TIMEOUT_MS },
     );
@@ -237,7 +237,7 @@ class Proof {
     const all: Since[] = [];
     for (const talk of this.talks) {
       talk.say("since");
-      all.push(JSON.parse(await talk.hear()) as Since);
+      all.push(JSON.parse(await talk.nextLine()) as Since);
     }
     for (const { sent, rounds, silenceMs } of all) {
       this.#sum.sent += sent;

@@ -101,8 +101,9 @@ class Bench implements Disposable {
   }
 
   async look(home: string, lines: string[]): Promise<string> {
-    const hear = (text: string | (() => string)) => void lines.push(typeof text === "string" ? text : text());
-    const users = await this.#open(home, { ...SILENT, error: hear, warning: hear });
+    const write = (text: string | (() => string)) =>
+      void lines.push(typeof text === "string" ? text : text());
+    const users = await this.#open(home, { ...SILENT, error: write, warning: write });
     try {
       return contentsOf(users.admin as UserAdmin);
     } finally {

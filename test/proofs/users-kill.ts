@@ -18,7 +18,7 @@ export interface KillFindings {
 const MANY = 12;
 const TAGS = ["edge", "side"] as const;
 
-/** `said` hears how far it is. */
+/** `said` is called with the progress. */
 export async function proveKills(
   kills: number,
   random: (below: number) => number,

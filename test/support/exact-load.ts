@@ -62,7 +62,7 @@ export interface Doors {
 
 export type Random = (below: number) => number;
 
-/** Says and hears so much and ends as it should; throws where anything is missing, and says how it ended and when. */
+/** Sends and receives so much and ends as it should; throws where anything is missing, and says how it ended and when. */
 async function converse(stream: Socket, says: string, bytes: { up: number; down: number }): Promise<void> {
   const begunAtMs = performance.now();
   const seen: string[] = [];
@@ -134,8 +134,8 @@ export class ExactLoad {
           door === "secure" ? connectTls({ ...options, rejectUnauthorized: false }) : connect(options);
         const bytes = { up: this.#size(), down: this.#size() };
         await converse(stream, door === "tunnel" ? "" : request, bytes).catch((error: unknown) => {
-          const heard = ["", ...this.#origin.complaints].join("; the origin: ");
-          throw new Error(`${door}: ${messageOf(error)}${heard}`, { cause: error });
+          const received = ["", ...this.#origin.complaints].join("; the origin: ");
+          throw new Error(`${door}: ${messageOf(error)}${received}`, { cause: error });
         });
         this.sessions++;
       }

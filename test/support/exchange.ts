@@ -31,7 +31,7 @@ export function digestNext(stream: Duplex, size: number): Promise<string> {
   });
 }
 
-/** `size` random bytes each way at the same time, both sides checked. `speakFirst` says who sends the first byte. */
+/** `size` random bytes each way at the same time, both sides checked. `speakFirst` says which side sends the first byte. */
 export async function exchange(
   outbound: Outbound,
   size: number,

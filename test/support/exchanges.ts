@@ -1,4 +1,4 @@
-/** What clients say to plain listeners: every protocol, good and bad. What comes back must not depend on who accepts. */
+/** What clients say to plain listeners: every protocol, good and bad. What comes back must not depend on the acceptor. */
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -104,9 +104,9 @@ export async function transcript(
   cutAt: number | null = null,
 ): Promise<string> {
   const socket = connect({ port: to, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
-  const heard: Buffer[] = [];
+  const received: Buffer[] = [];
   let fault = "";
-  socket.on("data", (chunk: Buffer) => heard.push(chunk));
+  socket.on("data", (chunk: Buffer) => received.push(chunk));
   socket.on("error", (error: NodeJS.ErrnoException) => (fault = error.code ?? error.message));
   socket.once("end", () => socket.end());
   const closed = new Promise((resolve) => socket.once("close", resolve)); // `once` would reject for a fault
@@ -118,5 +118,5 @@ export async function transcript(
   socket.write(says.subarray(cutAt ?? 0));
   socket.end();
   await closed;
-  return `${Buffer.concat(heard).toString("latin1")}|${fault}`;
+  return `${Buffer.concat(received).toString("latin1")}|${fault}`;
 }

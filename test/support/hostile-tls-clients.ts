@@ -56,7 +56,7 @@ class UnknownClient {
   }
 
   /** A ServerHello is random; its alerts and its end are not. */
-  heard(): string {
+  received(): string {
     const answer = Buffer.concat(this.#parts).toString("hex");
     return `${answer.startsWith("160303") ? "hello" : answer} ${this.#how}`;
   }
@@ -73,8 +73,8 @@ export async function answersTo(
   ends: boolean,
 ): Promise<readonly string[]> {
   const unknownClients = ports.map((port) => new UnknownClient(port, bytes, ends));
-  const heard = () => unknownClients.map((unknownClient) => unknownClient.heard());
-  const agree = () => new Set(heard()).size === 1;
+  const received = () => unknownClients.map((unknownClient) => unknownClient.received());
+  const agree = () => new Set(received()).size === 1;
   const startedMs = performance.now();
   while (!(agree() && unknownClients.every(({ isOver }) => isOver))) {
     const waitedMs = performance.now() - startedMs;
@@ -82,5 +82,5 @@ export async function answersTo(
     await delay(5);
   }
   for (const unknownClient of unknownClients) unknownClient.leave();
-  return heard();
+  return received();
 }

@@ -50,7 +50,7 @@ export class LimitedUser extends Bench {
   get status(): string {
     const { status } = this.user;
     assert.equal(this.edge.users.length, status === "active" ? 1 : 0);
-    assert.equal(this.side.calls, 1, "the other listener hears nothing");
+    assert.equal(this.side.calls, 1, "the other listener gets no change");
     return status;
   }
   meter(): Meter {

@@ -1,4 +1,4 @@
-/** Runs in the origin's namespace: says who called, sends back what comes, answers DNS questions. */
+/** Runs in the origin's namespace: prints each source, sends back what comes, answers DNS questions. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer as createHttp } from "node:http";

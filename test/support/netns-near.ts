@@ -66,7 +66,7 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     socket.close();
     console.log("silence");
   },
-  /** refused host port: what a connected socket hears of its datagrams within a second. */
+  /** refused host port: the error that a connected socket gets for its datagrams within a second. */
   async refused() {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
     const codes: string[] = [];

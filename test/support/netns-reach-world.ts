@@ -31,7 +31,7 @@ export async function openWorld(label: string, open = openRow): Promise<World> {
   await row.origin.ip("address add 10.9.9.2/24 dev down0");
   for (const netns of [row.router, row.origin]) {
     const services = talkTo(netns, program("netns-services.ts"), undo);
-    assert.equal(await services.hear(), "ready");
+    assert.equal(await services.nextLine(), "ready");
   }
   const talks = new Map<Netns, Talk>();
   for (const netns of [row.router, row.client])
@@ -42,7 +42,7 @@ export async function openWorld(label: string, open = openRow): Promise<World> {
     async ask(from, asks) {
       const talk = talks.get(from) as Talk;
       talk.say(JSON.stringify(asks));
-      const reached = JSON.parse(await talk.hear()) as boolean[];
+      const reached = JSON.parse(await talk.nextLine()) as boolean[];
       return asks.flatMap(({ by, host, port, proxy }, at) =>
         reached[at] === true ? [`${by} ${proxy[1]} ${host}:${port}`] : [],
       );

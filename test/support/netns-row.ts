@@ -40,7 +40,7 @@ export interface Row extends AsyncDisposable {
 export interface Talk {
   say(line: string): void;
   /** The next line; fails where the program ends first. */
-  hear(): Promise<string>;
+  nextLine(): Promise<string>;
   /** Ends its input. */
   close(): void;
 }
@@ -62,7 +62,7 @@ export async function openRow(label: string): Promise<Row> {
   await client.ip(`route add default via ${ROUTER[0]}`, `-6 route add default via ${ROUTER[1]}`);
   const open = (netns: Netns, ...command: readonly string[]) => talkTo(netns, command, undo);
   const far = open(origin, ...node, join(here, "netns-far.ts"));
-  await far.hear();
+  await far.nextLine();
   const near = (what: string, host: string, numbers: readonly number[]) =>
     [...node, join(here, "netns-near.ts"), what, host, ...numbers.map(String)] as const;
   const nearIn = async (netns: Netns, what: string, host: string, ...numbers: readonly number[]) =>
@@ -93,7 +93,7 @@ export function talkTo(netns: Netns, command: readonly string[], undo: AsyncDisp
   return {
     say: (line) => void child.stdin.write(`${line}\n`),
     close: () => void child.stdin.end(),
-    async hear() {
+    async nextLine() {
       const { value, done } = await lines.next();
       if (done === true) throw new Error(`${command.join(" ")} has ended`);
       return value as string;

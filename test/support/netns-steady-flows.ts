@@ -76,13 +76,13 @@ for (const at of HOSTS) {
 if (local !== "") {
   const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(local) ?? [];
   const socket = connect(Number(port), host);
-  let heardMs = performance.now();
+  let receivedMs = performance.now();
   socket.on("close", () => process.exit(3)); // it was to go on
   socket.on("data", () => {
     now.rounds++;
     const atMs = performance.now();
-    now.silenceMs = Math.max(now.silenceMs, Math.round(atMs - heardMs));
-    heardMs = atMs;
+    now.silenceMs = Math.max(now.silenceMs, Math.round(atMs - receivedMs));
+    receivedMs = atMs;
     setTimeout(() => socket.write("on"), LOCAL_MS);
   });
   socket.write("on");

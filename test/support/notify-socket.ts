@@ -33,14 +33,14 @@ export function listenForNotifications(path: string): NotifyListener {
     keepsLoaded: lib,
     take,
     async next(isWanted = () => true) {
-      const heard: string[] = [];
+      const received: string[] = [];
       for (const endMs = Date.now() + GIVEN_UP_MS; Date.now() < endMs; await delay(10))
         for (let text = take(); text !== null; text = take()) {
           if (isWanted(text)) return text;
-          heard.push(text);
+          received.push(text);
         }
       throw new Error(
-        `what was wanted was not told, but ${heard.length} others: ${heard.slice(-5).join(", ")}`,
+        `what was wanted was not told, but ${received.length} others: ${received.slice(-5).join(", ")}`,
       );
     },
     [Symbol.dispose]: () => libc.close(fd),

@@ -73,13 +73,14 @@ async function exchange({ port, tls }: Door, originPort: number): Promise<void> 
     () => socket.destroy(new Error(`no answer within ${ANSWERED_WITHIN_MS} ms`)),
     ANSWERED_WITHIN_MS,
   );
-  const heard = new Heard(socket);
+  const received = new ReceivedBytes(socket);
   try {
     socket.write(`CONNECT 127.0.0.1:${originPort} HTTP/1.1\r\n\r\n`);
-    const head = String(await heard.take(ESTABLISHED.length));
+    const head = String(await received.take(ESTABLISHED.length));
     if (head !== ESTABLISHED) throw new Error(`refused: ${head}`);
     socket.write(QUESTION);
-    if (!(await heard.take(QUESTION.length)).equals(QUESTION)) throw new Error("other bytes than were said");
+    if (!(await received.take(QUESTION.length)).equals(QUESTION))
+      throw new Error("other bytes than were said");
   } finally {
     clearTimeout(late);
     socket.destroy();
@@ -87,7 +88,7 @@ async function exchange({ port, tls }: Door, originPort: number): Promise<void> 
 }
 
 /** What a socket has been told, piece by piece. */
-class Heard {
+class ReceivedBytes {
   #bytes = Buffer.alloc(0);
   #wanted = 0;
   #wait: PromiseWithResolvers<Buffer> | null = null;

@@ -73,7 +73,10 @@ export function drain({ wire, io, socket }: Bench, size: number): { text: Buffer
 }
 
 /** What the client has sent, as the server opens it, until there is no more. */
-export function heard({ socket, opener }: Bench, onKeyUpdate = (): void => opener.update()): OpenedRecord[] {
+export function sentRecords(
+  { socket, opener }: Bench,
+  onKeyUpdate = (): void => opener.update(),
+): OpenedRecord[] {
   const queue = new ByteQueue();
   queue.push(socket.sent);
   socket.sent = Buffer.alloc(0);

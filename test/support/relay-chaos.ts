@@ -175,7 +175,7 @@ export async function chaos({ flows, parallel, seed, backend, limited }: ChaosOp
   }));
   const timers = new IdleTimers();
   const origin = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    socket.on("error", () => {}); // it may be reset before it has said who it is
+    socket.on("error", () => {}); // it may be reset before it has sent its name
     const onReadable = (): void => {
       const header = socket.read(HEADER_BYTES) as Buffer | null;
       if (header === null) return;
@@ -224,7 +224,7 @@ export async function chaos({ flows, parallel, seed, backend, limited }: ChaosOp
     await relayed;
     clearTimeout(timer);
   };
-  // Who was accepted is told by the order, so connections are opened one at a time.
+  // The order tells which one was accepted, so connections are opened one at a time.
   let next = 0;
   const lane = async (): Promise<void> => {
     while (next < flows) {

@@ -1,4 +1,4 @@
-/** The system's name servers as a file says that the test writes; each answers everything, and who was asked is kept. */
+/** The system's name servers as a file says that the test writes; each answers everything, and the asked ones are kept. */
 import { mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

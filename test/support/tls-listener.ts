@@ -16,7 +16,7 @@ export interface TlsListener extends AsyncDisposable {
   readonly failures: readonly Error[];
   /** From now on by these threads; null: by the event loop. */
   useThreads(threads: AcceptOffload | null): void;
-  /** Gives the port up; who has it at the same moment goes on. */
+  /** Gives the port up; another holder at the same moment goes on. */
   release(): Promise<void>;
 }
 

@@ -46,7 +46,7 @@ export const socks4 = clientThat("socks4", async (wire, { host, ip, port }, sign
   return wire;
 });
 
-/** Says who it is when it is asked only: CONNECT, 407, and CONNECT once more on the same connection. */
+/** Sends credentials only when asked: CONNECT, 407, and CONNECT once more on the same connection. */
 export const connectTwice = (username: string, password: string): Protocol =>
   clientThat("http", async (wire, destination, signal) => {
     using reader = new ByteReader(wire, { signal });

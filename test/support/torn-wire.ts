@@ -77,7 +77,7 @@ class Lane {
     const piece = waiting.subarray(0, Math.min(...next.filter((size) => size > 0)));
     if (this.#passed < endAt && this.#passed < spoilAt && piece.length > 0) {
       this.#passed += piece.length;
-      watch?.(Buffer.from(piece)); // who receives it may decode it in its place
+      watch?.(Buffer.from(piece)); // the receiver may decode it in place
       this.#deliver(piece);
       if (piece.length < waiting.length) this.#queue.push(waiting.subarray(piece.length));
       if (this.#passed === cutAt) this.#turns = TURNS_AT_A_CUT;

@@ -22,7 +22,7 @@ export interface Transit extends Row {
 }
 
 export interface Arrivals {
-  /** `tcp 203.0.113.2 80`, each once, sorted: from whom packets of which protocol arrived, and for which port. */
+  /** `tcp 203.0.113.2 80`, each once, sorted: from which address packets of which protocol arrived, and for which port. */
   list(): Promise<readonly string[]>;
   forget(): Promise<void>;
 }
@@ -157,7 +157,7 @@ export async function startStandIn(
 
 export interface Talker extends AsyncDisposable {
   say(line: string): void;
-  hear(): Promise<string>;
+  nextLine(): Promise<string>;
 }
 
 /** A program in a namespace that is told lines and tells lines. */
@@ -169,7 +169,7 @@ export function talkTo(netns: Netns, command: readonly string[]): Talker {
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return {
     say: (line) => void child.stdin.write(`${line}\n`),
-    async hear() {
+    async nextLine() {
       const { value, done } = await lines.next();
       if (done === true) throw new Error(`${command.join(" ")} has ended`);
       return value as string;

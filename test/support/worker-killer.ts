@@ -7,11 +7,11 @@ const CHANNEL = "worker_threads"; // https://nodejs.org/api/diagnostics_channel.
 /** The threads that have been started since, by their names. */
 export class WorkerKiller implements Disposable {
   readonly #workers: Worker[] = [];
-  readonly #hear = (message: unknown): void =>
+  readonly #onMessage = (message: unknown): void =>
     void this.#workers.push((message as { worker: Worker }).worker);
 
   constructor() {
-    subscribe(CHANNEL, this.#hear);
+    subscribe(CHANNEL, this.#onMessage);
   }
 
   /** How many of this name live. */
@@ -29,6 +29,6 @@ export class WorkerKiller implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    unsubscribe(CHANNEL, this.#hear);
+    unsubscribe(CHANNEL, this.#onMessage);
   }
 }

@@ -1,4 +1,4 @@
-/** What the maps hold beside learnt addresses, and who wins where both name the same prefix (kernel-direct.md §4.2). */
+/** What the maps hold beside learnt addresses, and which wins where both name the same prefix (kernel-direct.md §4.2). */
 import type { Ip } from "#core/session.ts";
 import { cidrText, type Cidr, cidrOf } from "#net/address/cidr.ts";
 import { bytesOfIp } from "#net/address/ip.ts";

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Metadata, StreamSession } from "#core/session.ts";
 
-/** What a client hears of its dial, in its own protocol. */
+/** The reply to a client about its dial, in its own protocol. */
 export interface DialReply {
   /** Of success; empty: nothing. */
   readonly success: Uint8Array;

@@ -25,7 +25,7 @@ export interface Shared<Handler> {
   readonly holders: { readonly on: Handler; active: boolean }[];
   /** Makes the newest active holder the receiver. */
   deliver(): void;
-  /** Settles when nothing comes to those any more who have given it up. */
+  /** Settles when no connection comes any more to holders that have given it up. */
   handedOver(): Promise<void>;
   /** Takes what has come already, where a close would reset it. */
   drain(): Promise<void>;

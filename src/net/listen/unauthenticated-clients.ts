@@ -12,7 +12,7 @@ const TLS_BYTES = 64 * 1024;
 /** Beyond it the oldest are destroyed: each has had the time in which so many others came. */
 const BOUNDS: PendingBounds = { count: 4096, bytes: 64 * 1024 * 1024 };
 
-/** The clients of all listeners that the event loop serves and that have not shown who they are. */
+/** The clients of all listeners that the event loop serves and that have not authenticated yet. */
 export class UnauthenticatedPool implements UnauthenticatedClients {
   readonly #crowd: PendingLimiter;
   readonly #trim = new DelayedTrim();

@@ -105,7 +105,7 @@ export class CodecStream extends Duplex {
     const silenceMs = this.#options.endAfterSilenceMs;
     if (silenceMs === undefined || this.#plainEnded) return this.#sendEnd(done);
     const onSilence = () => {
-      if (this.readableLength > 0) this.#lateEnd?.timer.refresh(); // it is the reader who pauses
+      if (this.readableLength > 0) this.#lateEnd?.timer.refresh(); // the reader pauses, not the peer
       else this.#endNow();
     };
     this.#lateEnd = { timer: setTimeout(onSilence, silenceMs), send: () => this.#sendEnd(done) };

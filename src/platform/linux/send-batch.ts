@@ -67,7 +67,7 @@ export class SendBatch {
     this.#messages = new SendMessages(ffi, this.#memory, this.#names, MOST_WAITING);
   }
 
-  /** The descriptor stays the caller's, who flushes before it is closed. */
+  /** The descriptor stays the caller's; the caller flushes before it closes it. */
   open(fd: number): Outgoing {
     return { fd, first: NONE, last: NONE, name: null, segmentBytes: this.#cuts ? MOST_RUN_BYTES : 0 };
   }

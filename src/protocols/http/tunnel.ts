@@ -12,7 +12,7 @@ type Version = ConnectRequest["version"];
 
 export interface TunnelRequest {
   readonly version: Version;
-  /** Null: this client need not say who it is. */
+  /** Null: this client needs no credentials. */
   readonly user: string | null;
   readonly destination: Destination;
 }

@@ -8,7 +8,7 @@ import type { Decoded } from "#net/stream/byte-reader.ts";
 import * as replies from "./replies.ts";
 import * as wire from "./wire.ts";
 
-/** Null: this client need not say who it is. */
+/** Null: this client needs no credentials. */
 type UserName = string | null;
 
 const REPLY_4 = dialReply(wire.encodeReply4(90), () => wire.encodeReply4(91));

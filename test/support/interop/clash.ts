@@ -1,4 +1,4 @@
-/** Weir and mihomo, who read the same files. */
+/** Weir and mihomo, which read the same files. */
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
 import { clashRealityClient, clashRealityServer } from "./reality.ts";
 import type { Launch, Speaker } from "./speaker.ts";

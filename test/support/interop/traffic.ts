@@ -116,16 +116,16 @@ async function late(open: (to: Destination) => Promise<Duplex>): Promise<string>
     echo(socket);
   });
   const stream = await open(origin.destination);
-  let heard = "";
+  let received = "";
   stream.on("error", () => {});
   stream.on("data", (data: Buffer) => {
-    heard += data;
-    if (heard === greeting) setTimeout(() => stream.write(word), LATE_MS);
-    if (heard === greeting + word) stream.destroy();
+    received += data;
+    if (received === greeting) setTimeout(() => stream.write(word), LATE_MS);
+    if (received === greeting + word) stream.destroy();
   });
   stream.on("end", () => stream.destroy());
   await closed(stream);
-  if (heard !== greeting + word) throw new Error(heard === "" ? "no greeting" : "no answer");
+  if (received !== greeting + word) throw new Error(received === "" ? "no greeting" : "no answer");
   return "yes";
 }
 

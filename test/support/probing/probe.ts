@@ -29,7 +29,7 @@ export async function probeServer(probed: Probed, count: number, hold: boolean):
   );
   const replays = kinds.filter(({ probe }) => probe.kind.startsWith("replayed"));
   for (const { probe } of replays) await visit(serving.port, probed, probe, false); // the first one is not yet a replay
-  // In another order each round: who comes after whom must not count.
+  // In another order each round: the order of probes must not count.
   const order = Array.from({ length: count }, () => kinds.toSorted(() => Math.random() - 0.5)).flat();
   let turn = 0;
   const worker = async (): Promise<void> => {

@@ -67,8 +67,8 @@ class StillThread {
     }
   }
 
-  /** The main thread hears of it, to the end of that turn. */
-  async heard(): Promise<void> {
+  /** The main thread gets its events, to the end of that turn. */
+  async delivered(): Promise<void> {
     this.takeEvents();
     await Promise.resolve();
     await Promise.resolve();
@@ -118,14 +118,14 @@ test("a question from before a time without limits is not answered behind it", a
   const { thread, seen, setFree } = connection;
   await setFree(true); // the thread has asked; neither has looked
   await setFree(false);
-  await thread.heard();
+  await thread.delivered();
   thread.run();
   const whileFree = thread.table.counts[0] as number;
   assert.equal(seen.paid, 0);
-  await thread.heard();
+  await thread.delivered();
   for (let pieces = 1; pieces <= 3; pieces++) {
     thread.run(); // told to ask, and from then on given leave
-    await thread.heard();
+    await thread.delivered();
     assert.equal(seen.paid, pieces * PIECE_BYTES);
     assert.equal(thread.table.counts[0], whileFree + (pieces - 1) * PIECE_BYTES);
   }
@@ -135,19 +135,19 @@ test("a question from before a time without limits is not answered behind it", a
 test("what was given leave for is out when the thread has obeyed, and not before", async () => {
   using connection = start();
   const { thread, seen } = connection;
-  await thread.heard();
+  await thread.delivered();
   assert.deepEqual([seen.paid, seen.out], [PIECE_BYTES, 0]);
-  await thread.heard();
+  await thread.delivered();
   assert.equal(seen.out, 0);
   thread.run();
-  await thread.heard();
+  await thread.delivered();
   assert.equal(seen.out, 1);
 });
 
 test("however often a connection is changed and ended while the thread stands still, the queue keeps its bound", async () => {
   using connection = start();
   const { thread, flow, setFree } = connection;
-  await thread.heard();
+  await thread.delivered();
   for (let times = 0; times < 100; times++) {
     await setFree(times % 2 === 0);
     flow.reset();
@@ -155,6 +155,6 @@ test("however often a connection is changed and ended while the thread stands st
   }
   assert.equal(thread.table.commandsLeft, 3); // leave, one change and one end
   thread.run();
-  await thread.heard();
+  await thread.delivered();
   assert.equal(thread.table.commandsLeft, 1); // what it was changed to last
 });

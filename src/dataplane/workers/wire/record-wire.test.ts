@@ -16,7 +16,7 @@ import {
   payload,
   update,
   drain,
-  heard,
+  sentRecords,
   alertsIn,
   PLAIN_BYTES,
 } from "../../../../test/support/record-wires.ts";
@@ -71,7 +71,7 @@ test("an end between two records is an end, and a fault within one", { skip }, (
     const { text, last } = drain(bench, 100);
     assert.equal(String(text), cut < first ? "" : cut < size ? "first" : "firstsecond");
     assert.equal(last, [0, first, size].includes(cut) ? 0 : BROKEN, `after ${cut} bytes`);
-    assert.deepEqual(heard(bench), []);
+    assert.deepEqual(sentRecords(bench), []);
     bench.wire.drop(bench.io);
   }
 });
@@ -95,7 +95,7 @@ test("a changed bit ends it by an alert; what came before is given, and nothing 
     const { text, last } = drain(bench, 100);
     assert.equal(last, BROKEN);
     assert.equal(String(text), at < first ? "" : "first");
-    const alerts = alertsIn(heard(bench));
+    const alerts = alertsIn(sentRecords(bench));
     const { bad_record_mac: forged, record_overflow: long, unexpected_message: strange } = ALERT;
     assert.ok(
       alerts.length === 0 || [forged, long, strange].includes(alerts[0] as typeof forged),
@@ -148,7 +148,7 @@ for (const id of SUITES)
       assert.equal(String(drain(bench, 100).text), "old new");
       bench.socket.memory.plain.set(Buffer.from("answer"));
       assert.equal(bench.wire.write(bench.io, 6), 6);
-      const records = heard(bench);
+      const records = sentRecords(bench);
       assert.deepEqual(
         records.map(({ type }) => type),
         request === 1 ? [RECORD.handshake, RECORD.applicationData] : [RECORD.applicationData],
@@ -208,7 +208,7 @@ for (const [what, sent, alert] of FAULTS)
     const bench = openBench();
     bench.socket.arrived = Buffer.concat([payload(bench, "before"), sent(bench)]);
     assert.deepEqual(drain(bench, 100), { text: Buffer.from("before"), last: BROKEN });
-    assert.deepEqual(alertsIn(heard(bench)), alert === null ? [] : [alert]);
+    assert.deepEqual(alertsIn(sentRecords(bench)), alert === null ? [] : [alert]);
     bench.wire.drop(bench.io);
   });
 
@@ -237,7 +237,7 @@ for (const mostContent of [63, 1000, FULL_RECORD])
       assert.equal(io.bufferedBytes, 0);
       assert.equal(wire.endWriting(io), 0);
       assert.ok(socket.hasEnded);
-      const records = heard(bench);
+      const records = sentRecords(bench);
       const parts = records
         .filter(({ type }) => type === RECORD.applicationData)
         .map(({ content }) => content);
@@ -260,6 +260,6 @@ test("an end that the socket does not take at once is said when it does", { skip
   assert.ok(bench.wire.flush(bench.io) > 0);
   assert.equal(bench.wire.endWriting(bench.io), 0);
   assert.ok(bench.socket.hasEnded);
-  assert.deepEqual(alertsIn(heard(bench)), [ALERT.close_notify]);
+  assert.deepEqual(alertsIn(sentRecords(bench)), [ALERT.close_notify]);
   bench.wire.drop(bench.io);
 });

@@ -44,7 +44,7 @@ export class TlsHandshake implements PendingTask {
   readonly listener: number;
   readonly fd: number;
   readonly #acceptor: PendingOwner;
-  /** 0: there is none yet. Who only connects costs none. */
+  /** 0: there is none yet. A client that only connects costs none. */
   #object = 0n;
   /** The handshake waits for room in the socket. */
   #blocked = false;
