@@ -32,15 +32,15 @@ export interface UdpResult {
 const LOOPBACK = "127.0.0.1" as Ip;
 const BURST = 64;
 const WINDOW = 256; // what the receive buffers of a system with defaults hold
-/** Without news for so long everything under way is taken for lost. */
+/** Without a report for so long everything under way is taken for lost. */
 const LOST_MS = 20;
 /** Of each run, before anything is counted. */
 const WARM_UP_MS = 300;
 /** The first byte of a datagram. */
-const KIND = { data: 0, request: 1, news: 2 } as const;
-// A request for a run down: KIND(1) MS(4) RATE(4, 0: as fast as it goes) BYTES(2). News: KIND(1) COUNT(8).
+const KIND = { data: 0, request: 1, report: 2 } as const;
+// A request for a run down: KIND(1) MS(4) RATE(4, 0: as fast as it goes) BYTES(2). Report: KIND(1) COUNT(8).
 const REQUEST_BYTES = 11;
-const NEWS_BYTES = 9;
+const REPORT_BYTES = 9;
 
 const [, , role = "", host = LOOPBACK, ends = "plain"] = process.argv;
 const sockets = new DatagramSockets(() => openBatchedDatagrams(ends === "runs"));
@@ -58,13 +58,13 @@ type Send = (payload: Buffer) => void;
 /** Counts what arrives and tells the sender of it. */
 function receiver(): (answer: Send) => void {
   let [count, told] = [0, 0];
-  const news = Buffer.alloc(NEWS_BYTES, KIND.news);
+  const report = Buffer.alloc(REPORT_BYTES, KIND.report);
   let send: Send = () => {};
   const tell = (): void => {
     if (count === told) return;
     told = count;
-    news.writeDoubleLE(count, 1);
-    send(news);
+    report.writeDoubleLE(count, 1);
+    send(report);
   };
   setInterval(tell, 50).unref();
   return (answer) => {
@@ -90,7 +90,7 @@ class Run {
     this.#payload = Buffer.alloc(task.bytes, KIND.data);
   }
 
-  onNews(message: Buffer): void {
+  onReport(message: Buffer): void {
     const count = message.readDoubleLE(1);
     this.#underWay = Math.max(0, this.#underWay - (count - this.#told));
     this.#told = count;
@@ -138,7 +138,7 @@ async function far(): Promise<void> {
     if (client !== `${ip} ${port}`) [count, client] = [receiver(), `${ip} ${port}`]; // every run has its own socket
     const answer = (bytes: Buffer): void => out.send(null, bytes, ip, port);
     if (message[0] === KIND.data) return count(answer);
-    if (message[0] === KIND.news) return run?.onNews(message);
+    if (message[0] === KIND.report) return run?.onReport(message);
     const perSecond = message.readUInt32BE(5) || null;
     run = new Run({ ms: message.readUInt32BE(1), perSecond, bytes: message.readUInt16BE(9) }, answer);
     void run.result().then((result) => process.send?.(result));
@@ -167,7 +167,7 @@ async function near({ socksPort, far: to, direction, ...task }: UdpTask): Promis
   const count = receiver();
   const out: DatagramSocket = await bound((bytes) => {
     const message = head === null ? bytes : bytes.subarray(HEADER_BYTES);
-    if (message[0] === KIND.news) run.onNews(message);
+    if (message[0] === KIND.report) run.onReport(message);
     else count(send);
   });
   const send: Send = (payload) => out.send(head, payload, ip, port);

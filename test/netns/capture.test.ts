@@ -374,7 +374,7 @@ test("transparent-proxy §9.6: without nftables the error says so", { skip, time
 
 test("an address that comes while the table is being made is in it", { skip }, async () => {
   await using router = await openNetns("capturelate");
-  await router.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"); // or its own address would be news
+  await router.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"); // or its own address would be a change
   await router.ip("link add weir-tun0 type bridge", "link set weir-tun0 up");
   const late = join(dirname(marked), "netns-capture-late.ts");
   assert.equal(await router.run("timeout", "20", ...node, late, "weir-tun0"), "it is\n");
@@ -382,7 +382,7 @@ test("an address that comes while the table is being made is in it", { skip }, a
 
 test("a default route that goes while the watch begins is gone", { skip }, async () => {
   await using router = await openNetns("defaultlate");
-  await router.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"); // or its own address would be news
+  await router.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"); // or its own address would be a change
   await router.ip("link add up0 type bridge", "link set up0 up");
   const late = join(dirname(marked), "netns-default-late.ts");
   assert.equal(await router.run("timeout", "60", ...node, late, "up0"), "it was seen each time\n");

@@ -115,7 +115,7 @@ export async function openFrameClient(port: number): Promise<FrameClient> {
   const socket = connect({ port, host: LOOPBACK_V4, rejectUnauthorized: false });
   socket.setNoDelay(true).on("error", () => {});
   await once(socket, "secureConnect");
-  const news = new EventEmitter();
+  const arrivals = new EventEmitter();
   const arrived = new ByteQueue();
   const data = new Map<number, Buffer[]>();
   const others: wire.Frame[] = [];
@@ -124,13 +124,13 @@ export async function openFrameClient(port: number): Promise<FrameClient> {
     for (let frame = wire.takeFrame(arrived); frame !== null; frame = wire.takeFrame(arrived))
       if (frame.command !== wire.PSH) others.push(frame);
       else data.set(frame.streamId, [...(data.get(frame.streamId) ?? []), frame.data]);
-    news.emit("news");
+    arrivals.emit("bytes");
   });
-  socket.once("close", () => news.emit("close"));
+  socket.once("close", () => arrivals.emit("close"));
   const until = async <T>(look: () => T | undefined): Promise<T> => {
     const found = look();
     if (found !== undefined) return found;
-    for await (const _ of on(news, "news", { close: ["close"] })) {
+    for await (const _ of on(arrivals, "bytes", { close: ["close"] })) {
       const later = look();
       if (later !== undefined) return later;
     }

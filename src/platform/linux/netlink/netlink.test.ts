@@ -76,7 +76,7 @@ const DECODERS: Readonly<
   address: [address, (bytes) => decodeAddress(message(RTM_NEWADDR, bytes))],
   route: [route, (bytes) => decodeRoute(message(RTM_NEWROUTE, bytes))],
   rule: [rule, (bytes) => decodeRule(message(RTM_NEWRULE, bytes))],
-  news: [route, (bytes) => isRouteChange(message(RTM_NEWROUTE, bytes), new Set())],
+  change: [route, (bytes) => isRouteChange(message(RTM_NEWROUTE, bytes), new Set())],
   messages: [
     Buffer.concat([encodeMessage(message(16, link)), encodeMessage(message(24, route))]),
     (bytes) => decodeMessages(bytes),
@@ -169,11 +169,11 @@ for (const [what, [good, decode]] of Object.entries(DECODERS)) {
 }
 
 test("routes of foreign tables are no change for us, default routes and own tables are", () => {
-  const news = (tables: readonly number[], bytes: Uint8Array) =>
+  const isChange = (tables: readonly number[], bytes: Uint8Array) =>
     isRouteChange(message(RTM_NEWROUTE, bytes), new Set(tables));
-  assert.equal(news([], route), false);
-  assert.equal(news([2022], route), true);
-  assert.equal(news([], structure(12, { 0: 2, 4: MAIN_TABLE, 7: 1 })), true);
+  assert.equal(isChange([], route), false);
+  assert.equal(isChange([2022], route), true);
+  assert.equal(isChange([], structure(12, { 0: 2, 4: MAIN_TABLE, 7: 1 })), true);
   assert.equal(isRouteChange(message(RTM_NEWLINK, link), new Set()), true);
 });
 
