@@ -67,7 +67,7 @@ function isCidr(text: string): boolean {
   return /^[0-9]{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128);
 }
 
-/** `200`, `200-299`, several joined by `/` or `,`; "" and `*` mean every status (configuration sheet §15.4). */
+/** `200`, `200-299`, several joined by `/` or `,`; "" and `*` mean every status (configuration.md §15.4). */
 export const statusRanges = () =>
   z.string().transform((text, context) => {
     const clean = text.replaceAll(/\s/g, "");

@@ -6,7 +6,7 @@ import type { Locate } from "#config/report.ts";
 import { readLinks } from "#protocols/share-links/index.ts";
 import { pack, unpack, type PackedValue } from "./packed.ts";
 
-/** Subscriptions of thousands of nodes are a few hundred KiB (share-link sheet §5). */
+/** Subscriptions of thousands of nodes are a few hundred KiB (share-links.md §5). */
 const MOST_BYTES = 8 * 1024 * 1024;
 /** Each becomes objects on the main thread. At the bound the content is refused. */
 const MOST_NODES = 20_000;

@@ -4,7 +4,7 @@ import { defaultId, ruleSignature } from "./signature.ts";
 
 const video = "5dafbc905e90af1fedbfeb83e063ace5dc7948d6f4d4bf44da8a3fc8c3e1aaeb";
 
-test("the signatures of the sheet", () => {
+test("the signatures of the specification", () => {
   assert.equal(ruleSignature({ type: "DOMAIN-SUFFIX", payload: "example.video", target: "Proxy" }), video);
   assert.equal(
     ruleSignature({ type: "MATCH", payload: "", target: "DIRECT" }),

@@ -7,7 +7,7 @@ import { RollingWindow, widthOf } from "./rolling-window.ts";
 const HOUR = 3600;
 const DAY = 86_400;
 
-test("widths and numbers of buckets are those of the sheet", () => {
+test("widths and numbers of buckets are those of the specification", () => {
   const rows = [
     [HOUR, 60, 61],
     [DAY, 84, 1030],

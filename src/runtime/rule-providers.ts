@@ -12,7 +12,7 @@ import { conditionsInSteps } from "#router/condition-list.ts";
 import { wantedByLines } from "./wanted-geodata.ts";
 import { etagBook, writtenBook, type Fetch } from "./downloads.ts";
 
-/** For a whole download (configuration sheet §13). */
+/** For a whole download (configuration.md §13). */
 const TIMEOUT_MS = 20_000;
 /** Where `size-limit` says nothing. */
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;

@@ -86,7 +86,7 @@ test("modes, a listener's proxy, a listener's rules", () => {
   assert.equal(ask(router, "a.org", "9.9.9.9", { ruleList: null, target: "DIRECT" }).direct, true);
 });
 
-test("beyond the sheet: mode global follows GLOBAL, as every session does", () => {
+test("beyond the specification: mode global follows GLOBAL, as every session does", () => {
   const members = { now: named("PROXY") };
   const global = Object.assign(named("GLOBAL"), { members: [], pick: () => members.now });
   const router = routing({ rules: ["MATCH,PROXY"], env: { mode: () => "global", global } });
@@ -99,7 +99,7 @@ test("beyond the sheet: mode global follows GLOBAL, as every session does", () =
   assert.equal(directNow(), true);
 });
 
-test("beyond the sheet: a rule set of behavior classical answers as far as the destination answers it", () => {
+test("beyond the specification: a rule set of behavior classical answers as far as the destination answers it", () => {
   const set = (...lines: readonly string[]) => ({
     ...EMPTY_SCOPE,
     ruleSet: () => compileConditions(lines, EMPTY_SCOPE, (line) => assert.fail(line)),
@@ -121,7 +121,7 @@ test("beyond the sheet: a rule set of behavior classical answers as far as the d
   assert.equal(within(plain, source), false, "of the source");
 });
 
-test("beyond the sheet: a list of sub-rules is walked where its condition is known, and taints where it is not", () => {
+test("beyond the specification: a list of sub-rules is walked where its condition is known, and taints where it is not", () => {
   const sub = (condition: string, inner: readonly string[], host = "a.org") =>
     ask(
       routing({

@@ -20,7 +20,7 @@ async function settingsOf(controller: number): Promise<Settings> {
   return (await (await api(controller, "/configs")).json()) as Settings;
 }
 
-/** Every key of GET /configs (controller sheet §5.1) with the default of the configuration sheet §2 and §8. */
+/** Every key of GET /configs (controller-api.md §5.1) with the default of the configuration.md §2 and §8. */
 const DEFAULTS = {
   port: 0,
   "socks-port": 0,

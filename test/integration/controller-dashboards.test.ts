@@ -1,4 +1,4 @@
-/** What the two dashboards ask while they load and when their buttons are pressed (controller sheet §12). */
+/** What the two dashboards ask while they load and when their buttons are pressed (controller-api.md §12). */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";

@@ -1,4 +1,4 @@
-/** Lines of the sheet's acceptance list (§11) that speak of sockets, files or clocks in the real program. */
+/** Lines of the acceptance list in traffic-control.md (§11) that speak of sockets, files or clocks in the real program. */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
 import { createSocket } from "node:dgram";

@@ -8,7 +8,7 @@ import { encodeCidrMrs, encodeDomainMrs } from "#providers/rule-set/mrs.ts";
 import { chainOf, get, groupOf, startWith } from "../support/provider-core.ts";
 import { until } from "../support/until.ts";
 
-test("configuration sheet §17 check 5: include-all, filter with backtick, exclude-type, hidden, icon", async () => {
+test("configuration.md §17 check 5: include-all, filter with backtick, exclude-type, hidden, icon", async () => {
   await using core = await startWith(
     `
 proxies:
@@ -37,7 +37,7 @@ proxy-groups:
   assert.equal(proxies["US 2"], undefined, "nodes of providers are visible through groups only");
 });
 
-test("configuration sheet §17 check 6: RULE-SET in all behaviours and formats, nested logic, commas in DOMAIN-REGEX", async () => {
+test("configuration.md §17 check 6: RULE-SET in all behaviours and formats, nested logic, commas in DOMAIN-REGEX", async () => {
   const cidrs = ["192.0.2.0/24", "2001:db8::/32"].map((text) => parseCidr(text) as Cidr);
   const providers = {
     dy: "domain, format: yaml",

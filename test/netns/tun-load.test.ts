@@ -1,4 +1,4 @@
-/** Many flows and much data through a TUN. The sheet's amounts: WEIR_TUN_FLOWS=100000 WEIR_TUN_MIB=1024. */
+/** Many flows and much data through a TUN. The amounts of the specification: WEIR_TUN_FLOWS=100000 WEIR_TUN_MIB=1024. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { test } from "node:test";

@@ -1,7 +1,7 @@
 export const UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
 export const common = { name: "My node", udp: true };
 
-/** The worked examples of the share-link sheet §6. */
+/** The worked examples of the share-links.md §6. */
 export const EXAMPLES: readonly (readonly [link: string, node: Record<string, unknown>])[] = [
   [
     `vless://${UUID}@example.com:443?encryption=none&flow=xtls-rprx-vision&security=tls&sni=example.com&fp=chrome&type=tcp#My%20node`,

@@ -1,4 +1,4 @@
-/** What PATCH /configs accepts (controller sheet §5.2, kernel-direct sheet 1.3); every other key is ignored. */
+/** What PATCH /configs accepts (controller-api.md §5.2, kernel-direct.md §1.3); every other key is ignored. */
 import * as z from "zod";
 import type { ConfigsPatch } from "#core/control.ts";
 import { LOG_LEVELS } from "#core/log.ts";

@@ -1,4 +1,4 @@
-/** The running settings as GET /configs shows them (controller sheet §5.1). */
+/** The running settings as GET /configs shows them (controller-api.md §5.1). */
 import * as z from "zod";
 import { LOG_LEVELS } from "#core/log.ts";
 import { amount, portNumber, texts } from "#api/answer-shapes.ts";

@@ -1,4 +1,4 @@
-/** What the delay tests of nodes, groups and provider nodes have in common (controller sheet §6.3). */
+/** What the delay tests of nodes, groups and provider nodes have in common (controller-api.md §6.3). */
 import * as z from "zod";
 import type { DelayTest } from "#core/control.ts";
 import { ApiError, DialError } from "#core/errors.ts";

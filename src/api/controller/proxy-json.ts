@@ -1,4 +1,4 @@
-/** Views of proxies in the field names of the ecosystem (controller sheet §6.1). */
+/** Views of proxies in the field names of the ecosystem (controller-api.md §6.1). */
 import * as z from "zod";
 import type { GroupView, ProxyView } from "#core/control.ts";
 import { amount, instant, texts } from "#api/answer-shapes.ts";

@@ -43,7 +43,7 @@ async function governedApp() {
   return { app, governance: control.governance as MemoryGovernance };
 }
 
-test("the status has the names of the sheet; zeros are left out", async () => {
+test("the status has the names of the specification; zeros are left out", async () => {
   const { app, governance } = await governedApp();
   governance.shown = [
     phone,
@@ -75,7 +75,7 @@ test("the status has the names of the sheet; zeros are left out", async () => {
   assert.equal(policies[1].policy.quota.window, 2_592_000_000_000_000);
 });
 
-test("queries: what is wrong is found in the order of the sheet; defaults", async () => {
+test("queries: what is wrong is found in the order of the specification; defaults", async () => {
   const { app, governance } = await governedApp();
   const messageOf = async (query: string) => {
     const answer = await app.inject(`${BASE}/reports?${query}`);

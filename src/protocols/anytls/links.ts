@@ -1,4 +1,4 @@
-/** Nodes of this protocol as share links (share-link sheet §3) and as other programs write them. */
+/** Nodes of this protocol as share links (share-links.md §3) and as other programs write them. */
 import type { LinkedUser, PublicAddress } from "#core/protocol.ts";
 import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "#core/share-link.ts";
 import { joinLink } from "#protocols/shared/links/grammar.ts";

@@ -83,7 +83,7 @@ describe("messages", () => {
   });
 });
 
-test("salamander: the sheet's vector, and both ways for any datagram", () => {
+test("salamander: the specification's vector, and both ways for any datagram", () => {
   const filter = salamander("obfspass");
   const opened = filter.open(hex("010203040506070831bba134b5c681ec"));
   assert.equal(Buffer.from(opened ?? []).toString("hex"), "c000000001aabbcc");

@@ -104,7 +104,7 @@ test("svc-admin-api §15.9 anytls, and none where nothing hides the traffic", ()
   assert.equal(anytlsLink({ "allow-insecure": true }, "bob", "x"), null);
 });
 
-test("every character is escaped as the sheet says", () => {
+test("every character is escaped as the specification says", () => {
   const link = anytlsLink(TLS, "!()*'é", "~*'()!$&+,;=/") as string;
   assert.match(link, /^anytls:\/\/~%2A%27%28%29%21\$&\+,;=%2F@/);
   assert.match(link, /#edge-anytls%20-%20!\(\)\*%27%C3%A9$/);

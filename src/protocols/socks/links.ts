@@ -1,4 +1,4 @@
-/** Nodes of this protocol as share links (share-link sheet §3). */
+/** Nodes of this protocol as share links (share-links.md §3). */
 import type { LinkForm } from "#core/share-link.ts";
 import { accountOf, accountText } from "#protocols/shared/links/account.ts";
 import { joinLink } from "#protocols/shared/links/grammar.ts";

@@ -1,4 +1,4 @@
-/** Nodes of this protocol as share links (share-link sheet §3). */
+/** Nodes of this protocol as share links (share-links.md §3). */
 import type { LinkForm, LinkNode, ListenerContext } from "#core/share-link.ts";
 import { joinLink } from "#protocols/shared/links/grammar.ts";
 import { common, needUser, server } from "#protocols/shared/links/node.ts";

@@ -1,4 +1,4 @@
-/** `vmess://`: base64 of JSON (share-link sheet §3.1), or the form of a URL. */
+/** `vmess://`: base64 of JSON (share-links.md §3.1), or the form of a URL. */
 import { ConfigError } from "#core/errors.ts";
 import type { Link, LinkForm, LinkNode, ListenerContext } from "#core/share-link.ts";
 import { decodeBase64, isTrue, needPort } from "#protocols/shared/links/grammar.ts";

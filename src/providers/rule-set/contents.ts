@@ -52,7 +52,7 @@ export class Skipped {
   }
 }
 
-/** Patterns of names (configuration sheet §6.8). */
+/** Patterns of names (configuration.md §6.8). */
 export function domainList(items: readonly string[]): ReadList {
   return atOnce(domainsInSteps(items));
 }

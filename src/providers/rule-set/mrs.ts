@@ -1,4 +1,4 @@
-/** MRS, the binary form of a rule list: one zstd stream around the layout below (configuration sheet §14). */
+/** MRS, the binary form of a rule list: one zstd stream around the layout below (configuration.md §14). */
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { promisify } from "node:util";
 import { messageOf, ProtocolError } from "#core/errors.ts";

@@ -70,7 +70,7 @@ test(
   },
 );
 
-test("patterns of names as in the sheet; bad ones are left out", () => {
+test("patterns of names as in the specification; bad ones are left out", () => {
   const { list, skipped } = domainList([
     "a.com",
     "*.b.com",

@@ -1,4 +1,4 @@
-/** The tree of names in MRS files: a LOUDS-like trie over the reversed characters of the patterns (configuration sheet §14). */
+/** The tree of names in MRS files: a LOUDS-like trie over the reversed characters of the patterns (configuration.md §14). */
 import { ProtocolError } from "#core/errors.ts";
 import { uint32At, byteAt, itemAt } from "#lib/at.ts";
 

@@ -1,4 +1,4 @@
-/** `scheme://userinfo@host:port/?key=value#name` as clients emit and accept it (share-link sheet §1). */
+/** `scheme://userinfo@host:port/?key=value#name` as clients emit and accept it (share-links.md §1). */
 import { ConfigError } from "#core/errors.ts";
 import type { Link } from "#core/share-link.ts";
 import { trimEndOf } from "#lib/trim-end.ts";

@@ -1,4 +1,4 @@
-/** Transport and security of a node as query parameters (share-link sheet §2). */
+/** Transport and security of a node as query parameters (share-links.md §2). */
 import { ConfigError, UnusableError } from "#core/errors.ts";
 import type { LinkNode } from "#core/share-link.ts";
 import { isTrue } from "./grammar.ts";

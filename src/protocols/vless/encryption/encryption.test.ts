@@ -24,7 +24,7 @@ const IV = hex("000102030405060708090a0b0c0d0e0f");
 const KEY = Buffer.alloc(32, 0x42);
 const never = new AbortController().signal;
 
-test("keys, masks and sealed pieces are those of the sheet's vectors", () => {
+test("keys, masks and sealed pieces are those of the specification's vectors", () => {
   using aes = new CountedAead("aes-256-gcm", IV, KEY);
   assert.equal(aes.seal(hex("04d0")).toString("hex"), "4e6625bd198c013d0e6707c5f616c0756406");
   using chacha = new CountedAead("chacha20-poly1305", IV, KEY);
