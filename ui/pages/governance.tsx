@@ -4,7 +4,7 @@ import { Segments } from "#ui/parts/inputs.tsx";
 import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
 import { Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useResource } from "#ui/state/context.ts";
-import { dimensionOf, DIMENSIONS, type DimensionName } from "#ui/state/policies.ts";
+import { dimensionOf, DIMENSIONS, type DimensionName } from "#ui/state/policy-document.ts";
 import { rangeOf, SPANS } from "#ui/state/reports.ts";
 import { Policies } from "./policies.tsx";
 import { UsageReport } from "./usage-report.tsx";

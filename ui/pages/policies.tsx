@@ -5,7 +5,7 @@ import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
 import { Switch } from "#ui/parts/inputs.tsx";
 import { Button, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
-import { policiesOf, titleOf, withPolicy } from "#ui/state/policies.ts";
+import { policiesOf, titleOf, withPolicy } from "#ui/state/policy-document.ts";
 import { type PolicyEditor, usePolicyEditor } from "#ui/state/policy-editor.ts";
 import { PolicyForm } from "./policy-form.tsx";
 import { PolicyLines } from "./policy-lines.tsx";

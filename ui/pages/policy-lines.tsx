@@ -2,7 +2,7 @@ import type { PolicyStatus } from "#ui/api/governance-types.ts";
 import { bytesText, countText } from "#ui/format.ts";
 import { Button, Empty, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
-import { dimensionOf, titleOf } from "#ui/state/policies.ts";
+import { dimensionOf, titleOf } from "#ui/state/policy-document.ts";
 
 interface LinesProps {
   readonly enabled: boolean;

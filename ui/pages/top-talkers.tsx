@@ -3,7 +3,7 @@ import type { Counters, PolicyStatus } from "#ui/api/governance-types.ts";
 import { bytesText, counted } from "#ui/format.ts";
 import { Empty, Fault, Tag } from "#ui/parts/small.tsx";
 import { textOf, useEnvironment } from "#ui/state/context.ts";
-import { dimensionOf, seriesOf, titleOf } from "#ui/state/policies.ts";
+import { dimensionOf, seriesOf, titleOf } from "#ui/state/policy-document.ts";
 import { queryOf, type Span } from "#ui/state/reports.ts";
 
 /** Questions at once; there may be 256 policies. */

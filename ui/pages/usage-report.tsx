@@ -6,7 +6,7 @@ import { saveFile } from "#ui/parts/save-file.ts";
 import { Select } from "#ui/parts/inputs.tsx";
 import { Button, Empty, Fault } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
-import { seriesOf, titleOf } from "#ui/state/policies.ts";
+import { seriesOf, titleOf } from "#ui/state/policy-document.ts";
 import { dataOf, queryOf, timeText, type Span } from "#ui/state/reports.ts";
 
 const REFRESH_MS = 30_000;

@@ -2,7 +2,7 @@
 import type { Envelope, GovernanceDocument } from "#ui/api/governance-types.ts";
 import { useConflicts, type Conflicts } from "./conflicts.ts";
 import { useEnvironment } from "./context.ts";
-import { fromMap, toMap } from "./policies.ts";
+import { fromMap, toMap } from "./policy-document.ts";
 
 const POLICIES = "api/svc/traffic-control/policies";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { GovernanceDocument } from "#ui/api/governance-types.ts";
 import { merge } from "#ui/state/merge.ts";
 import { fieldsOf, policyOf } from "#ui/state/policy-fields.ts";
-import { fromMap, keyOf, toMap, withPolicy } from "#ui/state/policies.ts";
+import { fromMap, keyOf, toMap, withPolicy } from "#ui/state/policy-document.ts";
 
 const DOCUMENT: GovernanceDocument = {
   enabled: true,
