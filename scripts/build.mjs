@@ -51,7 +51,7 @@ exec "$here/lib/node" ${FLAGS} "$here/lib/boot.mjs" "$@"
 `;
 const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" ${FLAGS} "%~dp0lib\\boot.mjs" %*\r\n`;
 
-/** What the first start of a build has: enough for all that most starts compile. Its names are resolved by nobody. */
+/** What the first start of a build has: enough for all that most starts compile. Its names are never resolved. */
 const FIRST_START = `mixed-port: 0
 log-level: info
 external-controller: 127.0.0.1:0
