@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupOf, named, PASS, routing, session, TCP } from "../../test/support/routing.ts";
+import { groupOf, named, routing, session } from "../../test/support/routing.ts";
 
 const signal = new AbortController().signal;
 
