@@ -169,7 +169,7 @@ describe("DNS over QUIC", { skip: SKIP }, () => {
     await pool[Symbol.asyncDispose]();
   });
 
-  test("nobody listens: the question fails soon, and says where", async () => {
+  test("no server listens: the question fails soon, and says where", async () => {
     const peer = await openDoqServer();
     const { port } = peer;
     await peer[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** Encrypted ClientHello between our own two sides, and what strangers get from a listener that has it. */
+/** Encrypted ClientHello between our own two sides, and what other clients get from a listener that has it. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";

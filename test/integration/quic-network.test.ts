@@ -169,7 +169,7 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
     second.check();
   });
 
-  test("bytes of streams that nobody reads any more give their window back", async () => {
+  test("bytes of streams that are no longer read give their window back", async () => {
     const numbers = { maxData: 20_000 };
     const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN, client: { numbers } });
     network.server.onStream = (stream) => {
