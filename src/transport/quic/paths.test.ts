@@ -19,7 +19,7 @@ test("an address that is not validated gets three bytes for one", () => {
   assert.deepEqual([path.roomBytes, path.isHeldBack], [Infinity, false]);
 });
 
-test("datagrams of one address have one path; of strangers few are remembered", () => {
+test("datagrams of one address have one path; few paths of unknown addresses are remembered", () => {
   const paths = opened();
   assert.equal(paths.of(null), paths.current);
   assert.equal(paths.of({ ...HOME }), paths.current);
