@@ -1,7 +1,7 @@
 /** Warnings of the parser: at their places, once each. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { proxy, socks, warningsOf } from "../../test/support/config-texts.ts";
+import { socks, warningsOf } from "../../test/support/config-texts.ts";
 
 test("keys that ask for what this build does not do are warned of, once each, at their places", () => {
   const text = `inbound-tfo: true

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ClientSession } from "./client-session.ts";
+import type { ClientSession } from "./client-session.ts";
 import { IdlePool } from "./idle-pool.ts";
 
 test("idle pool: the youngest first; old ones go, but for so many of the youngest", () => {
