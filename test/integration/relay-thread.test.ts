@@ -98,40 +98,44 @@ test(
   },
 );
 
-test("what wires hold is freed once, by their worker or, if it has died, by the main thread", { skip }, async () => {
-  const freed: { kind: number; words: Float64Array }[] = [];
-  const { promise: died, resolve: die } = Promise.withResolvers<void>();
-  const freeLeft = makeFree(tlsLibrary);
-  const free: WorkerHandleOptions["free"] = (kind, words) => {
-    freed.push({ kind, words: words.slice(0, 2) });
-    freeLeft(kind, words);
-  };
-  const [thread, worker] = await openThread({ free, onDeath: () => die() });
-  await using _thread = thread;
-  const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;
-  const [one, oneBack, other, otherBack] = pairs;
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const slot = thread.add(sealed(one.fd), plain(oneBack.fd), false, ownedBy(end));
-  thread.command(slot, RESET);
-  await ended;
-  assert.deepEqual(freed, [], "the thread has done it");
-  const left = sealed(other.fd);
-  let isOver = false;
-  thread.add(
-    left,
-    plain(otherBack.fd),
-    false,
-    ownedBy(() => (isOver = true)),
-  );
-  otherBack.far.write("something");
-  await once(other.far, "data"); // it has the connection now
-  void worker.terminate(); // noticed when it wakes up
-  otherBack.far.write("more");
-  await died;
-  assert.equal(isOver, true);
-  assert.deepEqual(freed, [{ kind: SEALED, words: Float64Array.from(left.numbers.slice(0, 2)) }]);
-  for (const { far } of pairs) far.destroy();
-});
+test(
+  "what wires hold is freed once, by their worker or, if it has died, by the main thread",
+  { skip },
+  async () => {
+    const freed: { kind: number; words: Float64Array }[] = [];
+    const { promise: died, resolve: die } = Promise.withResolvers<void>();
+    const freeLeft = makeFree(tlsLibrary);
+    const free: WorkerHandleOptions["free"] = (kind, words) => {
+      freed.push({ kind, words: words.slice(0, 2) });
+      freeLeft(kind, words);
+    };
+    const [thread, worker] = await openThread({ free, onDeath: () => die() });
+    await using _thread = thread;
+    const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;
+    const [one, oneBack, other, otherBack] = pairs;
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const slot = thread.add(sealed(one.fd), plain(oneBack.fd), false, ownedBy(end));
+    thread.command(slot, RESET);
+    await ended;
+    assert.deepEqual(freed, [], "the thread has done it");
+    const left = sealed(other.fd);
+    let isOver = false;
+    thread.add(
+      left,
+      plain(otherBack.fd),
+      false,
+      ownedBy(() => (isOver = true)),
+    );
+    otherBack.far.write("something");
+    await once(other.far, "data"); // it has the connection now
+    void worker.terminate(); // noticed when it wakes up
+    otherBack.far.write("more");
+    await died;
+    assert.equal(isOver, true);
+    assert.deepEqual(freed, [{ kind: SEALED, words: Float64Array.from(left.numbers.slice(0, 2)) }]);
+    for (const { far } of pairs) far.destroy();
+  },
+);
 
 /** Descriptors of this process, which are those of its threads. */
 function open(kind: RegExp): string[] {
