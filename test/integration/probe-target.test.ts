@@ -109,7 +109,7 @@ test("a list is ranked, and each fault is said", { timeout: 60_000 }, async () =
   const sites = [curve, older, foreign, missing, elsewhere, small, good];
   writeFileSync(
     file,
-    `# sites\n${sites.map(({ target }) => target).join("\n")}\n\nlocalhost:${closed} # nobody\n`,
+    `# sites\n${sites.map(({ target }) => target).join("\n")}\n\nlocalhost:${closed} # closed\n`,
   );
   const { code, stdout } = await run("-f", file, "-json");
   assert.equal(code, 0);

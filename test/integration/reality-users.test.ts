@@ -10,7 +10,7 @@ after(() => site[Symbol.asyncDispose]());
 
 for (const carrier of realityCarriers(site.port))
   test(
-    `${carrier.tag}: of 20 users one is created, changed, disabled and deleted, and nobody else notices`,
+    `${carrier.tag}: of 20 users one is created, changed, disabled and deleted, and no other user notices`,
     { timeout: 300_000 },
     async (context) => {
       const found = await proveRevocation(carrier, { users: 20, rounds: 1 });

@@ -55,7 +55,7 @@ export async function listening(server: Server): Promise<Listening> {
   };
 }
 
-/** A site with TLS; it greets whoever completes a handshake. */
+/** A site with TLS; it sends a line to each client that completes a handshake. */
 export async function openSite(more: object = {}): Promise<Listening> {
   const server = createTlsServer({ cert: site.cert, key: site.key, ...more }, (socket) => {
     socket.on("error", () => {}).end("HTTP/1.1 200 OK\r\n\r\nthe site");

@@ -56,7 +56,7 @@ export async function visitAs(ways: Ways, kind: ProberKind, turns: readonly numb
   const visits: (readonly [Visit, Visit])[] = [];
   for (const turn of turns) {
     const prober = kind.next(turn);
-    const isFirst = turn % 2 === 0; // whoever comes second finds warm caches
+    const isFirst = turn % 2 === 0; // the second probe finds warm caches
     const early = isFirst ? null : await visit(ways.relay, prober);
     const before = ways.tap.count;
     const seen = await visit(ways.server, prober);

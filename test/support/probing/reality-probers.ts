@@ -16,7 +16,7 @@ const endOf = (turn: number): Prober["ends"] => (turn % HOLDING === HOLDING - 1 
 const change = plainRecord(RECORD.changeCipherSpec, Buffer.of(1));
 const sealed = (size: number): Buffer => plainRecord(RECORD.applicationData, randomBytes(size));
 
-/** What somebody does who has heard a client's hello and says it again: he cannot go on as the client would. */
+/** An observer that replays the hello of a client: it cannot go on as the client would. */
 const CONTINUATIONS: readonly ((turn: number) => Buffer | undefined)[] = [
   () => undefined,
   () => sealed(53), // as long as a Finished by SHA-256
@@ -41,7 +41,7 @@ const CONTINUATIONS: readonly ((turn: number) => Buffer | undefined)[] = [
 async function runtimeHello(): Promise<Buffer> {
   const [near, far] = duplexPair();
   const client = connect({ socket: near, servername: SITE, maxVersion: "TLSv1.2" });
-  client.on("error", () => {}); // nobody answers it
+  client.on("error", () => {}); // it gets no answer
   const [hello] = (await once(far, "data")) as [Buffer];
   client.destroy();
   far.destroy();
