@@ -6,10 +6,12 @@ import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
-import { tlsServerFields } from "#transport/tls/fields.ts";
+import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
+import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { echoed, endpointAt, ServerNetwork } from "../support/quic-server-network.ts";
 import { openQuicClientTls } from "../support/quic-tls.ts";
+import { textFiles } from "../support/text-files.ts";
 import { portableTls, tlsProvider } from "../support/tls.ts";
 
 const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
@@ -96,6 +98,15 @@ describe("the TLS of a QUIC listener", { skip: SKIP }, () => {
       /listener x: QUIC needs certificate and private-key/,
     );
     await assert.rejects(openQuicTlsServer(fields, { ...context, tls: portableTls }), /not relay: portable/);
+    await assert.rejects(
+      openQuicTlsServer({ ...fields, "ech-key": "x" }, { ...context, tls: tlsProvider }),
+      /listener x: ech-key: Encrypted ClientHello is not available over QUIC/,
+    );
+    const ech = z.object(tlsClientFields).parse({ "ech-opts": { enable: true } });
+    await assert.rejects(
+      readQuicTlsClient(ech, { node: "n", server: "a.test", files: textFiles }),
+      /proxy n: ech-opts: Encrypted ClientHello is not available over QUIC/,
+    );
     using tls = await openQuicTlsServer(fields, { ...context, tls: tlsProvider });
     await using network = new ServerNetwork();
     network.serve({ openTls: tls.open });

@@ -16,11 +16,11 @@ export async function readQuicTlsClient(
   fields: TlsClientFields,
   context: TlsClientContext & { readonly portable?: boolean | undefined },
 ): Promise<OpenQuicTls> {
-  const options = await readTlsClient(fields, { ...context, minVersion: "TLSv1.3" });
-  if (options.ech !== null)
+  if (fields["ech-opts"]?.enable === true)
     throw new ConfigError(
       `proxy ${context.node}: ech-opts: Encrypted ClientHello is not available over QUIC; remove ech-opts, it is never silently left out`,
     );
+  const options = await readTlsClient(fields, { ...context, minVersion: "TLSv1.3" });
   const found = context.portable === true ? null : quicLibrary();
   if (found === null)
     throw new ConfigError(

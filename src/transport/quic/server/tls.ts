@@ -31,6 +31,10 @@ export async function openQuicTlsServer(
   fields: TlsServerFields,
   { where, alpn, tls, files, log }: QuicTlsServerContext,
 ): Promise<QuicTlsServer> {
+  if ((fields["ech-key"] ?? "") !== "")
+    throw new ConfigError(
+      `${where}: ech-key: Encrypted ClientHello is not available over QUIC; remove the key`,
+    );
   const options = readTlsServer(fields, where, { alpn });
   if (options === null) throw new ConfigError(`${where}: QUIC needs certificate and private-key`);
   const server = await tls.openServer({ ...options, minVersion: "TLSv1.3" }, files, log);
