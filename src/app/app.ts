@@ -52,7 +52,7 @@ export class App implements AsyncDisposable {
   #mode: Config["mode"] = "rule";
   #unifiedDelay = false;
   /** Changes run one after the other. */
-  #queue: Promise<unknown> = Promise.resolve();
+  #queue: Promise<void> = Promise.resolve();
   /** Nothing changes any more: a reload behind the end would listen again. */
   #closing = false;
 
@@ -86,7 +86,7 @@ export class App implements AsyncDisposable {
       egress: env.host.egress,
       learning: env.host.kernelDirect,
       log: env.host.log,
-      onDnsSettled: () => env.host.trim.soon(),
+      onDnsSettled: () => env.host.memoryRelease.soon(),
     });
     this.#users = new UserAdoption({
       host: env.host,
@@ -223,14 +223,15 @@ export class App implements AsyncDisposable {
     void retired.finally(() => {
       this.#retiring.delete(retired);
       this.#alive.delete(old);
-      this.#env.host.trim.soon();
+      this.#env.host.memoryRelease.soon();
     });
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing) return Promise.reject(new ApiError(503, "weir is shutting down"));
     const done = this.#queue.then(work);
-    this.#queue = done.catch(() => undefined); // the caller has it
+    const nothing = (): void => {}; // neither answer nor error is kept: the caller has them
+    this.#queue = done.then(nothing, nothing);
     return done;
   }
 

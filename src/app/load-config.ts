@@ -8,7 +8,7 @@ import type { Loader } from "./loader.ts";
 
 /** What makes a configuration of a source. */
 export interface ConfigInput {
-  readonly host: Pick<Host, "log">;
+  readonly host: Pick<Host, "log" | "memoryRelease">;
   readonly loader: Loader;
   /** What the command line puts over the file's Controller keys. */
   readonly override: (config: Config) => Config;
@@ -19,7 +19,7 @@ export async function loadConfig(
   source: ConfigSource,
   { host, loader, override }: ConfigInput,
 ): Promise<Config> {
-  const { file, result } = await read(source, loader);
+  const { file, result } = await read(source, loader).finally(() => host.memoryRelease.soon());
   if (result.errors !== undefined)
     throw new ConfigError(result.errors.map((error) => formatDiagnostic(file, error)).join("\n"));
   logSummary(host.log, file, result.warnings);

@@ -33,11 +33,14 @@ const NODES = { from: import.meta.url, source: "node-worker.ts", built: "node-th
 export class DocumentReader {
   readonly #bounds: ReaderBounds;
   readonly #slices: Slices;
+  readonly #onRead: () => void;
   /** One thread at a time, so that the bounds hold for all together; callers are as many as providers. */
-  #last: Promise<unknown> = Promise.resolve();
+  #last: Promise<void> = Promise.resolve();
 
-  constructor(slices: Slices, bounds: ReaderBounds = BOUNDS) {
+  /** `onRead` is called behind each document that was read in a thread: what it took can be given back. */
+  constructor(slices: Slices, onRead: () => void, bounds: ReaderBounds = BOUNDS) {
     this.#slices = slices;
+    this.#onRead = onRead;
     this.#bounds = bounds;
   }
 
@@ -63,7 +66,7 @@ export class DocumentReader {
     const done = this.#last.then(() =>
       answerOfThread<Reply>(program, "reading it", request, this.#bounds, { send }),
     );
-    this.#last = done.catch(() => undefined); // the caller has it
+    this.#last = done.then(this.#onRead, this.#onRead); // keeps neither the answer nor the error: the caller has them
     return done;
   }
 }

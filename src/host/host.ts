@@ -17,7 +17,7 @@ import { NetworkClock } from "#net/clock/network-clock.ts";
 import { SelfDials } from "#net/dial/self-dials.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { openBootClock } from "#platform/boot-clock.ts";
-import { DelayedTrim } from "#platform/linux/heap.ts";
+import { MemoryRelease } from "#platform/memory-release.ts";
 import { openOtherSockets, openProcessLookup } from "#platform/process.ts";
 import { TlsLibrary } from "#platform/tls.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
@@ -82,7 +82,7 @@ export interface Host extends Disposable {
   readonly selfDials: SelfDials;
   readonly rates: RateMeter;
   /** To be asked for where much was given up at once, as at the end of a runtime. */
-  readonly trim: DelayedTrim;
+  readonly memoryRelease: MemoryRelease;
   /** To be called when the mode, a group's selection or the runtime in force has changed: cached routes are dropped. */
   invalidateRoutes(): void;
   /**
@@ -99,6 +99,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const boot = openBootClock();
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
   const slices = new Slices();
+  const memoryRelease = new MemoryRelease();
   const kernelDirect = new KernelDirect(log);
   const sockets = new SocketPool();
   const tlsLibrary = new TlsLibrary();
@@ -153,11 +154,11 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     kernelDirect,
     loops,
     slices,
-    documents: new DocumentReader(slices),
+    documents: new DocumentReader(slices, () => memoryRelease.soon()),
     processes: openProcessLookup(bytesOfIp),
     selfDials,
     rates,
-    trim: new DelayedTrim(),
+    memoryRelease,
     invalidateRoutes,
     async changeRouting(apply) {
       await kernelDirect.beforeRoutingChange();
@@ -165,6 +166,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
         apply();
       } finally {
         relayPath.invalidateRoutes();
+        memoryRelease.soon();
       }
     },
     [Symbol.dispose]() {

@@ -32,7 +32,7 @@ export async function openDnsListener(
       listenUdp: (on) => book.listenUdp(on),
       log: host.log,
       handle: inForce.handleDns,
-      onSettled: () => host.trim.soon(),
+      onSettled: () => host.memoryRelease.soon(),
     });
     return book;
   } catch (error) {

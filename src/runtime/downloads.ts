@@ -20,10 +20,16 @@ export interface Download {
 /** Throws `DialError`. */
 export type Fetch = (download: Download, signal: AbortSignal) => Promise<Fetched>;
 
-export function openFetch({ general }: Config, coreDialers: CoreDialers, trust: Trust): Fetch {
+/** `onEnd` is called behind each download: what it took can be given back. */
+export function openFetch(
+  { general }: Config,
+  coreDialers: CoreDialers,
+  trust: Trust,
+  onEnd: () => void,
+): Fetch {
   return ({ proxy, ...download }, signal) => {
     const dialer = coreDialers.through(proxy);
-    return fetchResource({ ...download, userAgent: general.globalUa, dialer, trust }, signal);
+    return fetchResource({ ...download, userAgent: general.globalUa, dialer, trust }, signal).finally(onEnd);
   };
 }
 

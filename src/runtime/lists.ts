@@ -46,7 +46,7 @@ export class RuleData implements AsyncDisposable {
     const { host, health, coreDialers, trust, onRuleList } = given;
     const { log } = host;
     const { geodata: options, dns } = config;
-    const fetch = openFetch(config, coreDialers, trust);
+    const fetch = openFetch(config, coreDialers, trust, () => host.memoryRelease.soon());
     this.#geodata = geodata;
     this.ruleProviders = new RuleProviders(config, host, fetch, {
       scope: () => this.scope,

@@ -16,7 +16,9 @@ const names = (count: number): string =>
 test("a large list of names is read elsewhere and matches here", async () => {
   const bytes = bytesOf(names(300_000) + "*.stars.com\nbad..com\n");
   const [, turnsHere] = await turnsDuring(() => readListParts(bytes, DOMAINS));
-  const [parts, turns] = await turnsDuring(() => new DocumentReader(new Slices()).readList(bytes, DOMAINS));
+  const [parts, turns] = await turnsDuring(() =>
+    new DocumentReader(new Slices(), () => {}).readList(bytes, DOMAINS),
+  );
   const { data, skipped } = await contentsOfParts(parts, DOMAINS, none, new Slices());
   assert.deepEqual([data.size, skipped.count], [300_001, 1]);
   for (const host of ["host299999.example75.com", "a.host0.example0.com", "x.stars.com"])
@@ -27,7 +29,11 @@ test("a large list of names is read elsewhere and matches here", async () => {
 });
 
 test("networks and lines come over, too", async () => {
-  const reader = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 });
+  const reader = new DocumentReader(new Slices(), () => {}, {
+    smallBytes: 0,
+    mostMs: 60_000,
+    mostHeapMiB: 256,
+  });
   const kind: ListKind = { behavior: "ipcidr", format: "text" };
   const many = Array.from({ length: 5000 }, (_, at) => `10.${at >> 8}.${at & 255}.0/24\n`).join("");
   const { data } = await contentsOfParts(
@@ -45,7 +51,11 @@ test("networks and lines come over, too", async () => {
 });
 
 test("what is wrong with a list is said as before; a bound that is exceeded ends the thread", async () => {
-  const reader = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 });
+  const reader = new DocumentReader(new Slices(), () => {}, {
+    smallBytes: 0,
+    mostMs: 60_000,
+    mostHeapMiB: 256,
+  });
   await assert.rejects(reader.readList(bytesOf("<html>"), DOMAINS), /this is an HTML page, not a rule list/);
   const yaml: ListKind = { behavior: "domain", format: "yaml" };
   await assert.rejects(
@@ -56,9 +66,17 @@ test("what is wrong with a list is said as before; a bound that is exceeded ends
     reader.readList(bytesOf(`payload: ${"[".repeat(5_000_000)}`), yaml),
     /too large to be more than/,
   );
-  const impatient = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 1, mostHeapMiB: 256 });
+  const impatient = new DocumentReader(new Slices(), () => {}, {
+    smallBytes: 0,
+    mostMs: 1,
+    mostHeapMiB: 256,
+  });
   await assert.rejects(impatient.readList(bytesOf(names(300_000)), DOMAINS), /took more than 0\.001 s/);
-  const small = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 60_000, mostHeapMiB: 24 });
+  const small = new DocumentReader(new Slices(), () => {}, {
+    smallBytes: 0,
+    mostMs: 60_000,
+    mostHeapMiB: 24,
+  });
   await assert.rejects(small.readList(bytesOf(names(1_000_000)), DOMAINS), /took more than 24 MiB of memory/);
   assert.deepEqual(await reader.readList(bytesOf("a.com\n"), { behavior: "classical", format: "text" }), {
     lines: ["a.com"],
@@ -69,7 +87,7 @@ test("nodes come over with their types, quotes and places", async () => {
   const text =
     'proxies:\n  - { name: a, type: socks5, port: 0123, password: "0123", opts: { list: [x, "y", true] } }\n  - { name: b }\n';
   const here = contentIn(bytesOf(text));
-  const there = await new DocumentReader(new Slices(), {
+  const there = await new DocumentReader(new Slices(), () => {}, {
     smallBytes: 0,
     mostMs: 60_000,
     mostHeapMiB: 256,
@@ -79,7 +97,7 @@ test("nodes come over with their types, quotes and places", async () => {
 });
 
 test("hostile subscriptions are refused elsewhere, with the words of before", async () => {
-  const reader = new DocumentReader(new Slices());
+  const reader = new DocumentReader(new Slices(), () => {});
   const bomb = Array.from(
     { length: 10 },
     (_, at) =>

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { UnauthenticatedClients } from "#core/inbound.ts";
 import type { Ip } from "#core/session.ts";
-import { DelayedTrim } from "#platform/linux/heap.ts";
+import { MemoryRelease } from "#platform/memory-release.ts";
 import { PendingLimiter, type PendingBounds, type PendingEntry } from "./pending-limiter.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 
@@ -15,7 +15,7 @@ const BOUNDS: PendingBounds = { count: 4096, bytes: 64 * 1024 * 1024 };
 /** The clients of all listeners that the event loop serves and that have not authenticated yet. */
 export class UnauthenticatedPool implements UnauthenticatedClients {
   readonly #crowd: PendingLimiter;
-  readonly #trim = new DelayedTrim();
+  readonly #memory = new MemoryRelease();
 
   constructor(bounds = BOUNDS) {
     this.#crowd = new PendingLimiter(bounds);
@@ -28,7 +28,7 @@ export class UnauthenticatedPool implements UnauthenticatedClients {
   enter(connection: AcceptedConnection, speaksTls: boolean): () => void {
     const bytes = speaksTls ? TLS_BYTES : CLIENT_BYTES;
     const visit = new Visit(this.#crowd, { source: sourceKey(connection.source.ip), bytes }, () => {
-      if (this.#crowd.takeSettled()) this.#trim.soon();
+      if (this.#crowd.takeSettled()) this.#memory.soon();
     });
     connection.follow((stream) => visit.follow(stream));
     return () => visit.end();

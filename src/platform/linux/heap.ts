@@ -1,8 +1,5 @@
 /** What the C library's allocator keeps free for itself: a storm of handshakes leaves hundreds of MiB of it (malloc_trim(3)). */
 
-/** For the collector to find what a storm or a reload has left; and no more often, for the main thread stands still meanwhile. */
-const TRIM_MS = 5_000;
-
 const SIGNATURES = { malloc_trim: { arguments: ["u64"], return: "i32" } } as const;
 
 /** Gives it back to the system, that of all threads; it takes the longer the more there is (some 10 ms for 500 MiB). Null where the library has no such call. */
@@ -14,19 +11,5 @@ export function openTrim(): (() => void) | null {
     return () => void functions.malloc_trim(0n);
   } catch {
     return null; // musl: it gives back by itself
-  }
-}
-
-/** Gives it back five seconds after it was asked to: once, however often it is asked meanwhile. Keeps no program running. */
-export class DelayedTrim {
-  readonly #trim = openTrim();
-  #timer: NodeJS.Timeout | null = null;
-
-  soon(): void {
-    if (this.#trim === null || this.#timer !== null) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      this.#trim?.();
-    }, TRIM_MS).unref();
   }
 }

@@ -1,0 +1,38 @@
+import { openCollection } from "./collection.ts";
+import { openTrim } from "./linux/heap.ts";
+
+/** For what follows at once to be over, and no more often: each collection costs the main thread some tens of milliseconds. */
+const COLLECT_MS = 1_000;
+/** For the collection to have ended, which gives up memory of the C library. */
+const TRIM_MS = 3_000;
+
+/**
+ * Gives memory back to the system behind works that left much of it unused: large documents, reloads, storms of clients.
+ * First the heap's, in steps, then the C library's. Keeps no program running.
+ */
+export class MemoryRelease {
+  readonly #collect = openCollection();
+  readonly #trim = openTrim();
+  #isRunning = false;
+  #isAsked = false;
+
+  /** Within some seconds: once, however often it is asked meanwhile. */
+  soon(): void {
+    this.#isAsked = true;
+    if (this.#isRunning || (this.#collect === null && this.#trim === null)) return;
+    this.#isRunning = true;
+    setTimeout(() => this.#begin(), COLLECT_MS).unref();
+  }
+
+  #begin(): void {
+    this.#isAsked = false;
+    this.#collect?.();
+    setTimeout(() => this.#end(), TRIM_MS).unref();
+  }
+
+  #end(): void {
+    this.#trim?.();
+    this.#isRunning = false;
+    if (this.#isAsked) this.soon();
+  }
+}
