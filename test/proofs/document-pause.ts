@@ -19,7 +19,7 @@ const RULES = Number(process.argv[3] ?? 300_000);
 const WORD = process.argv[4] ?? "";
 const QUIET_MS = 3_000;
 /** Memory is back by then. */
-const BACK_MS = 15_000;
+const BACK_MS = 8_000;
 const CATEGORY = 300_000;
 
 await using site = await openSite();
@@ -77,7 +77,8 @@ async function takeBack(document: Take): Promise<void> {
     const [of, name] = document.kind === "packed" ? ["proxies", "proxies"] : [document.of, document.name];
     site.pages.set(`/${name}`, { body: SMALL_PAGES[`/${name}`] ?? "" });
     await put(`/providers/${of}/${name}`, {});
-  } else if (document.kind === "file" && !document.body.includes("GEOSITE")) await putFile(config);
+  } else if (document.kind === "payload" || (document.kind === "file" && !document.body.includes("GEOSITE")))
+    await putFile(config);
 }
 
 async function put(path: string, body: object): Promise<number> {

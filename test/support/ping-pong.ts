@@ -12,15 +12,18 @@ import { fileURLToPath } from "node:url";
 /** One round trip, in ms. */
 export interface Trip {
   readonly tookMs: number;
-  /** What weir's main thread computed meanwhile, and for how long it was ready to and had no core. */
+  /** What weir's main thread computed meanwhile. */
   readonly computedMs: number;
-  readonly waitedMs: number;
+  /** Without the time in which that thread or this process was ready to go on and others had the cores. */
+  readonly ownMs: number;
 }
 
 export interface Trips {
   readonly count: number;
-  /** The longest first. */
+  /** The longest first, by `ownMs`. */
   readonly longest: readonly Trip[];
+  /** With the time that others had the cores. */
+  readonly longestMs: number;
   readonly medianMs: number;
   /** The longest one past weir. */
   readonly besideMs: number;
@@ -35,7 +38,7 @@ export class PingPong implements Disposable {
   /** By the HTTP proxy at a port of the program with that process id. */
   constructor(port: number, pid: number) {
     this.#child = fork(PROGRAM, [String(port), String(pid)], {
-      execArgv: ["--disable-warning=ExperimentalWarning"],
+      execArgv: ["--single-threaded-gc"],
     });
   }
 
@@ -60,11 +63,10 @@ export class PingPong implements Disposable {
   }
 }
 
-export function shownTrips({ count, longest, medianMs, besideMs }: Trips): string {
-  const shown = longest.map(({ tookMs }) => Math.round(tookMs)).join(", ");
-  const [{ computedMs, waitedMs } = { computedMs: 0, waitedMs: 0 }] = longest;
-  const first = `computing ${Math.round(computedMs)}, without a core ${Math.round(waitedMs)}`;
-  return `longest ${shown} ms (the first: ${first}) of ${count}, median ${medianMs.toFixed(2)} ms, beside ${Math.round(besideMs)} ms`;
+export function shownTrips({ count, longest, longestMs, medianMs, besideMs }: Trips): string {
+  const shown = longest.map(({ ownMs, computedMs }) => `${Math.round(ownMs)} (${Math.round(computedMs)})`);
+  const waited = `${Math.round(longestMs)} ms with what others computed, ${Math.round(besideMs)} past weir`;
+  return `longest ${shown.join(", ")} ms (computing) of ${count}; ${waited}; median ${medianMs.toFixed(2)} ms`;
 }
 
 async function relayed(port: number, echo: Server): Promise<Socket> {
@@ -80,8 +82,8 @@ async function plain(echo: Server): Promise<Socket> {
   return socket;
 }
 
-/** Of the main thread: what it has computed, and how long it has waited for a core (proc_pid_schedstat). */
-function scheduled(pid: string): readonly [computedMs: number, waitedMs: number] {
+/** Of the main thread of a process: what it has computed, and how long it has waited for a core (proc_pid_schedstat). */
+function scheduled(pid: string | number): readonly [computedMs: number, waitedMs: number] {
   const [computed = 0, waited = 0] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "latin1")
     .split(" ")
     .map(Number);
@@ -103,14 +105,15 @@ async function play(port: number, pid: string): Promise<void> {
   let trips: Trip[] = [];
   let besideMs = 0;
   process.on("message", () => {
-    trips.sort((a, b) => b.tookMs - a.tookMs);
-    const medianMs = trips[trips.length >> 1]?.tookMs ?? 0;
-    process.send?.({
+    const byTime = trips.map(({ tookMs }) => tookMs).toSorted((a, b) => b - a);
+    const told: Trips = {
       count: trips.length,
-      longest: trips.slice(0, LONGEST),
-      medianMs,
+      longest: trips.toSorted((a, b) => b.ownMs - a.ownMs).slice(0, LONGEST),
+      longestMs: byTime[0] ?? 0,
+      medianMs: byTime[byTime.length >> 1] ?? 0,
       besideMs,
-    } satisfies Trips);
+    };
+    process.send?.(told);
     trips = [];
     besideMs = 0;
   });
@@ -119,9 +122,11 @@ async function play(port: number, pid: string): Promise<void> {
   })();
   for (; ; await delay(1)) {
     const [computed, waited] = scheduled(pid);
+    const [, waitedHere] = scheduled(process.pid);
     const tookMs = await trip(far);
     const [computedAfter, waitedAfter] = scheduled(pid);
-    trips.push({ tookMs, computedMs: computedAfter - computed, waitedMs: waitedAfter - waited });
+    const coresMs = waitedAfter - waited + scheduled(process.pid)[1] - waitedHere;
+    trips.push({ tookMs, computedMs: computedAfter - computed, ownMs: Math.max(0, tookMs - coresMs) });
   }
 }
 
