@@ -21,7 +21,6 @@ export const FOREIGN_PROXY_TYPES: readonly string[] = [
 export const FOREIGN_LISTENER_TYPES: readonly string[] = [
   "tun",
   "snell",
-  "tuic",
   "hysteria2-realm",
   "mieru",
   "sudoku",

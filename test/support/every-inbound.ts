@@ -40,7 +40,7 @@ export interface Field extends AsyncDisposable {
   run(flow: Flow): Promise<void>;
 }
 
-const SPOKEN = ["vless", "trojan", "vmess", "ss", "anytls", "hysteria2"] as const;
+const SPOKEN = ["vless", "trojan", "vmess", "ss", "anytls", "hysteria2", "tuic"] as const;
 const DIRECTLY: readonly TunnelKind[] = [
   "connect",
   "socks4",
@@ -282,6 +282,7 @@ listeners:
   - { ${at("ss", "shadowsocks")}, cipher: aes-128-gcm, password: ${PASSWORD}, udp: true }
   - { ${at("anytls")}, users: { ada: ${PASSWORD} }, ${tls} }
   - { ${at("hysteria2")}, users: { ada: ${PASSWORD} }, ${tls} }
+  - { ${at("tuic")}, users: { ${UUID}: ${PASSWORD} }, ${tls} }
 proxies:
   - { name: hop, type: socks5, server: 127.0.0.1, port: ${hop}, udp: true }
 proxy-groups:
@@ -320,6 +321,7 @@ proxies:
   - { ${at("ss")}, cipher: aes-128-gcm, password: ${PASSWORD} }
   - { ${at("anytls")}, password: ${PASSWORD}, sni: example.com, ${tls} }
   - { ${at("hysteria2")}, password: ${PASSWORD}, sni: example.com, ${tls} }
+  - { ${at("tuic")}, uuid: ${UUID}, password: ${PASSWORD}, sni: example.com, ${tls} }
 rules: ["MATCH,DIRECT"]
 `;
 }

@@ -95,6 +95,7 @@ const LISTENERS: readonly object[] = [
     up: "100 mbps",
     masquerade: "https://a.example.org",
   },
+  { type: "tuic", port: 17010, users: { [uuid]: "p" }, certificate: "c.pem", "private-key": "k.pem" },
   { type: "tunnel", port: 17008, network: ["tcp", "udp"], target: "192.0.2.1:53" },
 ];
 

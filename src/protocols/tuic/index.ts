@@ -1,12 +1,16 @@
 /** TUIC version 5: streams and datagrams in a QUIC connection (docs/protocols/tuic.md). */
-import { outboundSide, type Protocol } from "#core/protocol.ts";
-import { links, singBox } from "./links.ts";
+import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
+import { inboundSchema } from "./inbound-options.ts";
+import { openInbound } from "./inbound.ts";
+import { links, listenerNodes, singBox } from "./links.ts";
 import { outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
 
 export const tuic: Protocol = {
   type: "tuic",
+  inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("Tuic", outboundSchema, openOutbound),
   links,
+  listenerNodes,
   singBox,
 };

@@ -1,9 +1,10 @@
 /** Nodes of this protocol as share links (share-links.md §3) and as other programs write them. */
-import type { LinkForm, LinkNode, SingBoxOutbound } from "#core/share-link.ts";
+import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "#core/share-link.ts";
 import { isTrue, joinLink } from "#protocols/shared/links/grammar.ts";
 import { common, needUser, server } from "#protocols/shared/links/node.ts";
+import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
 import { singBoxHead, singBoxTls } from "#protocols/shared/links/sing-box.ts";
-import { textOf } from "#protocols/shared/links/stream.ts";
+import { fieldsOf, textOf } from "#protocols/shared/links/stream.ts";
 
 export const links: LinkForm = {
   schemes: ["tuic"],
@@ -39,6 +40,19 @@ export const links: LinkForm = {
       },
     }),
 };
+
+/** One node a user. */
+export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
+  const fields = fieldsOf(options);
+  const clients = usersOf(fields["users"]).map(({ user, password }) => ({
+    user,
+    type: "tuic",
+    uuid: user,
+    password,
+    alpn: fields["alpn"] ?? ["h3"],
+  }));
+  return clientNodes(options, listener, clients);
+}
 
 export function singBox(node: LinkNode): SingBoxOutbound {
   const controller = textOf(node["congestion-controller"]);

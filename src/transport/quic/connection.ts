@@ -259,6 +259,11 @@ export class Connection implements PacketHandler {
     return this.#streams.whenAllowed(isBidi, on);
   }
 
+  /** The peer may send so much ahead from now on, which is more than `maxData` of our numbers. */
+  widen(windowBytes: number): void {
+    if (!this.isClosed) this.#streams.widen(windowBytes);
+  }
+
   /** Streams that are open, of either kind. */
   get openStreams(): number {
     return this.#streams.size;

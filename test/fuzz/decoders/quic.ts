@@ -213,6 +213,18 @@ const fromServer = [
 ].map(tuic.encodePacket);
 const tuicTargets: readonly Target[] = [
   once("tuic packet", fromServer, tuic.decodePacket),
+  handshake(
+    "tuic connect",
+    ["a.example", "192.0.2.1", "2001:db8::1"].map((host) => tuic.encodeConnect(toDestination(host, 80))),
+    () => tuic.takeConnect,
+  ),
+  once(
+    "tuic authenticate",
+    [tuic.encodeAuthenticate(Buffer.alloc(16, 1), Buffer.alloc(32, 2))],
+    tuic.decodeAuthenticate,
+  ),
+  once("tuic dissociate", [tuic.encodeDissociate(7)], tuic.decodeDissociate),
+  once("tuic command", [Buffer.from(tuic.HEARTBEAT)], tuic.commandOf),
   once("tuic fragments", fromServer, (bytes) => {
     const associations = new Associations({ mostBytes: 1200, send: noop, dissociate: noop });
     associations.open().receive(noop);

@@ -159,7 +159,7 @@ export const weir = (program: string, clientKeys: object = {}): Speaker =>
     clientKeys,
     version: ["-v"],
     command: (file) => [program, "-d", "{}/", "-f", file],
-    serves: ({ plugin, protocol, alpn }) => plugin === "none" && protocol !== "tuic" && alpn?.[0] !== "h3",
+    serves: ({ plugin, alpn }) => plugin === "none" && alpn?.[0] !== "h3",
     dials: () => true,
   });
 

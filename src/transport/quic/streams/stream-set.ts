@@ -40,6 +40,8 @@ export class StreamSet implements StreamHost {
   readonly #waiting: [(() => void)[], (() => void)[]] = [[], []];
   #peer: TransportNumbers | null = null;
   #mayReceive: number;
+  /** What the peer may send ahead of what was read, on all streams together. */
+  #windowBytes: number;
   #received = 0;
   #consumed = 0;
   #maySend = 0;
@@ -51,7 +53,7 @@ export class StreamSet implements StreamHost {
   constructor(options: StreamSetOptions) {
     const { own, controls } = options;
     this.#options = options;
-    this.#mayReceive = own.maxData;
+    this.#mayReceive = this.#windowBytes = own.maxData;
     this.#peerMayOpen = [own.maxStreamsBidi, own.maxStreamsUni];
     this.#maxData = controls.make(1 + VARINT, (out) => {
       out.byte(FRAME.maxData);
@@ -187,6 +189,14 @@ export class StreamSet implements StreamHost {
     this.#find(id, false)?.takeStop(code);
   }
 
+  /** A larger window from now on. */
+  widen(windowBytes: number): void {
+    this.#windowBytes = windowBytes;
+    this.#mayReceive = Math.max(this.#mayReceive, this.#consumed + windowBytes);
+    this.#options.controls.push(this.#maxData);
+    this.#options.wake();
+  }
+
   #countReceived(bytes: number): void {
     this.#received += bytes;
     if (this.#received > this.#mayReceive)
@@ -229,10 +239,10 @@ export class StreamSet implements StreamHost {
   }
 
   onConsumed(stream: QuicStream, bytes: number, isLimitDue: boolean): void {
-    const { own, controls, wake } = this.#options;
+    const { controls, wake } = this.#options;
     this.#consumed += bytes;
-    if (this.#mayReceive - this.#consumed <= own.maxData / 2) {
-      this.#mayReceive = this.#consumed + own.maxData;
+    if (this.#mayReceive - this.#consumed <= this.#windowBytes / 2) {
+      this.#mayReceive = this.#consumed + this.#windowBytes;
       controls.push(this.#maxData);
       wake();
     }

@@ -1,0 +1,183 @@
+/** One client of a listener: nothing is done for it before it has shown who it is. */
+import { timingSafeEqual } from "node:crypto";
+import { AuthError, ProtocolError } from "#core/errors.ts";
+import type { User } from "#core/inbound.ts";
+import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
+import { isMux } from "#protocols/mux/inbound.ts";
+import { versionOf } from "#protocols/udp-over-tcp/index.ts";
+import type { MuxServerOptions } from "#transport/mux/fields.ts";
+import type { QuicServerConnection, QuicServerEvents } from "#transport/quic/server/connection.ts";
+import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import type { PacketWay } from "./packet-channel.ts";
+import { ServerAssociations } from "./server-associations.ts";
+import * as wire from "./wire.ts";
+
+const REQUEST_TIMEOUT_MS = 30_000;
+/** What came before the client was known, by numbers; their bytes are bounded by the first window of the connection. */
+const MOST_HELD = 1024;
+/** Where packets have streams: so many may be open before further ones are dropped. */
+const MOST_OPEN_STREAMS = 2048;
+
+export interface ServerSessionOptions {
+  /** Null: there is no such user. */
+  readonly find: (uuid: Uint8Array) => User | null;
+  /** Throws `AuthError` where the user was taken away this moment. */
+  readonly admit: (user: User, ends: ConnectionEnds) => AuthenticatedConnection;
+  readonly authenticationMs: number;
+  /** What a client may send ahead once it is known. */
+  readonly windowBytes: number;
+  readonly mostPacketBytes: number;
+  readonly mux: MuxServerOptions | undefined;
+}
+
+interface Known {
+  readonly connection: AuthenticatedConnection;
+  readonly associations: ServerAssociations;
+}
+
+export class ServerSession implements QuicServerEvents {
+  readonly #client: QuicServerConnection;
+  readonly #options: ServerSessionOptions;
+  readonly #native: PacketWay;
+  readonly #byStreams: PacketWay;
+  #known: Known | null = null;
+  #held: ((known: Known) => void)[] = [];
+
+  constructor(client: QuicServerConnection, options: ServerSessionOptions) {
+    this.#client = client;
+    this.#options = options;
+    const { connection, closed } = client;
+    this.#native = {
+      get mostBytes() {
+        return Math.min(options.mostPacketBytes, connection.maxDatagramBytes);
+      },
+      send: (packet) => connection.sendDatagram(packet),
+    };
+    this.#byStreams = { mostBytes: wire.MOST_PACKET_BYTES, send: (packet) => this.#sendByStream(packet) };
+    const late = setTimeout(() => {
+      if (this.#known === null) this.#end(wire.END.late);
+    }, options.authenticationMs).unref();
+    void closed.then(() => {
+      clearTimeout(late);
+      this.#held = [];
+      this.#known?.associations.close();
+    });
+  }
+
+  #end(code: number): void {
+    this.#client.connection.close(code, "");
+  }
+
+  #sendByStream(packet: Uint8Array): void {
+    const { connection } = this.#client;
+    const stream = connection.openStreams < MOST_OPEN_STREAMS ? connection.open(false) : null;
+    stream?.on("error", () => {});
+    stream?.end(packet);
+  }
+
+  onStream(stream: QuicStream): void {
+    guardErrors(stream);
+    if (stream.send === null) this.#readCommand(stream);
+    else this.#whenKnown(({ connection }) => void this.#serve(stream, connection));
+  }
+
+  onDatagram(payload: Uint8Array): void {
+    try {
+      this.#take(this.#known === null ? new Uint8Array(payload) : payload, this.#native);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error; // what cannot be read is dropped, as on any network
+    }
+  }
+
+  /** Commands of streams of one direction end with their stream. */
+  #readCommand(stream: QuicStream): void {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    stream.on("data", (piece: Buffer) => {
+      bytes += piece.length;
+      pieces.push(piece);
+      if (bytes > wire.MOST_PACKET_BYTES) this.#end(wire.END.protocol);
+    });
+    stream.on("end", () => {
+      try {
+        this.#take(Buffer.concat(pieces), this.#byStreams);
+      } catch (error) {
+        if (!(error instanceof ProtocolError)) throw error;
+        this.#end(wire.END.protocol);
+      }
+    });
+  }
+
+  /** Throws `ProtocolError`. The bytes are kept where the client is not known yet. */
+  #take(bytes: Uint8Array, way: PacketWay): void {
+    const command = wire.commandOf(bytes);
+    if (command === wire.COMMAND.authenticate) return this.#authenticate(bytes);
+    if (command === wire.COMMAND.heartbeat) return;
+    if (command === wire.COMMAND.dissociate) {
+      const association = wire.decodeDissociate(bytes);
+      return this.#whenKnown(({ associations }) => associations.end(association));
+    }
+    const packet = wire.decodePacket(bytes);
+    if (packet === null) return this.#end(wire.END.command);
+    this.#whenKnown(({ associations }) => associations.take(packet, way));
+  }
+
+  /** At once where the client is known. */
+  #whenKnown(run: (known: Known) => void): void {
+    if (this.#known !== null) return run(this.#known);
+    if (this.#held.push(run) > MOST_HELD) this.#end(wire.END.protocol);
+  }
+
+  /** The first time counts. */
+  #authenticate(bytes: Uint8Array): void {
+    const { uuid, token } = wire.decodeAuthenticate(bytes);
+    if (this.#known !== null) return;
+    const user = this.#options.find(uuid);
+    const { connection } = this.#client;
+    // An unknown uuid takes as much time as a wrong password.
+    const expected = connection.exportKey(uuid, Buffer.from(user?.credential ?? " "), wire.TOKEN_BYTES);
+    const isRight = timingSafeEqual(expected, token);
+    if (user === null || !isRight) return this.#end(wire.END.refused);
+    this.#admit(user);
+  }
+
+  #admit(user: User): void {
+    const client = this.#client;
+    const ends = {
+      get source() {
+        return client.peer;
+      },
+      local: client.local,
+    };
+    try {
+      this.#open(this.#options.admit(user, ends));
+    } catch (error) {
+      if (!(error instanceof AuthError)) throw error;
+      this.#end(wire.END.refused); // the user was taken away this moment
+    }
+  }
+
+  #open(connection: AuthenticatedConnection): void {
+    const held = connection.hold(() => this.#end(wire.END.refused));
+    void this.#client.closed.then(() => held[Symbol.dispose]());
+    this.#client.settle();
+    this.#client.connection.widen(this.#options.windowBytes);
+    const known = { connection, associations: new ServerAssociations(connection.onFlow) };
+    this.#known = known;
+    for (const run of this.#held.splice(0)) run(known);
+  }
+
+  async #serve(stream: QuicStream, connection: AuthenticatedConnection): Promise<void> {
+    try {
+      const destination = await readHandshake(stream, wire.takeConnect, REQUEST_TIMEOUT_MS);
+      const version = versionOf(destination);
+      if (version !== null) connection.serveUdpOverTcp(stream, version);
+      else if (isMux(destination)) connection.serveMux(stream, this.#options.mux, connection.onSilentStream);
+      else connection.onSilentStream(stream, destination);
+    } catch {
+      stream.destroy(); // it says nothing that could be read, or has gone
+    }
+  }
+}
