@@ -150,7 +150,12 @@ test("keys: ranges of ports and seconds, rates as numbers, and words that are no
     assert.equal(`${fixed.type} ${fixed.body.toString()}`, body);
   }
   assert.ok(!inboundSchema.safeParse({ ...listener, masquerade: "data:text/html,100%" }).success);
-  for (const [key, value] of Object.entries({ masquerade: "/srv/www", obfs: "gecko", up: "fast" }))
+  for (const [key, value] of Object.entries({
+    "ech-key": "k",
+    masquerade: "/srv/www",
+    obfs: "gecko",
+    up: "fast",
+  }))
     assert.equal(inboundSchema.safeParse({ ...listener, [key]: value }).success, false, key);
   const { error } = outboundSchema.safeParse({ ...node, obfs: "x" });
   assert.match(error?.issues[0]?.message ?? "", /salamander/);

@@ -133,6 +133,7 @@ export const inboundSchema = z.object({
   "max-connection-receive-window": window(),
   "realm-opts": unsupported("realms are not in this build"),
   ...tlsServerFields,
+  "ech-key": unsupported("Encrypted ClientHello is not available over QUIC"),
   ...muxServerFields,
 });
 export type InboundOptions = z.output<typeof inboundSchema>;
