@@ -1,0 +1,220 @@
+/** The TLS of one connection of QUIC, as libssl calls back for it (SSL_set_quic_tls_cbs(3)). */
+import type { QuicTlsCalls } from "./quic-tls-calls.ts";
+
+const SSL_ERROR_SSL = 1;
+const SSL_ERROR_SYSCALL = 5;
+const SSL_ERROR_ZERO_RETURN = 6;
+const INTERNAL_ERROR_ALERT = 80;
+
+/** Of handshake bytes and secrets, as TLS numbers them. */
+export type TlsLevel = 0 | 1 | 2 | 3;
+/** As `TlsLevel`: Initial, 0-RTT, Handshake, 1-RTT. */
+const LEVELS = [0, 1, 2, 3] as const;
+
+/** Called from within `give`. What is passed is the receiver's. */
+export interface QuicTlsEvents {
+  /** Handshake bytes for the peer, in order. */
+  send(level: TlsLevel, bytes: Uint8Array): void;
+  /** `suite`: the number of the cipher suite. */
+  secret(level: TlsLevel, forWriting: boolean, suite: number, secret: Uint8Array): void;
+  /** The peer's transport parameters, not yet authenticated. */
+  peerParameters(bytes: Uint8Array): void;
+}
+
+/** The handshake failed; `alert` says how (RFC 8446 §6). */
+export class TlsAlert extends Error {
+  readonly alert: number;
+  constructor(alert: number, message: string) {
+    super(message);
+    this.alert = alert;
+  }
+}
+
+export class QuicTlsSession implements Disposable {
+  /** Address of the library's object; 0: freed. */
+  ssl: bigint;
+  isDone = false;
+  /** What a callback threw. */
+  failure: Error | null = null;
+  readonly #library: QuicTlsCalls;
+  readonly #events: QuicTlsEvents;
+  readonly #forget: () => void;
+  /** The library keeps the address. */
+  readonly #parameters: Uint8Array;
+  readonly #pending: { readonly level: TlsLevel; readonly bytes: Uint8Array }[] = [];
+  readonly #lent: Uint8Array[] = [];
+  #readLevel: TlsLevel = 0;
+  #writeLevel: TlsLevel = 0;
+  #alert = 0;
+  #isDriving = false;
+  #isClosed = false;
+
+  constructor(
+    library: QuicTlsCalls,
+    ssl: bigint,
+    parameters: Uint8Array,
+    events: QuicTlsEvents,
+    forget: () => void,
+  ) {
+    this.#library = library;
+    this.ssl = ssl;
+    this.#parameters = pinned(parameters);
+    this.#events = events;
+    this.#forget = forget;
+  }
+
+  setParameters(): boolean {
+    const { ffi, functions } = this.#library;
+    const at = ffi.getRawPointer(this.#parameters);
+    return functions.SSL_set_quic_tls_transport_params(this.ssl, at, BigInt(this.#parameters.length)) === 1;
+  }
+
+  /** Says the first bytes of the dialling side. Throws `TlsAlert`, or what an event threw. */
+  begin(): void {
+    this.#drive();
+  }
+
+  /** Handshake bytes of the peer, in order. Throws `TlsAlert`, or what an event threw. Nothing happens once it is disposed of. */
+  give(level: TlsLevel, bytes: Uint8Array): void {
+    if (this.#isClosed) return;
+    this.#pending.push({ level, bytes: pinned(bytes) });
+    this.#drive();
+  }
+
+  #drive(): void {
+    if (this.#isDriving || this.#isClosed) return;
+    this.#isDriving = true;
+    try {
+      this.#step();
+      while (this.isDone && this.#pending.some(({ level }) => level === this.#readLevel)) {
+        const waiting = this.#pending.length;
+        this.#step();
+        if (this.#pending.length === waiting) break;
+      }
+    } finally {
+      this.#isDriving = false;
+      if (this.#isClosed) this.#free();
+    }
+  }
+
+  #step(): void {
+    const { ERR_clear_error, SSL_do_handshake, SSL_read, SSL_get_error } = this.#library.functions;
+    ERR_clear_error();
+    const answer = this.isDone ? SSL_read(this.ssl, 0n, 0) : SSL_do_handshake(this.ssl);
+    if (!this.isDone && answer === 1) {
+      this.isDone = true;
+      return;
+    }
+    const error = answer > 0 ? 0 : SSL_get_error(this.ssl, answer);
+    if (this.failure === null && ![SSL_ERROR_SSL, SSL_ERROR_SYSCALL, SSL_ERROR_ZERO_RETURN].includes(error))
+      return ERR_clear_error();
+    const reason = this.#reason();
+    if (this.failure !== null) throw this.failure;
+    throw new TlsAlert(this.#alert === 0 ? INTERNAL_ERROR_ALERT : this.#alert, reason);
+  }
+
+  #reason(): string {
+    const { ERR_peek_error, ERR_reason_error_string, ERR_clear_error } = this.#library.functions;
+    const text = ERR_reason_error_string(ERR_peek_error());
+    const reason = text === 0n ? null : this.#library.ffi.toString(text);
+    ERR_clear_error();
+    return reason ?? "the handshake failed";
+  }
+
+  sent(at: unknown, size: unknown, took: unknown): void {
+    this.#events.send(this.#writeLevel, this.#copy(at, size));
+    this.#library.ffi.setUint64(wordOf(took), 0, wordOf(size));
+  }
+
+  /** One piece, which stays where it is until it is released. */
+  lend(at: unknown, size: unknown): void {
+    const { ffi } = this.#library;
+    const index = this.#pending.findIndex(({ level }) => level === this.#readLevel);
+    const [piece] = index < 0 ? [] : this.#pending.splice(index, 1);
+    if (piece !== undefined) {
+      this.#lent.push(piece.bytes);
+      ffi.setUint64(wordOf(at), 0, ffi.getRawPointer(piece.bytes));
+    }
+    ffi.setUint64(wordOf(size), 0, BigInt(piece?.bytes.length ?? 0));
+  }
+
+  released(): void {
+    this.#lent.length = 0;
+  }
+
+  secret([level, forWriting, at, size]: readonly unknown[]): void {
+    const { SSL_CIPHER_get_protocol_id, SSL_get_current_cipher } = this.#library.functions;
+    const known = LEVELS[Number(level)] ?? 0;
+    if (forWriting === 1) this.#writeLevel = known;
+    else this.#readLevel = known;
+    const suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(this.ssl));
+    this.#events.secret(known, forWriting === 1, suite, this.#copy(at, size));
+  }
+
+  parameters(at: unknown, size: unknown): void {
+    this.#events.peerParameters(this.#copy(at, size));
+  }
+
+  alerted(alert: number): void {
+    this.#alert = alert;
+  }
+
+  #copy(at: unknown, size: unknown): Uint8Array {
+    return this.#library.ffi.toBuffer(wordOf(at), Number(size), true);
+  }
+
+  /** `size` bytes that only both sides of this connection know (RFC 8446 §7.5). Throws where the handshake is not done. */
+  exportKey(label: Uint8Array, context: Uint8Array, size: number): Buffer {
+    const { ffi, functions } = this.#library;
+    const out = Buffer.from(new ArrayBuffer(size));
+    const [name, about] = [pinned(label), pinned(context)];
+    const found =
+      this.isDone && !this.#isClosed
+        ? functions.SSL_export_keying_material(
+            this.ssl,
+            ffi.getRawPointer(out),
+            BigInt(size),
+            ffi.getRawPointer(name),
+            BigInt(name.length),
+            ffi.getRawPointer(about),
+            BigInt(about.length),
+            1,
+          )
+        : 0;
+    name.fill(0); // both live to here
+    about.fill(0);
+    functions.ERR_clear_error();
+    if (found !== 1) throw new Error("TLS gives no key of this connection");
+    return out;
+  }
+
+  /** Frees the library's object; from within one of its callbacks, when that has returned. */
+  [Symbol.dispose](): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (!this.#isDriving) this.#free();
+  }
+
+  #free(): void {
+    if (this.ssl === 0n) return;
+    this.#forget();
+    this.#library.functions.SSL_free(this.ssl);
+    this.#library.functions.ERR_clear_error();
+    this.ssl = 0n;
+    this.#lent.length = 0;
+    this.#pending.length = 0;
+  }
+}
+
+/** A copy outside the moving heap. */
+function pinned(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new ArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
+/** An address or a count, as the library gives them. */
+function wordOf(value: unknown): bigint {
+  if (typeof value !== "bigint") throw new TypeError("libssl gave no word");
+  return value;
+}
