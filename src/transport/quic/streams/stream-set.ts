@@ -1,12 +1,12 @@
 /** The streams of one connection: their numbers and limits, and both windows of the connection (RFC 9000 §4). */
 import type { ControlFrame, ControlQueue } from "#transport/quic/control-queue.ts";
-import { FLOW_CONTROL_ERROR, QuicFault } from "#transport/quic/fault.ts";
-import { STREAM_LIMIT_ERROR, STREAM_STATE_ERROR } from "#transport/quic/fault.ts";
+import { FLOW_CONTROL_ERROR, QuicFault, STREAM_STATE_ERROR } from "#transport/quic/fault.ts";
 import { FRAME } from "#transport/quic/wire/frames.ts";
 import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
 import { QuicStream, type StreamHost } from "./quic-stream.ts";
 import { ReceivePart } from "./receive-part.ts";
 import { SendPart } from "./send-part.ts";
+import { StreamCounts, type StreamKind } from "./stream-counts.ts";
 import { maxStreamDataFrame, resetStreamFrame, stopSendingFrame } from "./stream-frames.ts";
 
 const UNI = 2;
@@ -32,12 +32,7 @@ export class StreamSet implements StreamHost {
   readonly #ready: QuicStream[] = [];
   /** Those whose frames have come since the last `handOver`. */
   readonly #arrived: QuicStream[] = [];
-  /** By bidi, uni: how many we have opened, how many we may, how many the peer has, and may. */
-  readonly #opened: [number, number] = [0, 0];
-  readonly #mayOpen: [number, number] = [0, 0];
-  readonly #peerOpened: [number, number] = [0, 0];
-  readonly #peerMayOpen: [number, number];
-  readonly #waiting: [(() => void)[], (() => void)[]] = [[], []];
+  readonly #counts: StreamCounts;
   #peer: TransportNumbers | null = null;
   #mayReceive: number;
   /** What the peer may send ahead of what was read, on all streams together. */
@@ -47,24 +42,17 @@ export class StreamSet implements StreamHost {
   #maySend = 0;
   #sent = 0;
   readonly #maxData: ControlFrame;
-  readonly #maxStreams: readonly [ControlFrame, ControlFrame];
   readonly #count = (bytes: number): void => this.#countReceived(bytes);
 
   constructor(options: StreamSetOptions) {
     const { own, controls } = options;
     this.#options = options;
     this.#mayReceive = this.#windowBytes = own.maxData;
-    this.#peerMayOpen = [own.maxStreamsBidi, own.maxStreamsUni];
+    this.#counts = new StreamCounts(own, controls);
     this.#maxData = controls.make(1 + VARINT, (out) => {
       out.byte(FRAME.maxData);
       out.varint(this.#mayReceive);
     });
-    const maxStreams = (kind: 0 | 1): ControlFrame =>
-      controls.make(1 + VARINT, (out) => {
-        out.byte(kind === 0 ? FRAME.maxStreamsBidi : FRAME.maxStreamsUni);
-        out.varint(this.#peerMayOpen[kind]);
-      });
-    this.#maxStreams = [maxStreams(0), maxStreams(1)];
   }
 
   get sendBufferBytes(): number {
@@ -92,28 +80,20 @@ export class StreamSet implements StreamHost {
 
   /** Null: the peer allows no more at the moment. */
   open(isBidi: boolean): QuicStream | null {
-    const kind = isBidi ? 0 : 1;
-    if (this.#opened[kind] >= this.#mayOpen[kind]) return null;
-    const id = this.#opened[kind]++ * 4 + (isBidi ? 0 : UNI) + (this.#options.isServer ? 1 : 0);
-    return this.#make(id);
+    const number = this.#counts.open(isBidi ? 0 : 1);
+    if (number === null) return null;
+    return this.#make(number * 4 + (isBidi ? 0 : UNI) + (this.#options.isServer ? 1 : 0));
   }
 
   /** Called once when the peer allows another stream, or never; `cancel` takes the wish back. */
   whenAllowed(isBidi: boolean, on: () => void): { cancel(): void } {
-    const waiting = this.#waiting[isBidi ? 0 : 1];
-    waiting.push(on);
-    return {
-      cancel: () => {
-        const at = waiting.indexOf(on);
-        if (at >= 0) waiting.splice(at, 1);
-      },
-    };
+    return this.#counts.whenAllowed(isBidi ? 0 : 1, on);
   }
 
   #make(id: number): QuicStream {
-    const { own, abortCode, isServer } = this.#options;
-    const isOurs = (id & 1) === (isServer ? 1 : 0);
-    const isUni = (id & UNI) !== 0;
+    const { own, abortCode } = this.#options;
+    const isOurs = this.#isOurs(id);
+    const isUni = kindOf(id) === 1;
     const peer = this.#peer;
     const sendLimit = isUni
       ? (peer?.maxStreamDataUni ?? 0)
@@ -135,27 +115,24 @@ export class StreamSet implements StreamHost {
   /** Null: it is over. Throws `QuicFault` for one that the peer may not speak of. */
   #find(id: number, forReceiving: boolean): QuicStream | null {
     const known = this.#streams.get(id);
-    const kind = (id & UNI) === 0 ? 0 : 1;
-    const isOurs = (id & 1) === (this.#options.isServer ? 1 : 0);
+    const kind = kindOf(id);
+    const isOurs = this.#isOurs(id);
     if (kind === 1 && isOurs === forReceiving)
       throw new QuicFault(STREAM_STATE_ERROR, "a stream of one direction in the other");
     if (known !== undefined) return known;
     const number = Math.floor(id / 4);
-    if (isOurs) {
-      if (number >= this.#opened[kind]) throw new QuicFault(STREAM_STATE_ERROR, "a stream that is not open");
-      return null;
-    }
-    if (number >= this.#peerMayOpen[kind])
-      throw new QuicFault(STREAM_LIMIT_ERROR, "more streams than allowed");
-    if (number < this.#peerOpened[kind]) return null;
     let made: QuicStream | null = null;
-    // Those with lower numbers are open with it (RFC 9000 §2.1).
-    for (let next = this.#peerOpened[kind]; next <= number; next++) {
-      this.#peerOpened[kind] = next + 1;
-      made = this.#make(next * 4 + (id & 3));
-      this.#options.onStream(made);
-    }
+    if (isOurs) this.#counts.checkOurs(kind, number);
+    else
+      this.#counts.openPeers(kind, number, (next) => {
+        made = this.#make(next * 4 + (id & 3));
+        this.#options.onStream(made);
+      });
     return made;
+  }
+
+  #isOurs(id: number): boolean {
+    return (id & 1) === (this.#options.isServer ? 1 : 0);
   }
 
   /** The memory is lent. */
@@ -217,10 +194,7 @@ export class StreamSet implements StreamHost {
   }
 
   onMaxStreams(isBidi: boolean, limit: number): void {
-    const kind = isBidi ? 0 : 1;
-    if (limit <= this.#mayOpen[kind]) return;
-    this.#mayOpen[kind] = limit;
-    for (const on of this.#waiting[kind].splice(0, limit - this.#opened[kind])) on();
+    this.#counts.onMaxStreams(isBidi ? 0 : 1, limit);
   }
 
   onWritten(stream: QuicStream): void {
@@ -311,10 +285,8 @@ export class StreamSet implements StreamHost {
     if (stream.isRetired || send?.isDone === false || receive?.isComplete === false) return;
     stream.isRetired = true;
     this.#streams.delete(id);
-    if ((id & 1) === (this.#options.isServer ? 1 : 0)) return;
-    const kind = (id & UNI) === 0 ? 0 : 1;
-    this.#peerMayOpen[kind]++;
-    this.#options.controls.push(this.#maxStreams[kind]);
+    if (this.#isOurs(id)) return;
+    this.#counts.giveBack(kindOf(id));
     this.#options.wake();
   }
 
@@ -323,6 +295,10 @@ export class StreamSet implements StreamHost {
     for (const stream of this.#streams.values()) stream.abandon(error);
     this.#streams.clear();
     this.#ready.length = 0;
-    for (const waiting of this.#waiting) for (const on of waiting.splice(0)) on();
+    this.#counts.abandon();
   }
+}
+
+function kindOf(id: number): StreamKind {
+  return (id & UNI) === 0 ? 0 : 1;
 }
