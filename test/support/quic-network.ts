@@ -16,6 +16,8 @@ import { openQuicClientTls, openQuicServerTls } from "./quic-tls.ts";
 /** Behind the ids of a long header: a first packet with another id would be another connection. */
 const FIRST_DAMAGED = 24;
 
+/** Datagrams that have arrived are forgotten so many at a time. */
+const MOST_KEPT = 4096;
 /** Without the clock moving: more means that a connection asks to be called again and again. */
 const MOST_TURNS = 10_000;
 
@@ -134,7 +136,9 @@ export class QuicNetwork {
   down: LinkOptions;
   readonly #isValidated: boolean;
   readonly #peers: NetworkPeer[] = [];
-  #flights: Flight[] = [];
+  readonly #flights: Flight[] = [];
+  /** Those before it have arrived. */
+  #arrived = 0;
   readonly #freeAt = { up: 0, down: 0 };
   dropped = 0;
 
@@ -195,8 +199,9 @@ export class QuicNetwork {
 
   #insert(flight: Flight): void {
     let place = this.#flights.length;
-    while (place > 0 && (this.#flights[place - 1]?.atMs ?? 0) > flight.atMs) place--;
-    this.#flights.splice(place, 0, flight);
+    while (place > this.#arrived && (this.#flights[place - 1]?.atMs ?? 0) > flight.atMs) place--;
+    if (place === this.#flights.length) this.#flights.push(flight);
+    else this.#flights.splice(place, 0, flight);
   }
 
   #accept(
@@ -235,7 +240,7 @@ export class QuicNetwork {
       }
       if (isDone()) return;
       if (this.#peers.some(({ isDirty }) => isDirty)) continue;
-      const nextMs = Math.min(this.#flights[0]?.atMs ?? Infinity, ...this.#deadlines());
+      const nextMs = Math.min(this.#flights[this.#arrived]?.atMs ?? Infinity, ...this.#deadlines());
       if (nextMs === Infinity || nextMs > endMs) {
         const why = nextMs === Infinity ? "nothing is due" : `not done after ${mostMs} ms`;
         assert.fail(`${why}; client: ${this.client.closed}, server: ${this.server.closed}`);
@@ -249,10 +254,20 @@ export class QuicNetwork {
     return this.#peers.map(({ connection }) => connection?.deadlineMs ?? Infinity);
   }
 
+  /** The next datagram that arrives now; null: none does. */
+  #next(): Flight | null {
+    const flight = this.#flights[this.#arrived];
+    if (flight === undefined || flight.atMs > this.nowMs) return null;
+    if (++this.#arrived === MOST_KEPT) {
+      this.#flights.splice(0, MOST_KEPT);
+      this.#arrived = 0;
+    }
+    return flight;
+  }
+
   #step(): void {
-    let count = 0;
-    while ((this.#flights[count]?.atMs ?? Infinity) <= this.nowMs) count++;
-    for (const { from, to, datagram } of this.#flights.splice(0, count)) {
+    for (let next = this.#next(); next !== null; next = this.#next()) {
+      const { from, to, datagram } = next;
       to.connection ??= to.accept(datagram, from);
       to.connection?.receive(datagram, this.nowMs, from);
       to.isDirty = true;
