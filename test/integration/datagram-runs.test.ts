@@ -57,7 +57,44 @@ async function exchange(sending: boolean, receiving: boolean, sent: readonly Sen
   for (const socket of [sender, ...receivers]) socket.close();
 }
 
+/** The same of runs that are given as one piece, each to one peer. */
+async function exchangeRuns(
+  batches: boolean,
+  runs: readonly (readonly [size: number, bytes: number])[],
+): Promise<void> {
+  const heard: Buffer[] = [];
+  const receiver = await boundDatagrams(
+    new DatagramSockets(() => openBatchedDatagrams()),
+    HOST,
+    (payload) => heard.push(Buffer.from(payload)),
+    BURST_BYTES,
+  );
+  const open = batches ? () => openBatchedDatagrams() : () => null;
+  const sender = await boundDatagrams(new DatagramSockets(open), HOST, () => {}, BURST_BYTES);
+  const wanted: Buffer[] = [];
+  for (const [number, [size, bytes]] of runs.entries()) {
+    const all = datagram(number, bytes);
+    for (let at = 0; at < bytes; at += size) wanted.push(Buffer.from(all.subarray(at, at + size)));
+    sender.sendRun(all, size, HOST, receiver.port);
+    all.fill(0xee); // it was lent
+  }
+  await until("all are heard", () => heard.length >= wanted.length, { everyMs: 1 });
+  assert.deepEqual(heard, wanted);
+  for (const socket of [sender, receiver]) socket.close();
+}
+
 if (!(await isChild({ short }))) {
+  for (const batches of [true, false])
+    test(`runs that are given as one, ${batches ? "in batches" : "one at a time"}`, async () => {
+      await exchangeRuns(batches, [
+        [1200, 1200],
+        [1200, 36_000],
+        [1200, 36_001],
+        [1400, 1399],
+        [1400, 45_000],
+        [9, 1000],
+      ]);
+    });
   for (const [sends, sending] of Object.entries(RUNS))
     for (const [receives, receiving] of Object.entries(RUNS)) {
       test(`sent ${sends}, received ${receives}: every length, in order, a peer at a time and mixed`, async () => {
