@@ -5,6 +5,9 @@ import { TLSSocket } from "node:tls";
 /** On streams that are through with a chunk's memory as soon as it is being written, alone: they have copied it. */
 export const COPIES = Symbol("the stream copies what is written to it");
 
+/** On streams that give each chunk away with all the memory that it lies in: no other chunk, and no one else, has any of it. */
+export const GIVES = Symbol("the stream gives its chunks away");
+
 /**
  * On streams of nodes that give a stream before their server has reached the destination: where one fails before its first
  * byte, the dial has failed.

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
-import { COPIES } from "#core/stream.ts";
+import { COPIES, GIVES } from "#core/stream.ts";
 import { isPlainSocket } from "#core/handover.ts";
 
 /** setTimeout takes no more. */
@@ -38,6 +38,8 @@ export class PumpDirection {
    */
   readonly #ownsReads: boolean;
   readonly #copies: boolean;
+  /** The memory of a chunk is that of no other, however little of it the chunk fills. */
+  readonly #isGiven: boolean;
   #blocked = false;
   #ended = false;
   #closed = false;
@@ -52,7 +54,8 @@ export class PumpDirection {
     this.#to = to;
     this.#env = env;
     this.#copies = COPIES in to;
-    this.#ownsReads = isPlainSocket(from) && (isPlainSocket(to) || this.#copies);
+    this.#isGiven = GIVES in from;
+    this.#ownsReads = (isPlainSocket(from) || this.#isGiven) && (isPlainSocket(to) || this.#copies);
   }
 
   start(): void {
@@ -162,7 +165,8 @@ export class PumpDirection {
    */
   #release(piece: Uint8Array): void {
     const { buffer, byteLength } = piece;
-    if (!this.#ownsReads || byteLength < LARGE_READ_BYTES || buffer.byteLength !== byteLength) return;
+    if (!this.#ownsReads || this.#rest !== null || buffer.byteLength < LARGE_READ_BYTES) return;
+    if (byteLength !== buffer.byteLength && !this.#isGiven) return;
     if (buffer instanceof ArrayBuffer) buffer.transfer(0);
   }
 

@@ -3,14 +3,13 @@ import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import { type DatagramFlow, type Destination, destinationText } from "#core/session.ts";
 import { answeringLate } from "#core/stream.ts";
-import { CodecStream } from "#net/stream/codec-stream.ts";
 import { discardStream, GENERAL_PROTOCOL_ERROR, NO_ERROR } from "#transport/http3/request.ts";
 import { openControlStream, request, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { Brutal } from "#transport/quic/congestion/brutal.ts";
 import { QuicClient, type QuicClientOptions } from "#transport/quic/client.ts";
 import { openBidi } from "#transport/quic/open-bidi.ts";
 import type { QuicSession } from "#transport/quic/sessions.ts";
-import { AnswerCodec } from "./answer-codec.ts";
+import { AnswerHead } from "./answer-head.ts";
 import { UdpSessions } from "./udp-sessions.ts";
 import { AUTH_PADDING, encodeTcpRequest, MOST_FRAME_BYTES, padding, STATUS_AUTHENTICATED } from "./wire.ts";
 
@@ -130,7 +129,8 @@ export class Hysteria2Session implements QuicSession {
   async connect(destination: Destination, signal: AbortSignal): Promise<Duplex> {
     const stream = await openBidi(this.#client.connection, this.#node, signal);
     stream.write(encodeTcpRequest(destinationText(destination)));
-    return answeringLate(new CodecStream(stream, new AnswerCodec(this.#node)));
+    stream.readHead(new AnswerHead(this.#node));
+    return answeringLate(stream);
   }
 
   associate(): DatagramFlow {

@@ -1,6 +1,5 @@
 /** QUIC, HTTP/3 with QPACK, and hysteria2: what a peer may say in and above a packet. */
 import { toDestination } from "#net/address/ip.ts";
-import { AnswerCodec } from "#protocols/hysteria2/answer-codec.ts";
 import { salamander } from "#protocols/hysteria2/salamander.ts";
 import { ServerUdp } from "#protocols/hysteria2/server-udp.ts";
 import { UdpSessions } from "#protocols/hysteria2/udp-sessions.ts";
@@ -28,7 +27,7 @@ import {
   encodeTransportParameters,
   UNSAID_NUMBERS,
 } from "#transport/quic/wire/transport-parameters.ts";
-import { codec, handshake, once, over, type Target } from "./kinds.ts";
+import { handshake, once, over, type Target } from "./kinds.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 const noop = (): void => {};
@@ -184,7 +183,6 @@ const hysteria2Targets: readonly Target[] = [
       udp.close();
     },
   ),
-  codec("hysteria2 stream", [hex("00 02 6f6b 03 616263 64656667")], () => new AnswerCodec("node")),
   once("hysteria2 frame", [hysteria2.encodeUdp({ ...frame, fragment: 0, fragments: 1 })], (bytes) => {
     const { address } = hysteria2.decodeUdp(bytes);
     hysteria2.parseAddress(address);

@@ -1,6 +1,7 @@
 /** One stream as a Duplex. A stream of one direction has ended, or was ended, in the other. */
 import { Duplex } from "node:stream";
-import { COPIES } from "#core/stream.ts";
+import { asError } from "#core/errors.ts";
+import { COPIES, GIVES } from "#core/stream.ts";
 import type { ReceivePart } from "./receive-part.ts";
 import type { SendPart } from "./send-part.ts";
 import { WaitingBytes } from "./waiting-bytes.ts";
@@ -23,8 +24,17 @@ const HIGH_WATER_BYTES = 32 * 1024;
 /** What is written is taken at once while there is room; only what waits for room counts, and a large write is not one. */
 const WRITE_HIGH_WATER_BYTES = 256 * 1024;
 
+/** What stands at the front of a stream and is not for its reader. */
+export interface StreamHead {
+  /** The next bytes; answers with what is behind the head, null: it is not whole yet. What it throws ends the stream. */
+  take(bytes: Buffer): Buffer | null;
+  /** Why the stream fails that ends before its head does. */
+  endEarly(): Error;
+}
+
 export class QuicStream extends Duplex {
   readonly [COPIES] = true;
+  readonly [GIVES] = true;
   readonly id: number;
   /** Null: the peer alone sends on it, or we do. */
   readonly send: SendPart | null;
@@ -39,6 +49,8 @@ export class QuicStream extends Duplex {
   abortCode: number;
   readonly #host: StreamHost;
   readonly #waiting = new WaitingBytes();
+  /** Null: what comes is for the reader. */
+  #head: StreamHead | null = null;
   #isWanted = false;
   #isStopped = false;
   #afterRoom: (() => void) | null = null;
@@ -80,15 +92,34 @@ export class QuicStream extends Duplex {
     else this.#waiting.push(bytes);
   }
 
+  /** What comes first is given to this one, once something reads the stream. */
+  readHead(head: StreamHead): void {
+    this.#head = head;
+  }
+
   /** Gives the reader what has come, as much as it takes: many packets at once. */
   handOver(): void {
     while (this.#isWanted) {
       const piece = this.#waiting.shift();
       if (piece === null) break;
       this.#consume(piece.length);
-      this.#isWanted = this.push(piece);
+      const rest = this.#head === null ? piece : this.#headless(piece, this.#head);
+      if (rest !== null && rest.length > 0) this.#isWanted = this.push(rest);
     }
-    if (this.#waiting.isEmpty && this.receive?.isComplete === true && !this.receive.isReset) this.push(null);
+    if (!this.#waiting.isEmpty || this.receive?.isComplete !== true || this.receive.isReset) return;
+    if (this.#head === null) this.push(null);
+    else this.destroy(this.#head.endEarly());
+  }
+
+  #headless(piece: Buffer, head: StreamHead): Buffer | null {
+    try {
+      const rest = head.take(piece);
+      if (rest !== null) this.#head = null;
+      return rest;
+    } catch (error) {
+      this.destroy(asError(error));
+      return null;
+    }
   }
 
   #consume(bytes: number): void {

@@ -4,6 +4,8 @@ import { RangeSet } from "#transport/quic/ranges.ts";
 import { FRAME, STREAM_FIN, STREAM_LENGTH, STREAM_OFFSET } from "#transport/quic/wire/frames.ts";
 import { varintBytes, type WireWriter } from "#transport/quic/wire/writer.ts";
 
+const LARGE_BYTES = 32 * 1024;
+
 /** What a STREAM frame carried. The same object each time. */
 export interface SentPiece {
   offset: number;
@@ -42,7 +44,7 @@ export class SendPart {
     this.limit = limit;
   }
 
-  /** Keeps the bytes, which must not change any more. */
+  /** Takes the bytes over, with the memory that they lie in. */
   write(bytes: Uint8Array): void {
     if (bytes.length === 0 || this.resetCode !== null) return;
     this.#chunks.push(bytes);
@@ -157,8 +159,12 @@ export class SendPart {
     if (this.#acked.fromAt(0) > this.#base) return;
     const acked = this.#acked.toAt(0);
     let gone = 0;
-    while (gone < this.#chunks.length && this.#base + itemAt(this.#chunks, gone).length <= acked)
-      this.#base += itemAt(this.#chunks, gone++).length;
+    for (; gone < this.#chunks.length; gone++) {
+      const chunk = itemAt(this.#chunks, gone);
+      if (this.#base + chunk.length > acked) break;
+      this.#base += chunk.length;
+      release(chunk);
+    }
     if (gone === 0) return;
     this.#chunks.splice(0, gone);
     this.#nextChunk -= gone;
@@ -172,4 +178,13 @@ export class SendPart {
     for (let place = 0; place < this.#acked.size && this.#acked.fromAt(place) < offset + length; place++)
       this.#lost.remove(this.#acked.fromAt(place), this.#acked.toAt(place));
   }
+}
+
+/**
+ * Gives the memory of a large chunk back at once. Left to the collector, it would make that mark the whole heap many times a
+ * second, for memory outside the heap counts there.
+ */
+function release({ buffer, length }: Uint8Array): void {
+  if (length >= LARGE_BYTES && buffer.byteLength === length && buffer instanceof ArrayBuffer)
+    buffer.transfer(0);
 }
