@@ -1,20 +1,18 @@
 /** Memory that foreign functions write to, whose addresses are given to them without a new BigInt for each call. */
 
-/** Offsets and lengths below it are remembered: a packet of an ordinary way is shorter. */
-const REMEMBERED = 4096;
-
-/** Numbers as machine words (see machine-words.ts), added to one base. */
+/** Whole numbers as machine words (see machine-words.ts), added to one base; each is made once. */
 export class Words {
   readonly #base: bigint;
-  readonly #known: (bigint | undefined)[] = [];
+  readonly #known: (bigint | undefined)[];
 
-  constructor(base: bigint) {
+  /** Of the numbers from 0 to `most`. */
+  constructor(base: bigint, most: number) {
     this.#base = base;
+    this.#known = Array.from({ length: most + 1 }); // with gaps it would be a table of hashes
   }
 
-  /** `base + value`, for a whole number that is not negative. */
+  /** `base + value`. */
   of(value: number): bigint {
-    if (value >= REMEMBERED) return this.#base + BigInt(value);
     return (this.#known[value] ??= this.#base + BigInt(value));
   }
 }
@@ -28,6 +26,6 @@ export class PacketMemory {
   /** `address`: of the first of the bytes. */
   constructor(bytes: Uint8Array, address: bigint) {
     this.bytes = bytes;
-    this.addresses = new Words(address);
+    this.addresses = new Words(address, bytes.length);
   }
 }

@@ -49,6 +49,8 @@ const END_AT = 32;
 const MASK_AT = 64;
 const ZEROS_AT = 96;
 const SCRATCH_BYTES = 112;
+/** No UDP payload is longer. */
+const MOST_LENGTH = 65_535;
 /** The sample begins so far behind the start of the packet number, however long that is (RFC 9001 §5.4.2). */
 const SAMPLE_AFTER = 4;
 const SAMPLE_BYTES = 16;
@@ -67,7 +69,7 @@ export class QuicCiphers {
   readonly maskAt: bigint;
   readonly zerosAt: bigint;
   /** Lengths as machine words. */
-  readonly lengths = new Words(0n);
+  readonly lengths = new Words(0n, MOST_LENGTH);
   readonly #ffi: typeof Ffi;
   readonly #library;
   /** Frees the contexts of a cipher that was collected without being closed. */

@@ -1,5 +1,9 @@
 /** Sets of whole numbers, as ranges [from, to) in ascending order. Made for growth at the upper end. */
-import { itemAt } from "#lib/at.ts";
+
+/** One for these lists alone: they are read many times for each packet (see lib/at.ts). */
+function numberAt(numbers: readonly number[], index: number): number {
+  return numbers[index] as number;
+}
 
 export class RangeSet {
   readonly #from: number[] = [];
@@ -11,22 +15,22 @@ export class RangeSet {
 
   /** Of the range at this place, 0 the lowest. */
   fromAt(place: number): number {
-    return itemAt(this.#from, place);
+    return numberAt(this.#from, place);
   }
 
   /** Behind the last number of the range at this place. */
   toAt(place: number): number {
-    return itemAt(this.#to, place);
+    return numberAt(this.#to, place);
   }
 
   /** The place of the first range that ends above `value`; `size` where there is none. */
   #placeOf(value: number): number {
     let low = 0;
     let high = this.#to.length;
-    if (high === 0 || itemAt(this.#to, high - 1) <= value) return high;
+    if (high === 0 || numberAt(this.#to, high - 1) <= value) return high;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (itemAt(this.#to, middle) > value) high = middle;
+      if (numberAt(this.#to, middle) > value) high = middle;
       else low = middle + 1;
     }
     return low;
@@ -34,18 +38,19 @@ export class RangeSet {
 
   has(value: number): boolean {
     const place = this.#placeOf(value);
-    return place < this.size && itemAt(this.#from, place) <= value;
+    return place < this.size && numberAt(this.#from, place) <= value;
   }
 
   add(from: number, to: number): void {
     if (from >= to) return;
     let first = this.#placeOf(from - 1); // a range that ends at `from` is joined
-    if (first < this.size && itemAt(this.#from, first) > to) return this.#insert(first, from, to);
+    if (first < this.size && numberAt(this.#from, first) > to) return this.#insert(first, from, to);
     if (first === this.size) return this.#insert(first, from, to);
-    const start = Math.min(from, itemAt(this.#from, first));
+    const start = Math.min(from, numberAt(this.#from, first));
     let end = to;
     let last = first;
-    while (last < this.size && itemAt(this.#from, last) <= to) end = Math.max(end, itemAt(this.#to, last++));
+    while (last < this.size && numberAt(this.#from, last) <= to)
+      end = Math.max(end, numberAt(this.#to, last++));
     this.#from[first] = start;
     this.#to[first] = end;
     this.#drop(++first, last - first);
@@ -54,8 +59,8 @@ export class RangeSet {
   remove(from: number, to: number): void {
     if (from >= to) return;
     let place = this.#placeOf(from);
-    while (place < this.size && itemAt(this.#from, place) < to) {
-      const [start, end] = [itemAt(this.#from, place), itemAt(this.#to, place)];
+    while (place < this.size && numberAt(this.#from, place) < to) {
+      const [start, end] = [numberAt(this.#from, place), numberAt(this.#to, place)];
       if (start < from && end > to) {
         this.#to[place] = from;
         return this.#insert(place + 1, to, end);

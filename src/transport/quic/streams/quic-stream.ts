@@ -21,8 +21,6 @@ export interface StreamHost {
 }
 
 const HIGH_WATER_BYTES = 32 * 1024;
-/** What is written is taken at once while there is room; only what waits for room counts, and a large write is not one. */
-const WRITE_HIGH_WATER_BYTES = 256 * 1024;
 
 /** What stands at the front of a stream and is not for its reader. */
 export interface StreamHead {
@@ -65,11 +63,7 @@ export class QuicStream extends Duplex {
       readonly abortCode: number;
     },
   ) {
-    super({
-      allowHalfOpen: true,
-      readableHighWaterMark: HIGH_WATER_BYTES,
-      writableHighWaterMark: WRITE_HIGH_WATER_BYTES,
-    });
+    super({ allowHalfOpen: true, readableHighWaterMark: HIGH_WATER_BYTES });
     this.id = id;
     this.#host = host;
     this.send = parts.send;
