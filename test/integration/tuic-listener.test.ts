@@ -11,7 +11,7 @@ import { toDestination } from "#net/address/ip.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import { tuic } from "#protocols/tuic/index.ts";
-import { encodeAuthenticate, encodeConnect, TOKEN_BYTES } from "#protocols/tuic/wire.ts";
+import { encodeAuthenticate, encodeConnect, encodePacket, TOKEN_BYTES } from "#protocols/tuic/wire.ts";
 import { QuicClient } from "#transport/quic/client.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { NewReno } from "#transport/quic/congestion/new-reno.ts";
@@ -214,6 +214,26 @@ describe("the listener of TUIC", { skip: SKIP }, () => {
     await until("it has arrived", () => stream.send?.buffered === 0);
     authenticate(client, ADA, "letmein");
     assert.equal(sha(await exchange(stream, bytes.subarray(50_000))), sha(bytes));
+    client.close(0);
+  });
+
+  test("of datagrams that come before the client is known 32 are kept", async () => {
+    const flows: Session[] = [];
+    await using listener = await openListener(
+      (session) => void (session.network === "udp" && flows.push(session)),
+      { "authentication-timeout": 60_000 },
+    );
+    const client = await openUnauthenticated(listener.port);
+    const { connection } = client;
+    const packet = { packet: 1, fragments: 1, fragment: 0, address: TO, data: Buffer.from("a") };
+    for (let association = 0; association < 50; association++)
+      connection.sendDatagram(encodePacket({ ...packet, association }));
+    const stream = connection.open(true) ?? assert.fail("no stream");
+    stream.on("error", () => {}).write(encodeConnect(TO));
+    await until("all of it has arrived", () => stream.send?.buffered === 0);
+    authenticate(client, ADA, "letmein");
+    await until("what was kept", () => flows.length > 0);
+    assert.equal(flows.length, 32);
     client.close(0);
   });
 

@@ -1,5 +1,6 @@
 /** One flow of datagrams in a hysteria2 connection: frames in both directions, in parts where they are too long. */
 import { type Datagram, destinationText } from "#core/session.ts";
+import { FragmentJoiner } from "#protocols/shared/fragment-joiner.ts";
 import { encodeUdp, parseAddress, udpHeadBytes, type UdpMessage } from "./wire.ts";
 
 /** A datagram has at most so many bytes; peers refuse longer ones. */
@@ -18,8 +19,7 @@ export class UdpChannel {
   readonly #id: number;
   readonly #way: FrameWay;
   #packet = 0;
-  /** Fragments of the only packet that is put together. */
-  #partial: { packet: number; pieces: (Uint8Array | null)[]; missing: number } | null = null;
+  readonly #joiner = new FragmentJoiner(MOST_PAYLOAD_BYTES);
 
   constructor(id: number, way: FrameWay) {
     this.#id = id;
@@ -41,21 +41,9 @@ export class UdpChannel {
   }
 
   /** The datagram that is whole now; null: none is. Its payload may be a view of the message. */
-  take(message: UdpMessage): Datagram | null {
-    const payload = message.fragments === 1 ? message.data : this.#join(message);
-    const destination = payload === null ? null : parseAddress(message.address);
+  take({ packet, fragment, fragments, address, data }: UdpMessage): Datagram | null {
+    const payload = fragments === 1 ? data : this.#joiner.add(packet, fragment, fragments, data);
+    const destination = payload === null ? null : parseAddress(address);
     return payload === null || destination === null ? null : { payload, destination };
-  }
-
-  #join({ packet, fragment, fragments, data }: UdpMessage): Uint8Array | null {
-    if (this.#partial?.packet !== packet || this.#partial.pieces.length !== fragments)
-      this.#partial = { packet, pieces: Array.from({ length: fragments }, () => null), missing: fragments };
-    const { pieces } = this.#partial;
-    if (pieces[fragment] !== null) return null;
-    pieces[fragment] = new Uint8Array(data);
-    if (--this.#partial.missing > 0) return null;
-    this.#partial = null;
-    const whole = Buffer.concat(pieces.filter((piece) => piece !== null));
-    return whole.length > MOST_PAYLOAD_BYTES ? null : whole;
   }
 }

@@ -15,8 +15,10 @@ import { ServerAssociations } from "./server-associations.ts";
 import * as wire from "./wire.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** What came before the client was known, by numbers; their bytes are bounded by the first window of the connection. */
+/** Of streams before the client is known; their bytes are bounded by the first window of the connection. */
 const MOST_HELD = 1024;
+/** Datagrams have no window: further ones are dropped. */
+const MOST_HELD_DATAGRAMS = 32;
 /** Where packets have streams: so many may be open before further ones are dropped. */
 const MOST_OPEN_STREAMS = 2048;
 
@@ -44,6 +46,7 @@ export class ServerSession implements QuicServerEvents {
   readonly #byStreams: PacketWay;
   #known: Known | null = null;
   #held: ((known: Known) => void)[] = [];
+  #heldDatagrams = 0;
 
   constructor(client: QuicServerConnection, options: ServerSessionOptions) {
     this.#client = client;
@@ -84,6 +87,7 @@ export class ServerSession implements QuicServerEvents {
   }
 
   onDatagram(payload: Uint8Array): void {
+    if (this.#known === null && ++this.#heldDatagrams > MOST_HELD_DATAGRAMS) return;
     try {
       this.#take(this.#known === null ? new Uint8Array(payload) : payload, this.#native);
     } catch (error) {
