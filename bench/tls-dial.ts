@@ -2,14 +2,15 @@
  * What a handshake costs the side that dials: the runtime's libssl, the engine with a browser's ClientHello, and `node:tls`,
  * one after the other in the same rounds. The server is another process, so its half is not counted. All verify the same
  * chain of two certificates (P-256) for a name. A connection is: connect, handshake, a byte there and back, close; one at a
- * time. The row `no TLS` is the same without a handshake, to be taken off the others.
+ * time. The row `no TLS` is the same without a handshake, to be taken off the others. `anew`: by a node that was never used, which has
+no session to resume and has seen no chain.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import * as z from "zod";
 import { SILENT } from "#core/log.ts";
-import type { TlsClient } from "#core/tls.ts";
+import type { TlsClient, TlsProvider } from "#core/tls.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import { TlsLibrary } from "#platform/tls.ts";
 import { readTlsClient } from "#transport/tls/client-options.ts";
@@ -24,12 +25,12 @@ export const NAME = "tls-dial";
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 5);
 const CONNECTIONS = 300;
 const WARM_UP = 100;
-const BROWSERS = ["chrome", "firefox", "safari", "chrome120"];
+const BROWSERS = ["chrome", "firefox", "chrome120"];
 
 interface Subject {
   readonly name: string;
   /** Null: no TLS. */
-  readonly client: TlsClient | null;
+  readonly client: (() => TlsClient) | null;
   readonly port: number;
 }
 
@@ -44,19 +45,27 @@ export async function run(out: (line: string) => void): Promise<void> {
   opened.defer(() => endOf(plain.child));
   const trust = await openTrust([authority.cert], textFiles, "bench");
   const library = new TlsLibrary();
-  const client = async (browser: string, native: boolean): Promise<TlsClient> => {
-    const provider = makeTlsProvider(() => (native ? library.native : null));
+  const byLibrary = makeTlsProvider(() => library.native);
+  const byRuntime = makeTlsProvider(() => null);
+  const maker = async (browser: string, provider: TlsProvider): Promise<() => TlsClient> => {
     const fields = z.object(tlsClientFields).parse({ "client-fingerprint": browser });
     const context = { node: "bench", server: "server.test", files: textFiles, trust };
-    return provider.makeClient(await readTlsClient(fields, context), SILENT);
+    const options = await readTlsClient(fields, context);
+    return () => provider.makeClient(options, SILENT);
   };
+  const { port } = secure;
+  const [libssl, runtime] = [(await maker("none", byLibrary))(), (await maker("none", byRuntime))()];
   const subjects: Subject[] = [
-    { name: "libssl", client: await client("none", true), port: secure.port },
+    { name: "libssl", client: () => libssl, port },
     { name: "no TLS", client: null, port: plain.port },
-    { name: "node:tls", client: await client("none", false), port: secure.port },
+    { name: "node:tls", client: () => runtime, port },
   ];
-  for (const browser of BROWSERS)
-    subjects.push({ name: browser, client: await client(browser, true), port: secure.port });
+  for (const browser of BROWSERS) {
+    const make = await maker(browser, byLibrary);
+    const kept = make();
+    subjects.push({ name: browser, client: () => kept, port });
+    subjects.push({ name: `${browser}, anew`, client: make, port });
+  }
   await compare(subjects, out);
 }
 
@@ -79,7 +88,7 @@ async function spend({ client, port }: Subject, connections: number): Promise<nu
   for (let left = connections; left > 0; left--) {
     const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
     await once(socket, "connect");
-    await exchange(client === null ? socket : await secured(client, socket));
+    await exchange(client === null ? socket : await secured(client(), socket));
   }
   const { user, system } = process.cpuUsage(before);
   return (user + system) / connections;

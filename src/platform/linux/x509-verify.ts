@@ -1,5 +1,6 @@
 /** Chains of certificates, verified by the libcrypto inside the Node binary as its libssl does it for a client. */
 import type * as Ffi from "node:ffi";
+import { int32At } from "#lib/at.ts";
 
 const SIGNATURES = {
   TLS_client_method: { arguments: [], return: "pointer" },
@@ -18,6 +19,8 @@ const SIGNATURES = {
   X509_verify_cert_error_string: { arguments: ["i64"], return: "pointer" },
   d2i_X509: { arguments: ["pointer", "pointer", "i64"], return: "pointer" },
   i2d_X509: { arguments: ["pointer", "pointer"], return: "i32" },
+  X509_get0_notAfter: { arguments: ["pointer"], return: "pointer" },
+  ASN1_TIME_diff: { arguments: ["pointer", "pointer", "pointer", "pointer"], return: "i32" },
   X509_free: { arguments: ["pointer"], return: "void" },
   OPENSSL_sk_new_null: { arguments: [], return: "pointer" },
   OPENSSL_sk_push: { arguments: ["pointer", "pointer"], return: "i32" },
@@ -40,6 +43,8 @@ export interface VerifiedChain {
   readonly refusal: string | null;
   /** DER of the certificate and of those that issued it, as far as they were found; not to say that they are believed. */
   readonly found: readonly Buffer[];
+  /** For so long from now on none of those found runs out; 0: the chain is not accepted. */
+  readonly lastsMs: number;
 }
 
 /** For one thread. */
@@ -49,6 +54,7 @@ export class ChainVerifier {
   readonly #level: number;
   /** For one pointer that the library moves. */
   readonly #place = new BigUint64Array(new ArrayBuffer(8));
+  readonly #days = new Int32Array(this.#place.buffer);
   readonly #placeAt: bigint;
   /** Its address was given out, so it is kept. */
   readonly #purpose = Buffer.from(FOR_SERVERS);
@@ -112,9 +118,9 @@ export class ChainVerifier {
       calls.X509_VERIFY_PARAM_set_auth_level(calls.X509_STORE_CTX_get0_param(context), this.#level);
       const isGood = calls.X509_verify_cert(context) === 1;
       const found = this.#chainOf(context);
-      if (isGood) return { error: 0, refusal: null, found };
+      if (isGood) return { error: 0, refusal: null, found, lastsMs: this.#lasting(context) };
       const error = calls.X509_STORE_CTX_get_error(context);
-      return { error, refusal: this.#reason(error), found };
+      return { error, refusal: this.#reason(error), found, lastsMs: 0 };
     } finally {
       calls.X509_STORE_CTX_free(context);
     }
@@ -126,11 +132,28 @@ export class ChainVerifier {
   }
 
   #chainOf(context: bigint): Buffer[] {
+    return this.#certificatesOf(context).map((certificate) => this.#der(certificate));
+  }
+
+  #certificatesOf(context: bigint): bigint[] {
     const { X509_STORE_CTX_get0_chain, OPENSSL_sk_num, OPENSSL_sk_value } = this.#functions;
     const chain = X509_STORE_CTX_get0_chain(context);
     if (chain === NULL) return [];
     const size = Math.min(Math.max(0, OPENSSL_sk_num(chain)), MAX_CHAIN);
-    return Array.from({ length: size }, (_, at) => this.#der(OPENSSL_sk_value(chain, at)));
+    return Array.from({ length: size }, (_, at) => OPENSSL_sk_value(chain, at));
+  }
+
+  #lasting(context: bigint): number {
+    return Math.min(...this.#certificatesOf(context).map((certificate) => this.#lifetimeMs(certificate)));
+  }
+
+  /** Days and seconds are written where pointers are written at other times. */
+  #lifetimeMs(certificate: bigint): number {
+    const { X509_get0_notAfter, ASN1_TIME_diff } = this.#functions;
+    const end = X509_get0_notAfter(certificate);
+    const isKnown = ASN1_TIME_diff(this.#placeAt, this.#placeAt + 4n, NULL, end) === 1;
+    const [days, seconds] = [int32At(this.#days, 0), int32At(this.#days, 1)];
+    return isKnown ? Math.max(0, (days * 86_400 + seconds) * 1000) : 0;
   }
 
   #der(certificate: bigint): Buffer {
@@ -147,5 +170,5 @@ export class ChainVerifier {
 }
 
 function refused(refusal: string): VerifiedChain {
-  return { error: UNSPECIFIED, refusal, found: [] };
+  return { error: UNSPECIFIED, refusal, found: [], lastsMs: 0 };
 }

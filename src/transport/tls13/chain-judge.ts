@@ -1,5 +1,5 @@
 /** Is the server who it should be? By its chain and name, or by a pin, as the other TLS clients here judge it. */
-import type { KeyObject, X509Certificate } from "node:crypto";
+import { type KeyObject, X509Certificate } from "node:crypto";
 import { checkServerIdentity } from "node:tls";
 import { AuthError } from "#core/errors.ts";
 import type { TlsClientOptions } from "#core/tls.ts";
@@ -32,32 +32,33 @@ export function judgeChain(
   const known = judged?.keyOf(chain) ?? null;
   if (known !== null) return known;
   const leaf = readLeaf(shown);
-  const found = judge(chain, leaf, options, verify);
+  const lastsMs = judge(chain, leaf, options, verify);
   const key = keyOfLeaf(leaf);
-  judged?.keep(chain, key, found);
+  judged?.keep(chain, key, lastsMs);
   return key;
 }
 
-/** The certificates that the judgement rests on. */
-function judge(
-  chain: readonly Buffer[],
-  leaf: X509Certificate,
-  options: JudgedBy,
-  verify: Verify,
-): readonly Buffer[] {
+/** For how long the same would be said of the same chain. */
+function judge(chain: readonly Buffer[], leaf: X509Certificate, options: JudgedBy, verify: Verify): number {
   const { fingerprint, skipCertVerify } = options;
   const name = verifyNameOf(options);
   if (fingerprint !== null) {
-    const all = [...chain, ...verify(chain).found];
-    const reason = checkPin(all, fingerprint, name);
-    return reason === null ? all : refuse("bad_certificate", reason);
+    const { found } = verify(chain);
+    const reason = checkPin([...chain, ...found], fingerprint, name);
+    return reason === null ? shortestLife([...chain, ...found]) : refuse("bad_certificate", reason);
   }
-  if (skipCertVerify) return [];
-  const { error, refusal, found } = verify(chain);
+  if (skipCertVerify) return Infinity;
+  const { error, refusal, lastsMs } = verify(chain);
   if (refusal !== null) refuse(alertOf(error), `the certificate is refused: ${refusal}`);
   const fault = checkServerIdentity(name, leaf.toLegacyObject());
   if (fault !== undefined) refuse("bad_certificate", fault.message, fault);
-  return found;
+  return lastsMs;
+}
+
+/** A pinned certificate of a chain without authority may have run out. */
+function shortestLife(certificates: readonly Buffer[]): number {
+  const ends = certificates.map((der) => Date.parse(new X509Certificate(der).validTo));
+  return Math.max(0, Math.min(...ends) - Date.now());
 }
 
 function refuse(alert: AlertName, message: string, cause?: Error): never {

@@ -20,7 +20,8 @@ function judging(options: object = {}) {
   const judged = new JudgedChains(() => state.nowMs);
   const verify = (chain: readonly Buffer[]) => {
     state.asked++;
-    return { error: state.refusal === null ? 0 : 20, refusal: state.refusal, found: chain };
+    const lastsMs = Date.parse(new X509Certificate(chain[0] ?? NOTHING).validTo) - state.nowMs;
+    return { error: state.refusal === null ? 0 : 20, refusal: state.refusal, found: chain, lastsMs };
   };
   const judge = (...chain: readonly Buffer[]) =>
     judgeChain(

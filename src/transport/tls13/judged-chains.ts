@@ -2,7 +2,7 @@
  * Chains of one node that were found good a short while ago: its server shows the same bytes again and again, and to verify
  * them costs more than the rest of the handshake's signature checks. That the server has the key is proved in each handshake.
  */
-import { hash, type KeyObject, X509Certificate } from "node:crypto";
+import { hash, type KeyObject } from "node:crypto";
 
 /** Of a server, or of some behind one name; one more pushes the oldest out. */
 const MOST_KEPT = 8;
@@ -33,11 +33,10 @@ export class JudgedChains {
     return now >= known.sinceMs && now < known.untilMs ? known.key : null;
   }
 
-  /** `found`: DER of all certificates that the judgement rests on. */
-  keep(chain: readonly Buffer[], key: KeyObject, found: readonly Buffer[]): void {
+  /** `lastsMs`: for so long at most. */
+  keep(chain: readonly Buffer[], key: KeyObject, lastsMs: number): void {
     const sinceMs = this.#nowMs();
-    const ends = found.map((der) => Date.parse(new X509Certificate(der).validTo));
-    this.#judged.set(nameOf(chain), { key, sinceMs, untilMs: Math.min(sinceMs + KEPT_MS, ...ends) });
+    this.#judged.set(nameOf(chain), { key, sinceMs, untilMs: sinceMs + Math.min(KEPT_MS, lastsMs) });
     for (const name of this.#judged.keys()) {
       if (this.#judged.size <= MOST_KEPT) break;
       this.#judged.delete(name);
