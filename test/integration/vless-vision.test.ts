@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect as connectHttp2, createSecureServer } from "node:http2";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { connect as tlsConnect } from "node:tls";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import type { RelayBackend } from "#dataplane/backend.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -15,7 +16,7 @@ import type { VisionStream } from "#protocols/vless/vision-stream.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { echoed, inbox, readAll } from "../support/client.ts";
 import { CountingCarrier, relayPaths } from "../support/carriers.ts";
-import { exchange } from "../support/exchange.ts";
+import { digestNext, exchange } from "../support/exchange.ts";
 import { countThenAnswer, openTcpOrigin, openUdpEcho, untilHeldUp } from "../support/origin.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
 import { directDialer } from "../support/direct-accept.ts";
@@ -271,7 +272,28 @@ for (const { name, backend } of ways)
       }
     });
 
-    if (backend !== null)
+    if (backend !== null) {
+      test("a download that is no TLS goes to the workers, though its client says no more", async () => {
+        await using vision = await openVision(backend);
+        const block = Buffer.alloc(1 << 20, "weir");
+        const { promise: asked, resolve } = Promise.withResolvers<Socket>();
+        await using origin = await openTcpOrigin((socket) => socket.once("data", () => resolve(socket)));
+        const signal = AbortSignal.timeout(20_000);
+        const takenBefore = backend.taken;
+        const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
+        stream.write("all of it, please");
+        const socket = await asked;
+        for (let time = 0; time < 3; time++) {
+          const received = digestNext(stream, block.length);
+          socket.write(block);
+          assert.equal(await received, createHash("sha256").update(block).digest("hex"));
+        }
+        assert.deepEqual((stream as VisionStream).raw, { read: false, write: false });
+        assert.equal(backend.taken, takenBefore + 1);
+        stream.write("and something more");
+        stream.destroy();
+      });
+
       test("a connection that has left TLS both ways goes to the workers", async () => {
         await using vision = await openVision(backend);
         await using origin = await openTlsOrigin("TLSv1.3", (socket) => void socket.pipe(socket));
@@ -287,4 +309,5 @@ for (const { name, backend } of ways)
         inner.destroy();
         stream.destroy();
       });
+    }
   });

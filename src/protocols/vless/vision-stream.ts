@@ -85,7 +85,12 @@ export class VisionStream extends Duplex {
     const busy = this.destroyed || this.#readEnded || this.writableEnded || this.#afterDrain !== null;
     if (busy) return null;
     if (this.#rawRead && this.#writeState === "raw") return this.#bypass.below;
-    return this.#unpadder.state === "plain" && this.#writeState === "plain" ? this.#secured : null;
+    return this.#isUnpadded && this.#writeState === "plain" ? this.#secured : null;
+  }
+
+  /** The peer has said that it leaves nothing behind and pads no more. */
+  get #isUnpadded(): boolean {
+    return this.#unpadder.state === "plain";
   }
 
   [LOWER_DETACHED](): void {
@@ -144,12 +149,26 @@ export class VisionStream extends Duplex {
     if (this.#rawRead || this.#readEnded) return;
     const padded = this.#answer === null || this.#answer.done ? bytes : this.#answer.strip(bytes);
     if (padded.length === 0) return;
-    if (this.#unpadder.state === "plain") return this.#deliver(padded);
+    if (this.#isUnpadded) return this.#deliver(padded);
     const behind = this.#unpadder.take(padded, this.#emit);
-    const direct = (this.#unpadder.state as string) === "direct";
+    const direct = this.#unpadder.state === "direct";
     if (direct) this.#rawRead = true;
     if (behind !== null && behind.length > 0) this.#deliver(behind);
     if (direct) this.#bypass.leaveRead({ data: (raw) => this.#deliver(raw), end: () => this.#endRead() });
+    else if (this.#isUnpadded) this.#endPadding();
+  }
+
+  /**
+   * The server has seen that there is no TLS inside. Who only reads would never say so from here, and a worker could not go
+   * on with the connection. A server does not: its answer would come before it is known whether the dial went well.
+   */
+  #endPadding(): void {
+    const isIdle = this.writableLength === 0 && !this.writableEnded;
+    if (this.#answer === null || this.#writeState !== "padded" || !isIdle) return;
+    if (this.#inspector.isTls12OrAbove) return;
+    this.#stopTimer();
+    this.#secured.write(this.#block(END, EMPTY, false));
+    this.#writeState = "plain";
   }
 
   #deliver(bytes: Buffer): void {
