@@ -60,7 +60,9 @@ const alpnOf = ({ alpn }: Cell): object => (alpn === null ? {} : { alpn });
 const serverTls = {
   certificates: [{ certificate: lines(certificate.cert), key: lines(certificate.key) }],
 };
-const TYPES = { ss: "shadowsocks", socks5: "socks" } as Partial<Record<string, string>>;
+const TYPES = { ss: "shadowsocks", socks5: "socks", hysteria2: "hysteria" } as Partial<
+  Record<string, string>
+>;
 
 function serving(cell: Cell): object {
   const { protocol, keys } = cell;
@@ -78,6 +80,7 @@ function serving(cell: Cell): object {
             clients: [{ password: keys.user, email: "ann" }],
             network: "tcp,udp",
           },
+    hysteria2: { version: 2, clients: [{ auth: password, email: "ann" }] },
     http: { accounts: [account] },
     socks5: { auth: "password", accounts: [account], udp: true },
   } as Partial<Record<string, object>>;
@@ -94,6 +97,7 @@ function dialling(cell: Cell, port: number): object {
     vmess: { vnext: [{ address, port, users: [{ id: uuid, security: cell.cipher }] }] },
     trojan: { servers: [{ address, port, password }] },
     ss: { servers: [{ address, port, method: cell.cipher, password: cell.key }] },
+    hysteria2: { version: 2, address, port },
     http: { servers: [{ address, port, users: [account] }] },
     socks5: { servers: [{ address, port, users: [account] }] },
   } as Partial<Record<string, object>>;
@@ -101,6 +105,7 @@ function dialling(cell: Cell, port: number): object {
 }
 
 function stream(cell: Cell, tlsSettings: object, side: "server" | "client"): object {
+  if (cell.protocol === "hysteria2") return overQuic(cell, tlsSettings);
   const networks = {
     tcp: {},
     ws: { wsSettings: { path: PATH, host: NAME } },
@@ -115,7 +120,18 @@ function stream(cell: Cell, tlsSettings: object, side: "server" | "client"): obj
   return { network, ...networks[cell.network], ...security };
 }
 
-const SPOKEN: readonly string[] = ["vless", "vmess", "trojan", "ss", "http", "socks5"];
+function overQuic({ salamander }: Cell, tlsSettings: object): object {
+  const mask = { type: "salamander", settings: { password: salamander } };
+  return {
+    network: "hysteria",
+    security: "tls",
+    tlsSettings: { ...tlsSettings, alpn: ["h3"] },
+    hysteriaSettings: { version: 2, auth: password },
+    ...(salamander === "" ? {} : { finalmask: { udp: [mask] } }),
+  };
+}
+
+const SPOKEN: readonly string[] = ["vless", "vmess", "trojan", "ss", "http", "socks5", "hysteria2"];
 const anywhere = ({ protocol, mux, udp, plugin }: Cell): boolean =>
   plugin === "none" &&
   SPOKEN.includes(protocol) &&
@@ -140,6 +156,7 @@ export const v2ray: Speaker = speaker({
   command: ["v2ray", "-config", "{}/config.json"],
   knows: (cell) =>
     anywhere(cell) &&
+    cell.protocol !== "hysteria2" &&
     !cell.vision &&
     cell.udp !== "xudp" &&
     cell.keys === null &&
