@@ -17,28 +17,37 @@ const REMEMBERED = 64;
 /** More packets are not sent before some are acknowledged. */
 const MOST_SLOTS = 131_072;
 
+/** Of a space that sends no more. */
+const NO_FLOATS = new Float64Array(1);
+const NO_SHORTS = new Uint16Array(1);
+const NO_BYTES = new Uint8Array(1);
+
 export class SentPackets {
   /** Of the oldest packet that is in flight; those below are settled. */
   first = 0;
   /** Of the next packet. */
   next = 0;
-  sentAt = new Float64Array(FIRST_SLOTS);
-  bytes = new Uint16Array(FIRST_SLOTS);
-  state = new Uint8Array(FIRST_SLOTS);
+  sentAt = NO_FLOATS;
+  bytes = NO_SHORTS;
+  state = NO_BYTES;
   /** Asks for an acknowledgement. */
-  eliciting = new Uint8Array(FIRST_SLOTS);
+  eliciting = NO_BYTES;
   /** The stream of its first STREAM frame; -1: there is none. */
-  stream = new Float64Array(FIRST_SLOTS);
-  offset = new Float64Array(FIRST_SLOTS);
-  length = new Uint16Array(FIRST_SLOTS);
-  isLast = new Uint8Array(FIRST_SLOTS);
+  stream = NO_FLOATS;
+  offset = NO_FLOATS;
+  length = NO_SHORTS;
+  isLast = NO_BYTES;
   /** What the connection had delivered, and when, as this packet was sent; see rate-sampler.ts. */
-  delivered = new Float64Array(FIRST_SLOTS);
-  deliveredAt = new Float64Array(FIRST_SLOTS);
-  firstSentAt = new Float64Array(FIRST_SLOTS);
-  isAppLimited = new Uint8Array(FIRST_SLOTS);
+  delivered = NO_FLOATS;
+  deliveredAt = NO_FLOATS;
+  firstSentAt = NO_FLOATS;
+  isAppLimited = NO_BYTES;
   readonly items = new Map<number, readonly SentItem[]>();
-  #slots = FIRST_SLOTS;
+  #slots = 0;
+
+  constructor() {
+    this.#allocate(FIRST_SLOTS);
+  }
 
   get isFull(): boolean {
     return this.next - this.first >= MOST_SLOTS;
@@ -83,20 +92,31 @@ export class SentPackets {
     return bytes;
   }
 
+  /** As `forget`, and no more will be sent: gives the memory of the ring back. */
+  release(): number {
+    const bytes = this.forget();
+    this.#slots = 1;
+    this.sentAt = this.stream = this.offset = NO_FLOATS;
+    this.delivered = this.deliveredAt = this.firstSentAt = NO_FLOATS;
+    this.bytes = this.length = NO_SHORTS;
+    this.state = this.eliciting = this.isLast = this.isAppLimited = NO_BYTES;
+    return bytes;
+  }
+
+  /** All columns lie in one piece of memory: there are many connections that send little. */
   #allocate(slots: number): void {
+    const memory = new ArrayBuffer(slots * (6 * 8 + 2 * 2 + 4));
+    const floats = (column: number): Float64Array<ArrayBuffer> =>
+      new Float64Array(memory, slots * 8 * column, slots);
+    const shorts = (column: number): Uint16Array<ArrayBuffer> =>
+      new Uint16Array(memory, slots * (6 * 8 + 2 * column), slots);
+    const flags = (column: number): Uint8Array<ArrayBuffer> =>
+      new Uint8Array(memory, slots * (6 * 8 + 2 * 2 + column), slots);
     this.#slots = slots;
-    this.sentAt = new Float64Array(slots);
-    this.bytes = new Uint16Array(slots);
-    this.state = new Uint8Array(slots);
-    this.eliciting = new Uint8Array(slots);
-    this.stream = new Float64Array(slots);
-    this.offset = new Float64Array(slots);
-    this.length = new Uint16Array(slots);
-    this.isLast = new Uint8Array(slots);
-    this.delivered = new Float64Array(slots);
-    this.deliveredAt = new Float64Array(slots);
-    this.firstSentAt = new Float64Array(slots);
-    this.isAppLimited = new Uint8Array(slots);
+    [this.sentAt, this.stream, this.offset] = [floats(0), floats(1), floats(2)];
+    [this.delivered, this.deliveredAt, this.firstSentAt] = [floats(3), floats(4), floats(5)];
+    [this.bytes, this.length] = [shorts(0), shorts(1)];
+    [this.state, this.eliciting, this.isLast, this.isAppLimited] = [flags(0), flags(1), flags(2), flags(3)];
   }
 
   #grow(): void {

@@ -26,6 +26,11 @@ export class CryptoStream {
     this.#end += bytes.length;
   }
 
+  /** Nothing is said or read any more. */
+  clear(): void {
+    this.#out.length = 0;
+  }
+
   get hasData(): boolean {
     return this.#out.length > 0;
   }
