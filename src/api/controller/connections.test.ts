@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { codePoint } from "../../../test/support/code-points.ts";
 import { runs } from "../../../test/support/runs.ts";
 import { apiApp } from "../../../test/support/api-app.ts";
 import { connection } from "../../../test/support/connection-view.ts";
@@ -81,7 +82,7 @@ test("no session is an empty list; closing one or all is 204, unknown ids too", 
 test("whatever a client put into its names, the document stays JSON and says the same", () => {
   const control = new MemoryControl();
   fc.assert(
-    fc.property(fc.string({ unit: "binary" }), fc.string(), (host, payload) => {
+    fc.property(fc.string({ unit: codePoint }), fc.string(), (host, payload) => {
       const entry = connection(host);
       control.live.set("x", { ...entry, rule: { apiType: "Domain", payload }, chain: [host, payload] });
       const [shown] = (JSON.parse(new ConnectionsWriter(control).write()) as Snapshot).connections;

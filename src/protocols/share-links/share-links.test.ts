@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ConfigError } from "#core/errors.ts";
+import { codePoint } from "../../../test/support/code-points.ts";
 import { runs, skipLarge } from "../../../test/support/runs.ts";
 import { parseLink, readLinks, renderLink, singBoxOutbound } from "./index.ts";
 import { EXAMPLES, UUID } from "../../../test/support/link-examples.ts";
@@ -104,7 +105,7 @@ test("whatever a link holds, reading it ends in a node or a ConfigError that doe
   fc.assert(
     fc.property(
       scheme,
-      fc.string({ unit: "binary", maxLength: 80 }),
+      fc.string({ unit: codePoint, maxLength: 80 }),
       fc.string({ maxLength: 20 }),
       (name, rest, before) => {
         try {
