@@ -1,6 +1,6 @@
 /**
- * QUIC: what a GiB costs each side. Two processes of ours over loopback, then a hysteria2 client of ours and sing-box's own,
- * one after the other before the same sing-box server. All share the machine: ratios say more than absolute figures.
+ * QUIC: what a GiB costs each side. Two processes of ours over loopback, then hysteria2: our client before our server and
+ * before sing-box's, and sing-box's before its own, in turn. All share the machine: ratios say more than absolute figures.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +27,7 @@ const KINDS = ["D", "U"] as const;
 const SING_BOX = process.env["SING_BOX"] ?? "sing-box";
 const PASSWORD = "bench";
 const HOST = "127.0.0.1";
-const START_MS = 1_000;
+const START_MS = 3_000;
 /** The load warms itself up for so long. */
 const UNCOUNTED_SECONDS = 0.3;
 const FLAGS = process.env["BENCH_FLAGS"]?.split(" ") ?? [];
@@ -111,6 +111,28 @@ async function singBoxServer(): Promise<Side> {
   return side;
 }
 
+async function weirServer(): Promise<Side> {
+  const port = await freePort();
+  const { cert, key } = makeCertificate({ names: ["server.test"] });
+  const config = `
+log-level: warning
+listeners:
+  - { name: in, type: hysteria2, listen: ${HOST}, port: ${port}, users: { bench: ${PASSWORD} }, certificate: ./cert, private-key: ./key }
+rules:
+  - MATCH,DIRECT
+`;
+  const side = await weir(port, config, { cert, key });
+  await delay(START_MS);
+  return side;
+}
+
+const weir = (port: number, config: string, files: Readonly<Record<string, string>> = {}): Promise<Side> => {
+  const boot = join(root, "src", "boot.mjs");
+  const command = [process.execPath, "--disable-warning=ExperimentalWarning", ...FLAGS, boot];
+  const place = ["-d", "{}", "-f", "{}/config.yaml"];
+  return start(port, [...command, ...place], { ...files, "config.yaml": config });
+};
+
 async function singBoxClient(server: number): Promise<Side> {
   const port = await freePort();
   const tls = { enabled: true, alpn: ["h3"], server_name: "server.test", insecure: true };
@@ -133,9 +155,7 @@ proxies:
 rules:
   - MATCH,node
 `;
-  const boot = join(root, "src", "boot.mjs");
-  const command = [process.execPath, "--disable-warning=ExperimentalWarning", ...FLAGS, boot];
-  const side = await start(port, [...command, "-d", "{}", "-f", "{}/config.yaml"], { "config.yaml": config });
+  const side = await weir(port, config);
   await listening(port);
   return side;
 }
@@ -196,16 +216,22 @@ async function hysteria2(out: (line: string) => void): Promise<void> {
   undo.defer(() => endOf(sink.child));
   const load = forkPeer("./protocols-peer.ts", ["load"]);
   undo.defer(() => endOf(load));
-  const server = undo.use(await singBoxServer());
-  const ours = undo.use(await weirClient(server.port));
-  const theirs = undo.use(await singBoxClient(server.port));
+  const [weirs, singBoxes] = [undo.use(await weirServer()), undo.use(await singBoxServer())];
+  const pairs = [
+    { title: "weir and weir", client: undo.use(await weirClient(weirs.port)), server: weirs },
+    { title: "weir and sing-box", client: undo.use(await weirClient(singBoxes.port)), server: singBoxes },
+    {
+      title: "sing-box and sing-box",
+      client: undo.use(await singBoxClient(singBoxes.port)),
+      server: singBoxes,
+    },
+  ];
   for (const kind of KINDS) {
-    const all: [Measured[], Measured[]] = [[], []];
-    for (let round = 0; round < ROUNDS; round++) {
-      all[0].push(await relayed(load, { kind, sinkPort: sink.port }, ours, server));
-      all[1].push(await relayed(load, { kind, sinkPort: sink.port }, theirs, server));
-    }
-    show(out, `hysteria2, weir before sing-box, ${WAYS[kind]}`, all[0]);
-    show(out, `hysteria2, sing-box before sing-box, ${WAYS[kind]}`, all[1]);
+    const all = pairs.map((): Measured[] => []);
+    for (let round = 0; round < ROUNDS; round++)
+      for (const [index, { client, server }] of pairs.entries())
+        all[index]?.push(await relayed(load, { kind, sinkPort: sink.port }, client, server));
+    for (const [index, { title }] of pairs.entries())
+      show(out, `hysteria2, ${title}, ${WAYS[kind]}`, all[index] ?? []);
   }
 }

@@ -122,7 +122,7 @@ export class QuicClient implements AsyncDisposable {
     const { filter } = this.#options;
     const datagram = filter === null ? payload : filter.open(payload);
     if (datagram === null) return;
-    this.connection.receive(datagram, performance.now());
+    this.connection.receive(datagram, this.#clock.nowMs);
     this.#clock.wake();
   }
 

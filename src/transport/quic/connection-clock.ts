@@ -5,6 +5,7 @@ export class ConnectionClock {
   readonly #connection: () => Connection;
   #isFlushDue = false;
   #isStopped = false;
+  #turnMs = 0;
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Infinity;
   readonly #flush = (): void => this.#flushNow();
@@ -19,7 +20,13 @@ export class ConnectionClock {
   wake(): void {
     if (this.#isFlushDue || this.#isStopped) return;
     this.#isFlushDue = true;
+    this.#turnMs = performance.now();
     setImmediate(this.#flush);
+  }
+
+  /** What the clock showed as the flush of this turn was asked for: datagrams of one batch have one time. */
+  get nowMs(): number {
+    return this.#isFlushDue ? this.#turnMs : performance.now();
   }
 
   #flushNow(): void {

@@ -108,7 +108,7 @@ export class QuicServerConnection {
   }
 
   receive(datagram: Uint8Array, from: Endpoint): void {
-    this.connection.receive(datagram, performance.now(), from);
+    this.connection.receive(datagram, this.#clock.nowMs, from);
     this.#clock.wake();
   }
 

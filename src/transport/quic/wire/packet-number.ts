@@ -13,7 +13,7 @@ export function writePacketNumber(out: WireWriter, number: number, bytes: number
 
 /** The number nearest to the one that is expected next. `largest` -1: none was received. */
 export function expandPacketNumber(low: number, bytes: number, largest: number): number {
-  const window = 2 ** (8 * bytes);
+  const window = bytes === 4 ? 2 ** 32 : 1 << (8 * bytes);
   const expected = largest + 1;
   const near = expected - (expected % window) + low;
   if (near <= expected - window / 2) return near + window;
