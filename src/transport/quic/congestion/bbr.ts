@@ -18,6 +18,11 @@ const MIN_RTT_EXPIRY_MS = 10_000;
 const PROBE_RTT_MS = 200;
 const LEAST_PACKETS = 4;
 const FIRST_PACKETS = 32;
+/** Timers know milliseconds: so much is sent at once, and acknowledged at once. */
+const QUANTUM_MS = 1;
+const MOST_QUANTUM_BYTES = 64 * 1024;
+/** Of them beyond what the way holds: one is with the sender, one on the way, one with the receiver. */
+const QUANTA = 3;
 const STARTUP_GROWTH = 1.25;
 /** In a round of startup: so many losses, of so much of what was in flight, end it. */
 const STARTUP_LOSSES = 8;
@@ -190,11 +195,16 @@ export class Bbr implements Congestion {
     return Math.max(gain * this.#rate.value * this.#minRttMs, LEAST_PACKETS * this.#datagramBytes);
   }
 
+  /** What goes at once: a timer's worth (§4.2.2). */
+  #quantum(): number {
+    return Math.max(this.#datagramBytes, Math.min(QUANTUM_MS * this.#rate.value, MOST_QUANTUM_BYTES));
+  }
+
   #setWindow({ ackedBytes, inFlight, delivered }: AckSample): void {
     const { highWindowGain, windowGain } = this.#profile;
     const gain = this.#state === "startup" || this.#state === "drain" ? highWindowGain : windowGain;
     const extra = this.#isPipeFull ? this.#aggregated.value : 0;
-    const target = this.#inFlightFor(gain) + extra + 3 * this.#datagramBytes;
+    const target = this.#inFlightFor(gain) + extra + QUANTA * this.#quantum();
     this.#window -= this.#lostSinceAck;
     this.#lostSinceAck = 0;
     if (this.#recovery === "begins") {
