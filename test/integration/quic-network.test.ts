@@ -211,4 +211,12 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
     const rate = got / (network.nowMs - startedAtMs);
     assert.ok(rate > 850 && rate < 1050, `${rate} bytes a millisecond`);
   });
+
+  test("a server that chooses no protocol is left (RFC 9001 §8.1)", async () => {
+    const openTls = openQuicServerTls({ alpn: [] });
+    const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN, server: { openTls } });
+    await network.run(() => network.client.closed !== undefined);
+    assert.match(String(network.client.closed), /no protocol/);
+    assert.equal(network.client.isConnected, false);
+  });
 });

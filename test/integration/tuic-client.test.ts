@@ -10,6 +10,7 @@ import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { tuic } from "#protocols/tuic/index.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { openTestOutbound } from "../support/inbound-env.ts";
+import { quicCertificate } from "../support/quic-tls.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { openTuicServer, TUIC_PASSWORD, TUIC_UUID } from "../support/tuic-server.ts";
 import { until } from "../support/until.ts";
@@ -95,6 +96,15 @@ describe("the client of TUIC", { skip: SKIP }, () => {
     const [error] = await once(stream, "error");
     assert.match(String(error), /0xfffffff1/);
     assert.ok(ANSWERS_LATE in stream);
+  });
+
+  test("ip is dialled in place of the server's name, which the certificate is still for", async () => {
+    await using server = await openTuicServer();
+    const keys = { server: "server.test", ip: "127.0.0.1", "skip-cert-verify": false };
+    await using node = await openNode(server.port, { ...keys, fingerprint: quicCertificate.fingerprint });
+    (await node.connect(TO, context())).destroy();
+    await using other = await openNode(server.port, keys);
+    await assert.rejects(other.connect(TO, context()), /certificate/);
   });
 
   test("beyond max-open-streams there is another connection", async () => {

@@ -18,6 +18,7 @@ import { decodeTransportParameters, type TransportParameters } from "./wire/tran
 
 const BAD_CERTIFICATE = 42;
 const MISSING_EXTENSION = 109;
+const NO_APPLICATION_PROTOCOL = 120;
 
 const LEVEL_OF: Readonly<Record<SpaceId, TlsLevel>> = {
   [INITIAL_SPACE]: TLS_INITIAL,
@@ -107,6 +108,9 @@ export class Handshake implements Disposable {
   finish(said: SaidByHeaders): TransportParameters {
     const refusal = this.tls.refusal();
     if (refusal !== null) throw new HandshakeFailed(CRYPTO_ERROR + BAD_CERTIFICATE, refusal);
+    // RFC 9001 §8.1
+    if (!this.#options.isServer && this.tls.alpn() === null)
+      throw new QuicFault(CRYPTO_ERROR + NO_APPLICATION_PROTOCOL, "the server has chosen no protocol (ALPN)");
     const { peer } = this;
     if (peer === null) throw new QuicFault(CRYPTO_ERROR + MISSING_EXTENSION, "no transport parameters");
     const isConfirmed =
