@@ -22,7 +22,7 @@ export interface Peer extends AsyncDisposable {
   output(): string;
 }
 
-/** Starts a program and waits until it listens on the port. Fails with its output where it does not within 10 s. */
+/** Starts a program and waits until it listens on the port. Fails with its output where it does not within 30 s. */
 export async function startPeer(
   command: readonly string[],
   port: number,
@@ -42,7 +42,7 @@ export async function startPeer(
     await exited;
   };
   for (let tries = 0; !(await listens(port)); tries++) {
-    if (tries < 200 && child.exitCode === null) await delay(50);
+    if (tries < 600 && child.exitCode === null) await delay(50);
     else {
       await stop();
       throw new Error(`${command.join(" ")} does not listen on ${port}; it printed:\n${printed}`);
