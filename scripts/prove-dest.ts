@@ -10,7 +10,7 @@ import { openReality, openSite } from "../test/support/reality.ts";
 import { until } from "../test/support/until.ts";
 
 const APART = 0.1;
-const HANDSHAKE_TIMEOUT_MS = 400;
+const HANDSHAKE_TIMEOUT_MS = 1000;
 const HOUR_MS = 3600_000;
 
 const [countText = "1000", delayText = "10", portText = ""] = process.argv.slice(2);
