@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { DialError } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { Datagram, Session } from "#core/session.ts";
@@ -16,6 +17,8 @@ import { toDestination } from "#net/address/ip.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { ask, openListener, openNode, readAnswer, visit } from "../support/hysteria2-listener.ts";
+import type { Field } from "#transport/http3/qpack.ts";
+import { encodeHeaders } from "#transport/http3/request.ts";
 import { until } from "../support/until.ts";
 
 const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
@@ -181,6 +184,31 @@ describe("the listener of hysteria2", { skip: SKIP }, () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  test("of a visitor's body that is not read little is taken", async () => {
+    const waiting = () => new Promise<never>(() => {});
+    const dialer = { connect: waiting, associate: waiting };
+    await using listener = await openListener(echo, { masquerade: "http://192.0.2.1" }, dialer);
+    const client = await visit(listener.port);
+    const stream = client.connection.open(true);
+    assert.ok(stream !== null && stream.send !== null);
+    const { send } = stream;
+    stream.on("error", () => {});
+    const fields: Field[] = [
+      [":method", "POST"],
+      [":scheme", "https"],
+      [":authority", "server.test"],
+      [":path", "/"],
+    ];
+    const size = 2 ** 21;
+    stream.write(
+      Buffer.concat([encodeHeaders(fields), Buffer.from("0080200000", "hex"), Buffer.alloc(size)]),
+    );
+    await until("what a visitor may send ahead", () => send.ackedBytes > 150_000);
+    await delay(300);
+    assert.ok(send.ackedBytes < 400_000, `${send.ackedBytes} bytes were taken`);
+    client.close(0x100);
   });
 
   test("a site as masquerade: its answers, and 502 where it is not there", async () => {

@@ -4,6 +4,7 @@ import { PasswordTable } from "#protocols/managed/password-table.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { HTTP3_ALPN, NO_ERROR, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { Bbr } from "#transport/quic/congestion/bbr.ts";
+import { OWN_NUMBERS } from "#transport/quic/connection-options.ts";
 import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
 import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
@@ -11,6 +12,9 @@ import { openMasquerade } from "./masquerade/index.ts";
 import { bbrProfile, type InboundOptions, receiveWindows } from "./options.ts";
 import { LEAST_PASSWORD_BYTES, salamander } from "./salamander.ts";
 import { ServerSession, type ServerSessionOptions } from "./server-session.ts";
+
+/** What visitors may send ahead: much more than a request, and little for each of many. */
+const VISITOR_WINDOW_BYTES = 256 * 1024;
 
 /** Throws `ConfigError`: users with equal passwords, no certificate, a short password of `obfs`, or no QUIC in this runtime. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
@@ -33,7 +37,9 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const tls = undo.use(
     await openQuicTlsServer(options, { where, alpn, tls: env.tls, files: env.files, log: env.log }),
   );
+  const windows = receiveWindows(options);
   const session: ServerSessionOptions = {
+    windowBytes: windows.maxData ?? OWN_NUMBERS.maxData,
     admit(password, ends) {
       const table = shell.users;
       const user = table.find(password);
@@ -49,7 +55,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const quic: QuicServerOptions = {
     ciphers: tls.ciphers,
     openTls: tls.open,
-    numbers: { idleTimeoutMs: options["max-idle-time"], ...receiveWindows(options) },
+    numbers: { idleTimeoutMs: options["max-idle-time"], ...windows, maxData: VISITOR_WINDOW_BYTES },
     abortCode: REQUEST_CANCELLED,
     closeCode: NO_ERROR,
     makeCongestion: () => new Bbr(bbrProfile(options)),

@@ -22,6 +22,8 @@ export interface ServerSessionOptions {
   /** Who shows this password; null: it is none of theirs. */
   readonly admit: (password: Buffer, ends: ConnectionEnds) => AuthenticatedConnection | null;
   readonly masquerade: Masquerade;
+  /** What a user may send ahead. */
+  readonly windowBytes: number;
   /** Bytes a second; 0: not said. */
   readonly upBytes: number;
   readonly downBytes: number;
@@ -76,6 +78,7 @@ export class ServerSession implements QuicServerEvents {
     const connection = this.#admit(password);
     if (connection === null) return false;
     this.#client.settle();
+    this.#client.connection.widen(this.#options.windowBytes);
     this.#takeRate(fields.get("hysteria-cc-rx") ?? "");
     this.#open(connection);
     return true;
