@@ -74,7 +74,11 @@ export function documentsOf(config: string, { names, rules }: Sizes): readonly D
     name,
     take: { kind: "provider", of: "rules", name: provider, body },
   });
-  const put = (name: string, body: string): Document => ({ name, take: { kind: "payload", body } });
+  // Without threads that relay, which would be started with the document and stay behind it.
+  const put = (name: string, body: string): Document => ({
+    name,
+    take: { kind: "payload", body: `relay: portable\n${body}` },
+  });
   const file = (name: string, body: string, ...get: readonly string[]): Document => ({
     name,
     take: { kind: "file", body, get },
