@@ -152,16 +152,24 @@ export class Runtime {
    * Stops the listeners that `next` does not continue; settles when the last session has ended and everything is
    * disposed of.
    */
-  async retire(next: Runtime | null): Promise<void> {
+  retire(next: Runtime | null): Promise<void> {
+    const isReplaced = next !== null;
+    return this.#stop(next).then(() => this.#end(isReplaced)); // a session may last for hours: `next` is not kept for it
+  }
+
+  async #stop(next: Runtime | null): Promise<void> {
     this.#host.invalidateRoutes(); // no session may use a route that this runtime has decided
     if (next !== null) this.#fakeIps?.close();
     this.#timeKeeper[Symbol.dispose]();
     await this.lists.quiet();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
-    await this.outbounds.quiet(); // its last session may last for hours
+    await this.outbounds.quiet();
+  }
+
+  async #end(isReplaced: boolean): Promise<void> {
     await this.#sessions.drained();
-    if (next !== null) await this.names.dns?.answered();
+    if (isReplaced) await this.names.dns?.answered();
     await this.#owned.disposeAsync();
   }
 }
