@@ -33,6 +33,12 @@ test("every user of a listener gets a link", () => {
     "anytls://x@h.example:443/?sni=cert.example#in%20ann",
     "anytls://y@h.example:443/?sni=cert.example#in%20bob",
   ]);
+  assert.deepEqual(
+    links("tuic", { users: { "b831381d-6324-4d53-ad4f-8cda48b30811": "x" }, certificate: "c" }),
+    [
+      "tuic://b831381d-6324-4d53-ad4f-8cda48b30811:x@h.example:443?alpn=h3&sni=cert.example#in%20b831381d-6324-4d53-ad4f-8cda48b30811",
+    ],
+  );
   const hysteria2 = { users: { ann: "x" }, certificate: "cert.pem", obfs: "", "obfs-password": "" };
   assert.deepEqual(links("hysteria2", hysteria2), ["hysteria2://x@h.example:443/?sni=cert.example#in%20ann"]);
   assert.deepEqual(links("hysteria2", { ...hysteria2, obfs: "salamander", "obfs-password": "of it" }), [

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { int, mapOf, secret } from "#core/fields.ts";
+import { unsupported } from "#core/node-fields.ts";
 import { muxServerFields } from "#transport/mux/fields.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { commonFields, congestionController } from "./options.ts";
@@ -13,6 +14,7 @@ export const inboundSchema = z.object({
   "authentication-timeout": int(0, 600_000).default(0),
   "max-udp-relay-packet-size": int(0, 65_535).default(0),
   ...tlsServerFields,
+  "ech-key": unsupported("Encrypted ClientHello is not available over QUIC"),
   ...muxServerFields,
 });
 export type InboundOptions = z.output<typeof inboundSchema>;

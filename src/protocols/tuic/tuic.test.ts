@@ -5,6 +5,7 @@ import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Datagram } from "#core/session.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { Associations } from "./associations.ts";
+import { inboundSchema } from "./inbound-options.ts";
 import { links, singBox } from "./links.ts";
 import { outboundSchema } from "./options.ts";
 import {
@@ -110,6 +111,11 @@ describe("keys", () => {
     assert.match(why({ "udp-relay-mode": "x" }).join(), /native/);
     assert.match(why({ "congestion-controller": "x" }).join(), /cubic/);
     assert.match(why({ ip: "a.example" }).join(), /expected an address/);
+  });
+
+  test("a listener with ech-key is left out, not opened without it", () => {
+    const { error } = inboundSchema.safeParse({ users: { [uuid]: "p" }, certificate: "c", "ech-key": "k" });
+    assert.match(error?.issues[0]?.message ?? "", /not available over QUIC/);
   });
 
   test("links and sing-box", () => {
