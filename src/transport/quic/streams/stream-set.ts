@@ -135,7 +135,6 @@ export class StreamSet implements StreamHost {
     return (id & 1) === (this.#options.isServer ? 1 : 0);
   }
 
-  /** The memory is lent. */
   onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): void {
     const stream = this.#find(id, true);
     if (stream === null) return;
@@ -202,13 +201,14 @@ export class StreamSet implements StreamHost {
   }
 
   #list(stream: QuicStream): void {
-    if (stream.isListed || stream.send?.hasData(this.#credit) !== true) return;
+    if (stream.isListed || stream.send?.hasData(this.credit) !== true) return;
     stream.isListed = true;
     this.#ready.push(stream);
     this.#options.wake();
   }
 
-  get #credit(): number {
+  /** How many fresh bytes the connection's window lets go. */
+  get credit(): number {
     return this.#maySend - this.#sent;
   }
 
@@ -246,14 +246,10 @@ export class StreamSet implements StreamHost {
     for (;;) {
       const stream = this.#ready[0];
       if (stream === undefined) return null;
-      if (stream.send?.hasData(this.#credit) === true) return stream;
+      if (stream.send?.hasData(this.credit) === true) return stream;
       stream.isListed = false;
       this.#ready.shift();
     }
-  }
-
-  get credit(): number {
-    return this.#credit;
   }
 
   /** Of the stream that `next` gave, so many fresh bytes went; the others get their turn. */
