@@ -62,6 +62,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   archive: ["core", "lib"], // bytes to files; where the bytes come from is none of its business
   config: ["core", "lib", "net"], // text to value; the registries are given to it
   api: ["core", "lib"], // reads views and gives commands through interfaces of core
+  migration: ["core", "lib", "users"], // what other programs keep of listeners and users, as ours
   documents: ["core", "lib", "platform", "config", "protocols", "providers"], // reads large files in a thread of its own
   // These join the parts, each on top of the one before.
   host: [

@@ -6,6 +6,7 @@ import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
 import { EXPLAIN_USAGE, explainCommand } from "./explain.ts";
 import { generate, GENERATE_USAGE } from "./generate.ts";
+import { IMPORT_USAGE, importCommand } from "./import.ts";
 import { link, LINK_USAGE } from "./link.ts";
 import { probeTarget, PROBE_TARGET_USAGE } from "./probe-target.ts";
 import { run } from "./run.ts";
@@ -43,6 +44,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   users: {
     usage: "users export|import …   a state file of managed users as one JSON document, and back",
     run: users,
+  },
+  import: {
+    usage: "import SOURCE FILE      take users and listeners over from another program",
+    help: IMPORT_USAGE,
+    run: importCommand,
   },
   "accept-rollback": {
     usage: "accept-rollback STORE   say that a store that came back older is meant",

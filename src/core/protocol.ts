@@ -102,6 +102,8 @@ export interface UserSupport<Options extends object = object> {
   makeCredential(): string;
   /** Two texts with the same identity are one credential to the listener; null: this is none. */
   identify(credential: string): string | null;
+  /** The credential that a listener makes of a text that is none by itself; null: it makes none. Absent: never. */
+  readonly derive?: (text: string) => string | null;
   written(options: Options): readonly WrittenUser[];
   /** The same options without users. */
   emptied(options: Options): object;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
-import { userIdBytes } from "#protocols/shared/user-id.ts";
+import { parseUserId, userIdBytes } from "#protocols/shared/user-id.ts";
 import { managedLink } from "./links.ts";
 import type { InboundOptions } from "./options.ts";
 import { VISION } from "./wire.ts";
@@ -14,6 +14,7 @@ export const managedUsers: UserSupport<InboundOptions> = {
   flows: [VISION],
   makeCredential: () => randomUUID(),
   identify: (credential) => (UUID.test(credential) ? credential.replaceAll("-", "").toLowerCase() : null),
+  derive: (text) => (parseUserId(text) === null ? null : uuidText(text)),
   written: (options) =>
     options.users.map(({ username = "", uuid, flow }) => ({
       name: username,

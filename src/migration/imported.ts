@@ -1,0 +1,48 @@
+/** What is read of another program, before it becomes a configuration and a document of users. */
+import type { UserLimits } from "#core/users.ts";
+import type { StoredUsage } from "#users/allowance.ts";
+import type { Json } from "./json.ts";
+
+export interface ImportedUser {
+  /** Where the user stands there, for the report. */
+  readonly where: string;
+  readonly name: string;
+  readonly credential: string;
+  readonly flow: string;
+  readonly enabled: boolean;
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+  readonly createdAtMs: number;
+  readonly limits: UserLimits;
+  /** Of a quota with periods: what was used in the present one. */
+  readonly usage: StoredUsage | null;
+}
+
+export interface ImportedListener {
+  readonly where: string;
+  readonly name: string;
+  /** As in files of ours. */
+  readonly type: string;
+  /** The item of `listeners` without name, type and users. */
+  readonly keys: Json;
+  /** What users of it have. */
+  readonly credential: "uuid" | "password";
+  readonly users: readonly ImportedUser[];
+}
+
+/** What the other program has and this one does not, each with the place where it stood there. */
+export class LeftOut {
+  readonly lines: string[] = [];
+
+  add(where: string, what: string): void {
+    this.lines.push(`${where}: ${what}`);
+  }
+}
+
+const LONGEST_SHOWN = 60;
+
+/** A text of the other program as a terminal may show it. */
+export function shown(text: string): string {
+  const plain = text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?");
+  return plain.length > LONGEST_SHOWN ? `${plain.slice(0, LONGEST_SHOWN)}…` : plain;
+}
