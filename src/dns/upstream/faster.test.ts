@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DialError } from "#core/errors.ts";
+import { until } from "../../../test/support/until.ts";
 import { fasterOf } from "./faster.ts";
 import type { AskingClient, DialClient } from "./kept-client.ts";
 
@@ -27,17 +28,20 @@ function way() {
   return { dial, dials, closed };
 }
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+/** Dials begin behind timers and promises. */
+const dialled = (way: { readonly dials: readonly object[] }, count: number) =>
+  until(`dial ${count}`, () => way.dials.length === count, { everyMs: 1 });
 
 test("both go at first; the loser is stopped, and closed where it opens all the same", async () => {
   const [one, other] = [way(), way()];
   const opening = fasterOf(one.dial, other.dial)(life);
-  await turn();
+  await dialled(one, 1);
+  await dialled(other, 1);
   const won = other.dials[0]?.open();
   assert.equal(await opening, won);
   assert.deepEqual([one.dials[0]?.signal.aborted, other.dials[0]?.signal.aborted], [true, false]);
   const late = one.dials[0]?.open();
-  await turn();
+  await until("its end", () => one.closed.length > 0, { everyMs: 1 });
   assert.deepEqual([one.closed, other.closed], [[late], []]);
 });
 
@@ -45,14 +49,14 @@ test("the winner goes alone the next time, and the other where it fails", async 
   const [one, other] = [way(), way()];
   const dial = fasterOf(one.dial, other.dial, 60_000);
   const first = dial(life);
-  await turn();
+  await dialled(other, 1);
   other.dials[0]?.open();
   await first;
   const second = dial(life);
-  await turn();
-  assert.deepEqual([one.dials.length, other.dials.length], [1, 2]);
+  await dialled(other, 2);
+  assert.equal(one.dials.length, 1);
   other.dials[1]?.fail("gone");
-  await turn();
+  await dialled(one, 2);
   const back = one.dials[1]?.open();
   assert.equal(await second, back);
 });
@@ -60,7 +64,8 @@ test("the winner goes alone the next time, and the other where it fails", async 
 test("where neither opens the error has both reasons", async () => {
   const [one, other] = [way(), way()];
   const opening = fasterOf(one.dial, other.dial)(life);
-  await turn();
+  await dialled(one, 1);
+  await dialled(other, 1);
   one.dials[0]?.fail("no datagrams");
   other.dials[0]?.fail("no stream");
   await assert.rejects(opening, new DialError("failed", "no datagrams; no stream"));
