@@ -7,11 +7,12 @@ import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { assemble, type Assembled } from "#migration/assemble.ts";
-import { LeftOut, type ImportedListener } from "#migration/imported.ts";
+import { LeftOut, type Imported } from "#migration/imported.ts";
 import { parseObject } from "#migration/json.ts";
 import { readMarzban } from "#migration/marzban.ts";
 import { openForeign } from "#migration/sqlite.ts";
 import { readThreeXUi } from "#migration/three-x-ui.ts";
+import { readXray } from "#migration/xray.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { listenerFaults } from "#runtime/dry-run.ts";
 import { parseFlags, usageText, UsageError, type FlagTable, type ParsedFlags } from "./flags.ts";
@@ -40,7 +41,7 @@ interface Env {
   readonly nowMs: number;
 }
 
-type Reader = (path: string, flags: ParsedFlags, env: Env) => readonly ImportedListener[];
+type Reader = (path: string, flags: ParsedFlags, env: Env) => Imported;
 
 const SOURCES: Readonly<Record<string, Reader>> = {
   "3x-ui"(path, _flags, env) {
@@ -55,6 +56,7 @@ const SOURCES: Readonly<Record<string, Reader>> = {
     using database = openForeign(path);
     return readMarzban(database, { ...env, xray });
   },
+  xray: (path, _flags, env) => readXray(parseObject(readText(path), path), env),
 };
 
 export const IMPORT_USAGE = usageText(
@@ -81,9 +83,9 @@ export async function importCommand(args: readonly string[], env: NodeJS.Process
   if (!isDry && !flags.on("force")) refuseExisting(Object.values(files));
   const report = new LeftOut();
   const nowMs = Date.now();
-  const listeners = read(path, flags, { protocols: PROTOCOLS, report, nowMs });
+  const imported = read(path, flags, { protocols: PROTOCOLS, report, nowMs });
   const publicBaseUrl = flags.text("public-base-url") ?? "";
-  const made = assemble(listeners, { protocols: PROTOCOLS, report, publicBaseUrl, store: "users.db", nowMs });
+  const made = assemble(imported, { protocols: PROTOCOLS, report, publicBaseUrl, store: "users.db", nowMs });
   const text = stringify(made.configuration, { lineWidth: 0 });
   report.lines.push(...(await faultsOf(text, folder, files.configuration, env)));
   if (!isDry) {

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import type { Protocol, UserSupport } from "#core/protocol.ts";
 import { limitsJson } from "#users/stored-limits.ts";
 import { newToken } from "#users/tokens.ts";
-import { shown, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
+import { shown, type Imported, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
 import type { Json } from "./json.ts";
 
 export interface AssembleOptions {
@@ -25,14 +25,14 @@ export interface Assembled {
   readonly fixedUsers: number;
 }
 
-export function assemble(sources: readonly ImportedListener[], options: AssembleOptions): Assembled {
+export function assemble({ listeners, rules }: Imported, options: AssembleOptions): Assembled {
   const { protocols, report, publicBaseUrl, store, nowMs } = options;
   const items: Json[] = [];
   const books: Record<string, Json> = {};
   const subscriptions: Record<string, string> = {};
   let managedUsers = 0;
   let fixedUsers = 0;
-  for (const source of withOwnNames(sources, report)) {
+  for (const source of withOwnNames(listeners, report)) {
     const { name, type, keys } = source;
     const support = protocols.find((one) => one.type === type)?.users;
     if (support === undefined) {
@@ -63,7 +63,7 @@ export function assemble(sources: readonly ImportedListener[], options: Assemble
       secret: randomBytes(24).toString("base64url"),
       ...(Object.keys(books).length === 0 ? {} : { svc }),
       listeners: items,
-      rules: ["MATCH,DIRECT"],
+      rules,
     },
     document: { version: 1, listeners: books, subscriptions },
     listeners: items.length,

@@ -30,6 +30,12 @@ export interface ImportedListener {
   readonly users: readonly ImportedUser[];
 }
 
+export interface Imported {
+  readonly listeners: readonly ImportedListener[];
+  /** As in files; the last one is MATCH. */
+  readonly rules: readonly string[];
+}
+
 /** What the other program has and this one does not, each with the place where it stood there. */
 export class LeftOut {
   readonly lines: string[] = [];

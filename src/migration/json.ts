@@ -41,11 +41,14 @@ export function countOf(value: unknown): number {
   return Math.max(0, wholeOf(value));
 }
 
-/** An object. Throws `ConfigError`, which never shows the text: it holds credentials. */
+/** Texts, so that what looks like a comment in them stays, and comments as Xray takes them. */
+const TEXT_OR_COMMENT = /"(?:[^"\\]|\\.)*"?|\/\/[^\n]*|#[^\n]*|\/\*(?:[^*]|\*(?!\/))*(?:\*\/)?/gs;
+
+/** An object, with comments or without. Throws `ConfigError`, which never shows the text: it holds credentials. */
 export function parseObject(text: string, where: string): Json {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text.replaceAll(TEXT_OR_COMMENT, (found) => (found.startsWith('"') ? found : " ")));
   } catch {
     throw new ConfigError(`${where}: it is no JSON`);
   }

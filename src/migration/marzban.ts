@@ -6,11 +6,12 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Protocol } from "#core/protocol.ts";
 import type { QuotaCycle } from "#core/users.ts";
 import { messageOf } from "#core/errors.ts";
-import { shown, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
+import { shown, type Imported, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
 import { countOf, objectsOf, parseObject, textOf, type Json } from "./json.ts";
 import { rowsOf } from "./sqlite.ts";
 import { userLimits } from "./user-limits.ts";
 import { listenerOf, xrayInbound } from "./xray-inbound.ts";
+import { rulesOf } from "./xray-routing.ts";
 
 interface Source {
   /** Of Xray, as Marzban starts it. */
@@ -28,7 +29,7 @@ interface Account {
 }
 
 /** Throws `ConfigError` where a table cannot be read. */
-export function readMarzban(database: DatabaseSync, source: Source): readonly ImportedListener[] {
+export function readMarzban(database: DatabaseSync, source: Source): Imported {
   const { xray, protocols, report } = source;
   const accounts = readAccounts(database, source);
   const places = new Map<string, string[]>();
@@ -50,7 +51,7 @@ export function readMarzban(database: DatabaseSync, source: Source): readonly Im
   for (const [name, at] of places)
     if (at.length > 1)
       report.add(`users (${shown(name)})`, `is a user of ${at.join(", ")}, and each counts and limits alone`);
-  return listeners;
+  return { listeners, rules: rulesOf(xray, "xray.", report) };
 }
 
 /** Of the others it is a UUID. */

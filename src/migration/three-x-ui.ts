@@ -6,11 +6,12 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Protocol } from "#core/protocol.ts";
 import type { QuotaCycle } from "#core/users.ts";
 import { messageOf } from "#core/errors.ts";
-import { shown, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
+import { shown, type Imported, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
 import { countOf, objectOf, parseObject, textOf, wholeOf, type Json } from "./json.ts";
 import { rowsOf } from "./sqlite.ts";
 import { userLimits } from "./user-limits.ts";
 import { clientsOf, listenerOf, xrayInbound } from "./xray-inbound.ts";
+import { rulesOf } from "./xray-routing.ts";
 
 interface Source {
   readonly protocols: readonly Protocol[];
@@ -19,12 +20,34 @@ interface Source {
 }
 
 /** Throws `ConfigError` where a table cannot be read. */
-export function readThreeXUi(database: DatabaseSync, source: Source): readonly ImportedListener[] {
+export function readThreeXUi(database: DatabaseSync, source: Source): Imported {
   const traffic = new Map(rowsOf(database, "client_traffics").map((row) => [textOf(row["email"]), row]));
-  return rowsOf(database, "inbounds").flatMap((row) => {
+  const listeners = rowsOf(database, "inbounds").flatMap((row) => {
     const listener = readInbound(row, traffic, source);
     return listener === null ? [] : [listener];
   });
+  return { listeners, rules: readRules(database, source.report) };
+}
+
+/** Where the panel's template was never changed it is not stored: it refuses private addresses and BitTorrent. */
+const DEFAULT_TEMPLATE = {
+  outbounds: [
+    { tag: "direct", protocol: "freedom" },
+    { tag: "blocked", protocol: "blackhole" },
+  ],
+  routing: {
+    rules: [
+      { outboundTag: "blocked", ip: ["geoip:private"] },
+      { outboundTag: "blocked", protocol: ["bittorrent"] },
+    ],
+  },
+};
+
+function readRules(database: DatabaseSync, report: LeftOut): readonly string[] {
+  const row = rowsOf(database, "settings").find(({ key }) => key === "xrayTemplateConfig");
+  const where = "settings[xrayTemplateConfig]";
+  const template = row === undefined ? DEFAULT_TEMPLATE : parseObject(textOf(row["value"]), where);
+  return rulesOf(template, `${where}.`, report);
 }
 
 function readInbound(row: Json, traffic: ReadonlyMap<string, Json>, source: Source): ImportedListener | null {

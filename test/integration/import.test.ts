@@ -30,6 +30,7 @@ interface Written {
   readonly secret: string;
   readonly svc: { readonly secret: string };
   readonly listeners: readonly Readonly<Record<string, unknown>>[];
+  readonly rules: readonly string[];
 }
 interface WrittenUser extends Readonly<Record<string, unknown>> {
   readonly name: string;
@@ -161,11 +162,13 @@ test("3x-ui: what has no equal is named with its place, and costs only itself", 
       { protocol: "vless", port: 1006, settings: { clients: [] }, stream: { network: "kcp" } },
     ],
     [{ email: "alice", up: 1, down: 2, total: 5_000, expiry: -86_400_000 }],
+    null,
   );
   const before = Date.now();
   const said = weir("import", "3x-ui", "-d", folder.path, join(folder.path, "x-ui.db"));
   assert.equal(said.status, 3, said.stderr);
   for (const line of [
+    "settings[xrayTemplateConfig].routing.rules[1].protocol: cannot be said here; the rule is left out",
     "inbounds[id=1].settings.fallbacks: fallbacks of clients without a credential are not taken",
     "inbounds[id=1].settings.clients[0] (alice): its time begins now, not with its first connection",
     "inbounds[id=1].settings.clients[1] (again): another user of the listener has the same credential; the user is left out",
@@ -184,7 +187,8 @@ test("3x-ui: what has no equal is named with its place, and costs only itself", 
   assert.partialDeepStrictEqual(alice, { uuid: ALICE, quota: { total_bytes: 5_000, reset: "month" } });
   assert.ok(Number(alice?.["expires_at"]) >= before + 86_400_000);
   assert.match(String(named?.["uuid"]), /^[0-9a-f]{8}-[0-9a-f]{4}-5/); // as Xray makes it of a name
-  const { listeners } = configOf(folder.path);
+  const { listeners, rules } = configOf(folder.path);
+  assert.deepEqual(rules, ["GEOIP,lan,REJECT,no-resolve", "MATCH,DIRECT"]); // as the panel does unless told otherwise
   assert.deepEqual(
     listeners.map(({ name, users }) => [name, users]),
     [
@@ -257,6 +261,29 @@ test("Marzban: users of the database come in by the inbounds of the Xray configu
   assert.deepEqual(listeners[2]?.["users"], [{ username: "carol", password: "a password" }]);
   assert.equal(weir("-t", "-d", folder.path).status, 0);
   assert.match(weir("users", "import", join(folder.path, "users.json"), folder.store).stdout, /^3 users$/m);
+});
+
+test("Xray: clients and rules of a configuration with comments", () => {
+  using folder = stateFolder();
+  const file = join(folder.path, "xray.json");
+  const clients = [{ id: ALICE, email: "alice", flow: "xtls-rprx-vision" }, { id: BOB }];
+  const [reality] = XRAY.inbounds;
+  const config = {
+    inbounds: [{ ...reality, settings: { clients, decryption: "none" } }],
+    outbounds: [{ protocol: "freedom" }, { tag: "no", protocol: "blackhole" }],
+    routing: { rules: [{ type: "field", user: ["alice"], port: 25, outboundTag: "no" }] },
+  };
+  writeFileSync(file, `// a server\n${JSON.stringify(config)} # its end`);
+  const said = weir("import", "xray", file, "-d", folder.path);
+  assert.equal(said.status, 0, said.stdout + said.stderr);
+  assert.deepEqual(configOf(folder.path).rules, [
+    "AND,((IN-USER,alice),(DST-PORT,25)),REJECT",
+    "MATCH,DIRECT",
+  ]);
+  const users = usersOf(folder.path);
+  assert.partialDeepStrictEqual(users["alice"], { uuid: ALICE, flow: "xtls-rprx-vision", enabled: true });
+  assert.partialDeepStrictEqual(users["user-2"], { uuid: BOB });
+  assert.equal(weir("-t", "-d", folder.path).status, 0);
 });
 
 test("nothing is written over, nor at all with -dry-run; what is no database is refused", () => {

@@ -43,6 +43,7 @@ export function writeThreeXUi(
   path: string,
   inbounds: readonly PanelInbound[],
   traffic: readonly PanelTraffic[] = [],
+  template: string | null = '{"outbounds": [{"tag": "direct", "protocol": "freedom"}]}',
 ): void {
   using database = new DatabaseSync(path);
   database.exec(`${THREE_X_UI}BEGIN`);
@@ -52,6 +53,7 @@ export function writeThreeXUi(
     const own = { protocol, port, settings: text, stream_settings: JSON.stringify(stream) };
     insert(database, "inbounds", { ...base, tag: `in-${port}-${protocol}`, ...own, ...row });
   }
+  if (template !== null) insert(database, "settings", { key: "xrayTemplateConfig", value: template });
   for (const { email, up, down, total = 0, expiry = 0, enable = 1 } of traffic)
     insert(database, "client_traffics", {
       inbound_id: 1,
