@@ -51,6 +51,7 @@ export function readMarzban(database: DatabaseSync, source: Source): Imported {
   for (const [name, at] of places)
     if (at.length > 1)
       report.add(`users (${shown(name)})`, `is a user of ${at.join(", ")}, and each counts and limits alone`);
+  report.add("jwt", "addresses of subscriptions are not taken: users get new ones");
   return { listeners, rules: rulesOf(xray, "xray.", report) };
 }
 

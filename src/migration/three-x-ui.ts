@@ -46,8 +46,13 @@ const DEFAULT_TEMPLATE = {
 function readRules(database: DatabaseSync, report: LeftOut): readonly string[] {
   const row = rowsOf(database, "settings").find(({ key }) => key === "xrayTemplateConfig");
   const where = "settings[xrayTemplateConfig]";
-  const template = row === undefined ? DEFAULT_TEMPLATE : parseObject(textOf(row["value"]), where);
-  return rulesOf(template, `${where}.`, report);
+  try {
+    const template = row === undefined ? DEFAULT_TEMPLATE : parseObject(textOf(row["value"]), where);
+    return rulesOf(template, `${where}.`, report);
+  } catch (error) {
+    report.add(where, `${messageOf(error)}; whatever it allows is refused`);
+    return ["MATCH,REJECT"];
+  }
 }
 
 function readInbound(row: Json, traffic: ReadonlyMap<string, Json>, source: Source): ImportedListener | null {
@@ -75,6 +80,11 @@ function readInbound(row: Json, traffic: ReadonlyMap<string, Json>, source: Sour
   if (countOf(row["expiry_time"]) > 0)
     report.add(`${where}.expiry_time`, "an end of the listener is not taken");
   const { member, clients } = clientsOf(inbound);
+  if (clients.some(([, client]) => textOf(client["subId"]) !== ""))
+    report.add(
+      `${where}.settings.${member}[].subId`,
+      "addresses of subscriptions are not taken: users get new ones",
+    );
   const users = clients.map(([at, client]) => {
     const email = textOf(client["email"]) || textOf(client["user"]);
     const place = `${where}.settings.${member}[${at}] (${shown(email)})`;

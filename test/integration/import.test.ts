@@ -137,14 +137,14 @@ test("3x-ui: what has no equal is named with its place, and costs only itself", 
   const certificates = [{ certificate: cert.trim().split("\n"), key: key.trim().split("\n") }];
   const vless = [
     client("alice", ALICE, { totalGB: 5_000, trafficReset: "monthly", expiryTime: -86_400_000 }),
-    client("again", ALICE),
+    client("again", ALICE, { subId: "q1w2e3r4t5y6u7i8" }),
     client("named", "a name of 20 letters"),
     client("none", ""),
     client("Alice", BOB),
   ];
   const trojan = [
-    { email: "kept", password: "one", enable: true, totalGB: 10 },
-    { email: "ended", password: "two", enable: true, expiryTime: 1 },
+    { email: "kept", password: "kept-password", enable: true, totalGB: 10 },
+    { email: "ended", password: "ended-password", enable: true, expiryTime: 1 },
   ];
   writeThreeXUi(
     join(folder.path, "x-ui.db"),
@@ -170,6 +170,7 @@ test("3x-ui: what has no equal is named with its place, and costs only itself", 
   for (const line of [
     "settings[xrayTemplateConfig].routing.rules[1].protocol: cannot be said here; the rule is left out",
     "inbounds[id=1].settings.fallbacks: fallbacks of clients without a credential are not taken",
+    "inbounds[id=1].settings.clients[].subId: addresses of subscriptions are not taken: users get new ones",
     "inbounds[id=1].settings.clients[0] (alice): its time begins now, not with its first connection",
     "inbounds[id=1].settings.clients[1] (again): another user of the listener has the same credential; the user is left out",
     "inbounds[id=1].settings.clients[3] (none): there is no valid uuid; the user is left out",
@@ -182,7 +183,8 @@ test("3x-ui: what has no equal is named with its place, and costs only itself", 
     "inbounds[id=6].streamSettings.network: kcp is no transport of our listeners; the listener is left out",
   ])
     assert.ok(said.stdout.split("\n").includes(line), `${line}\n\nin:\n${said.stdout}`);
-  for (const secret of [ALICE, BOB, "one", "two"]) assert.ok(!said.stdout.includes(` ${secret}`));
+  for (const secret of [ALICE, BOB, "kept-password", "ended-password"])
+    assert.ok(!said.stdout.includes(secret));
   const { alice, named } = usersOf(folder.path);
   assert.partialDeepStrictEqual(alice, { uuid: ALICE, quota: { total_bytes: 5_000, reset: "month" } });
   assert.ok(Number(alice?.["expires_at"]) >= before + 86_400_000);
@@ -193,7 +195,7 @@ test("3x-ui: what has no equal is named with its place, and costs only itself", 
     listeners.map(({ name, users }) => [name, users]),
     [
       ["in-1001-vless", []],
-      ["in-1002-trojan", [{ username: "kept", password: "one" }]],
+      ["in-1002-trojan", [{ username: "kept", password: "kept-password" }]],
     ],
   );
   assert.equal(weir("users", "import", join(folder.path, "users.json"), folder.store).status, 0);
