@@ -83,7 +83,7 @@ test("a file that is damaged inside is made anew, at the start or with the next 
     }
     {
       using cache = new ProfileCache(path, SILENT);
-      assert.deepEqual(cache.entries("storage"), [["a", "1"]]);
+      assert.deepEqual([...cache.entries("storage")], [["a", "1"]]);
     }
     fill();
     {
