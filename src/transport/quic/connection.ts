@@ -2,7 +2,6 @@
  * One QUIC connection (RFC 9000, 9001, 9002, 9221), of either side, as a machine without sockets and clocks: datagrams and
  * times are given to it, and it says what to send and when to be woken. Times are milliseconds that never go back.
  */
-import { randomBytes } from "node:crypto";
 import type { Endpoint } from "#core/endpoint.ts";
 import { asError } from "#core/errors.ts";
 import type { Congestion } from "./congestion/congestion.ts";
@@ -16,6 +15,7 @@ import {
 } from "./connection-options.ts";
 import { ConnectionEnd, PeerClosed } from "./connection-end.ts";
 import { DatagramQueue } from "./datagram-queue.ts";
+import { Establishment, firstDestination } from "./establishment.ts";
 import { INTERNAL_ERROR, PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { FrameDispatch } from "./frame-dispatch.ts";
 import { Handshake, HandshakeFailed } from "./handshake.ts";
@@ -26,18 +26,14 @@ import { PacketSender } from "./packet-sender.ts";
 import { Path } from "./path.ts";
 import { Paths } from "./paths.ts";
 import { ApplicationKeys } from "./protection/application-keys.ts";
-import { isRetryAuthentic, RETRY_TAG_BYTES } from "./protection/retry-tag.ts";
 import { APPLICATION_SPACE, HANDSHAKE_SPACE, INITIAL_SPACE, PacketSpace } from "./recovery/packet-space.ts";
 import { Recovery } from "./recovery/recovery.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 import { StreamSet } from "./streams/stream-set.ts";
-import { FRAME } from "./wire/frames.ts";
-import { type PacketHeader, readVersions, VERSION_1 } from "./wire/header.ts";
+import type { PacketHeader } from "./wire/header.ts";
 import type { WireReader } from "./wire/reader.ts";
 import { encodeTransportParameters, UNSAID_NUMBERS } from "./wire/transport-parameters.ts";
-import type { TransportParameters } from "./wire/transport-parameters.ts";
 
-const FIRST_ID_BYTES = 8;
 const LEAST_SEND_BUFFER = 128 * 1024;
 const MOST_SEND_BUFFER = 8 * 1024 * 1024;
 /** Without a larger size said, and whatever peers say of datagrams: those of hysteria2 say nothing, and take this much. */
@@ -71,13 +67,7 @@ export class Connection implements PacketHandler {
   /** By which the datagram came that is being read. */
   #cameBy: Path;
   readonly #migration: Migration;
-  /** The destination of the client's first Initial. */
-  readonly #original: Uint8Array;
-  #retrySource: Uint8Array | null = null;
-  /** The peer's own id, as its first authentic packet has it; null: none came. */
-  #peerSource: Uint8Array | null = null;
-  #peer: TransportParameters | null = null;
-  #isConnected = false;
+  readonly #establishment: Establishment;
   #nowMs: number;
 
   /** `start` null: the dialling side. Throws where TLS cannot begin. */
@@ -95,12 +85,11 @@ export class Connection implements PacketHandler {
     this.#idle = new IdleTimer(numbers.idleTimeoutMs, options.keepAliveMs ?? 0, nowMs);
     this.#cameBy = new Path(start?.from ?? null, start?.isValidated ?? true);
     this.#paths = new Paths(this.#cameBy);
-    this.#original = start?.original ?? new Uint8Array(randomBytes(FIRST_ID_BYTES));
-    this.#retrySource = start?.retrySource ?? null;
+    const original = firstDestination(start);
     this.#keys = new ApplicationKeys(ciphers);
     const isServer = this.#isServer;
     const [controls, spaces, keys] = [this.#controls, this.#spaces, this.#keys];
-    this.#peerIds = new PeerIds(controls, start?.client ?? this.#original);
+    this.#peerIds = new PeerIds(controls, start?.client ?? original);
     this.#ownIds = new OwnIds(controls, start?.resetTokenOf ?? null, (id, isGiven) =>
       events.ownId(id, isGiven),
     );
@@ -134,7 +123,6 @@ export class Connection implements PacketHandler {
             }),
       }),
     });
-    this.#handshake.setInitialKeys(start?.retrySource ?? this.#original);
     this.#sender = new PacketSender(
       {
         isServer,
@@ -161,6 +149,26 @@ export class Connection implements PacketHandler {
       onMoved: () => events.moved(),
     });
     this.#receiver = new PacketReceiver({ isServer, ciphers, spaces, keys, handler: this });
+    this.#establishment = new Establishment({
+      start,
+      original,
+      spaces,
+      keys,
+      controls,
+      handshake: this.#handshake,
+      recovery: this.#recovery,
+      peerIds: this.#peerIds,
+      ownIds: this.#ownIds,
+      streams: this.#streams,
+      sender: this.#sender,
+      idle: this.#idle,
+      end: this.#end,
+      wake: () => events.wake(),
+      onConnected: () => {
+        events.connected(this.#handshake.tls.alpn());
+        this.#receiver.onHandshakeDone();
+      },
+    });
     this.#dispatch = new FrameDispatch({
       isServer,
       controls,
@@ -168,11 +176,11 @@ export class Connection implements PacketHandler {
       streams: this.#streams,
       peerIds: this.#peerIds,
       ownIds: this.#ownIds,
-      onCrypto: (space, offset, bytes) => this.#onCrypto(space, offset, bytes),
+      onCrypto: (space, offset, bytes) => this.#establishment.onCrypto(space, offset, bytes),
       onAcked: (space) => {
         if (space.id === APPLICATION_SPACE) keys.allowUpdate();
       },
-      onHandshakeDone: () => this.#confirm(),
+      onHandshakeDone: () => this.#establishment.confirm(),
       onNewToken: () => {},
       onPathChallenge: (data) => this.#migration.onChallenge(data),
       onPathResponse: (data) => this.#paths.onAnswer(data),
@@ -206,7 +214,7 @@ export class Connection implements PacketHandler {
 
   /** Something of the peer has come that is authentic. */
   get isHeard(): boolean {
-    return this.#peerSource !== null;
+    return this.#establishment.isHeard;
   }
 
   /** Where the peer is; null: the dialling side's owner knows. */
@@ -252,7 +260,7 @@ export class Connection implements PacketHandler {
 
   /** Null: the peer allows no more at the moment; see `whenAllowed`. */
   open(isBidi: boolean): QuicStream | null {
-    return this.#isConnected && !this.isClosed ? this.#streams.open(isBidi) : null;
+    return this.#establishment.isConnected && !this.isClosed ? this.#streams.open(isBidi) : null;
   }
 
   whenAllowed(isBidi: boolean, on: () => void): { cancel(): void } {
@@ -276,7 +284,7 @@ export class Connection implements PacketHandler {
 
   /** The largest payload that `sendDatagram` takes. */
   get maxDatagramBytes(): number {
-    const peer = Math.max(LEAST_DATAGRAM_FRAME, this.#peer?.maxDatagramFrame ?? 0);
+    const peer = Math.max(LEAST_DATAGRAM_FRAME, this.#establishment.peer?.maxDatagramFrame ?? 0);
     return Math.min(peer - 3, this.#sender.mtu.bytes - DATAGRAM_OVERHEAD);
   }
 
@@ -307,7 +315,7 @@ export class Connection implements PacketHandler {
 
   onPacket(space: PacketSpace, source: Uint8Array | null, number: number, frames: WireReader): void {
     if (this.#end.isOver) return;
-    if (source !== null) this.#adopt(source);
+    if (source !== null) this.#establishment.adopt(source);
     const isNewest = number > space.received.largest;
     const { isEliciting, isProbing } = this.#dispatch.read(space, frames, this.#nowMs);
     space.received.add(number, isEliciting, space.id !== APPLICATION_SPACE, this.#nowMs);
@@ -321,69 +329,16 @@ export class Connection implements PacketHandler {
     if (this.#controls.isOverfull) throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");
   }
 
-  #adopt(source: Uint8Array): void {
-    if (this.#peerSource !== null) return;
-    this.#peerSource = new Uint8Array(source);
-    if (!this.#isServer) this.#peerIds.adopt(this.#peerSource);
-  }
-
   onRetry(header: PacketHeader, packet: Uint8Array): void {
-    const isLate = this.#peerSource !== null || this.#retrySource !== null;
-    if (this.#isServer || isLate || !this.#ownIds.has(header.destination)) return;
-    if (!isRetryAuthentic(packet, this.#original)) return;
-    this.#retrySource = new Uint8Array(header.source);
-    this.#peerIds.adopt(this.#retrySource);
-    this.#sender.token = new Uint8Array(packet.subarray(header.numberAt - header.start, -RETRY_TAG_BYTES));
-    this.#handshake.setInitialKeys(this.#retrySource);
-    this.#recovery.sayAllAgain(this.#spaces[INITIAL_SPACE]);
-    this.#events.wake();
+    this.#establishment.onRetry(header, packet);
   }
 
   onVersions(header: PacketHeader, packet: Uint8Array): void {
-    if (this.#isServer || this.#peerSource !== null || this.#retrySource !== null) return;
-    if (!this.#ownIds.has(header.destination)) return;
-    if (readVersions(packet.subarray(header.numberAt - header.start)).includes(VERSION_1)) return;
-    this.#end.drain(new Error("the server does not speak version 1 of QUIC"));
+    this.#establishment.onVersions(header, packet);
   }
 
   onUnreadable(datagram: Uint8Array): void {
     if (this.#peerIds.isReset(datagram)) this.#end.drain(new Error("the peer has lost the connection"));
-  }
-
-  #onCrypto(space: PacketSpace, offset: number, bytes: Uint8Array): void {
-    this.#handshake.read(space, offset, bytes);
-    if (this.#handshake.tls.isDone && !this.#isConnected) this.#connect();
-  }
-
-  #connect(): void {
-    const peer = this.#handshake.finish({
-      initialSource: this.#peerSource ?? new Uint8Array(0),
-      original: this.#isServer ? null : this.#original,
-      retrySource: this.#retrySource,
-    });
-    this.#peer = peer;
-    this.#isConnected = true;
-    if (peer.resetToken !== null) this.#peerIds.setResetToken(peer.resetToken);
-    this.#recovery.probes.peerMaxAckDelayMs = peer.maxAckDelayMs;
-    this.#recovery.peerAckDelayExponent = peer.ackDelayExponent;
-    this.#idle.limit(peer.idleTimeoutMs);
-    this.#streams.begin(peer);
-    this.#ownIds.fill(peer.activeConnectionIds);
-    if (this.#isServer) {
-      this.#controls.push(this.#controls.make(1, (out) => out.byte(FRAME.handshakeDone)));
-      this.#confirm();
-    }
-    this.#events.connected(this.#handshake.tls.alpn());
-    this.#receiver.onHandshakeDone();
-  }
-
-  #confirm(): void {
-    if (this.#recovery.probes.isConfirmed || this.#peer === null) return;
-    this.#recovery.probes.isConfirmed = true;
-    this.#keys.allowUpdate();
-    for (const space of [this.#spaces[INITIAL_SPACE], this.#spaces[HANDSHAKE_SPACE]])
-      this.#recovery.drop(space);
-    this.#sender.mtu.start(this.#peer.maxUdpPayload);
   }
 
   /** Our own update of the keys, as the peer may do its. */
@@ -427,7 +382,7 @@ export class Connection implements PacketHandler {
   }
 
   get #keepAliveAtMs(): number {
-    const isWanted = this.#isConnected && this.#streams.size > 0 && !this.#sender.wantsPing;
+    const isWanted = this.#establishment.isConnected && this.#streams.size > 0 && !this.#sender.wantsPing;
     return isWanted ? this.#idle.keepAliveAtMs : Infinity;
   }
 
@@ -436,7 +391,7 @@ export class Connection implements PacketHandler {
     this.#nowMs = nowMs;
     if (this.#end.isOver) return;
     if (nowMs >= this.#idleAtMs) {
-      const why = this.#isConnected ? "the peer is silent" : "no answer to the handshake";
+      const why = this.#establishment.isConnected ? "the peer is silent" : "no answer to the handshake";
       return this.#finish(new Error(why));
     }
     if (nowMs >= this.#keepAliveAtMs) this.#sender.wantsPing = true;
@@ -449,7 +404,7 @@ export class Connection implements PacketHandler {
   /** Says the end to the peer, at once. `error` null: a good one. */
   close(code: number, reason: string, error: Error | null = null): void {
     if (this.#end.isOver) return;
-    const isKnown = this.#isConnected;
+    const isKnown = this.#establishment.isConnected;
     this.#end.say(this.#sender, { isApplication: true, isKnown, code, reason });
     this.#finish(error);
   }
