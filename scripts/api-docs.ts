@@ -54,7 +54,9 @@ function section(method: string, path: string, operation: Operation): string {
 
 function access({ security }: Operation): string {
   if (security.length === 0) return "open";
-  return security.some((scheme) => "own" in scheme) ? "own secret" : "secret";
+  const owner = security.some((scheme) => "own" in scheme) ? "own secret" : "secret";
+  const scopes = security.flatMap((scheme) => scheme["token"] ?? []);
+  return [owner, ...scopes.map((scope) => `a token with the scope \`${scope}\``)].join(", or ");
 }
 
 function parameters({ parameters: all }: Operation, place: "path" | "query"): readonly string[] {

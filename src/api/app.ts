@@ -65,14 +65,14 @@ function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgra
   const isOurs = hostAllowList([...options.hosts, ...origins]);
   const isWeb = transport.kind === "http" || transport.kind === "https"; // no browser reaches the others
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const { access, acts, stream } = request.routeOptions.config;
-    if (access === undefined || access === "open") return;
-    if (access !== "secret") reply.header("cache-control", "no-store"); // svc-admin-api §3: before any check
+    const { scope, guard, acts, stream } = request.routeOptions.config;
+    if (guard === undefined && (scope === undefined || scope === "open")) return;
+    if (guard !== undefined) reply.header("cache-control", "no-store"); // svc-admin-api §3: before any check
     // HTTP/1.0 may come without a Host; browsers always send one
     if (secret.isEmpty && isWeb && request.host !== "" && !isOurs(request.host)) throw forbidden();
     const isUpgrade = stream === true && upgrades.has(request.raw);
     if (isUpgrade && isForeign(request, (page) => cors.allows(page))) throw forbidden();
-    if (access !== "secret") return access(request, reply);
+    if (guard !== undefined) return guard(request, reply);
     if (secret.isEmpty && isWeb) refuseOtherPages(request, cors, acts === true);
     if (!secret.isEmpty && !hasSecret(request, secret, isUpgrade)) throw unauthorized();
   };

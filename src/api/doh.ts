@@ -13,7 +13,7 @@ export function dohRoutes(path: string | null, dns: DnsControl): readonly Route[
   if (path === null || !path.startsWith("/") || path.includes("*")) return [];
   const common = {
     path: path.replaceAll(":", "::"), // the router would take a colon for a parameter
-    access: "open",
+    scope: "open",
     answer: { status: 200, type: MEDIA_TYPE, description: "The answer" },
     faults: { 500: "No DNS message, no resolver, or no answer" },
   } as const;

@@ -45,6 +45,7 @@ export class Metrics {
     return [
       route({
         method: "GET",
+        scope: "read",
         path: "/metrics",
         summary: "Counters for Prometheus",
         answer: { status: 200, type: "text/plain", description: "Text form, version 0.0.4" },

@@ -18,7 +18,8 @@ const ADMIN: readonly Route[] = [
     method: "POST",
     path: "/api/admin/users",
     summary: "Create",
-    access(request, reply) {
+    scope: "users",
+    guard(request, reply) {
       reply.header("cache-control", "no-store");
       if (request.headers.authorization === "Bearer admin") return;
       reply.header("www-authenticate", "Bearer");
@@ -31,7 +32,7 @@ const ADMIN: readonly Route[] = [
   route({
     method: "HEAD",
     path: "/sub/svc/:token",
-    access: "open",
+    scope: "open",
     summary: "Subscription",
     answer: { status: 200, type: "text/plain", description: "" },
     handle: ({ reply }) => reply.type("text/plain").send(""),

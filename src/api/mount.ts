@@ -5,17 +5,19 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { z } from "zod";
+import type { RouteScope } from "#core/access.ts";
 import { Slices } from "#core/slices.ts";
 import { MAX_BODY_BYTES, parseJson, readBody } from "./body.ts";
 import { ShapeError } from "./errors.ts";
 import { isLong, jsonChunks } from "./long-json.ts";
-import { JsonText, type Access, type Call, type Route } from "./route.ts";
+import { JsonText, type Call, type Guard, type Route } from "./route.ts";
 import type { Upgrades } from "./upgrade.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Absent on answers that reveal nothing: 404, and 405 where no guard applies. */
-    access?: Access;
+    /** Absent on answers that reveal nothing: 404 and 405. */
+    scope?: RouteScope;
+    guard?: Guard;
     stream?: boolean;
     acts?: boolean;
     /** The declaration that this route was made from. */
@@ -37,16 +39,17 @@ export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgr
   for (const [path, variants] of byPath) {
     const here = variants.map(([, route]) => route);
     for (const route of here) {
-      const { method, access = "secret", stream = false } = route;
+      const { method, scope, guard, stream = false } = route;
       const acts = route.acts ?? (method !== "GET" && method !== "HEAD");
       const handler: RouteHandlerMethod = (request, reply) => serve(route, env, request, reply);
-      app.route({ method, url: path, config: { access, stream, acts, route }, handler });
+      const config = { scope, stream, acts, route, ...(guard === undefined ? {} : { guard }) };
+      app.route({ method, url: path, config, handler });
     }
     const allowed: string[] = here.map(({ method }) => method);
     const others = METHODS.filter((method) => !allowed.includes(method));
     // a guard comes before everything else: where nothing is managed, a wrong method finds nothing either
-    const guard = here.map(({ access }) => access).find((access) => typeof access === "function");
-    const config = guard === undefined ? {} : { access: guard };
+    const guard = here.map((route) => route.guard).find((own) => own !== undefined);
+    const config = guard === undefined ? {} : { guard };
     app.route({ method: others, url: path, config, handler: (_, reply) => refuseMethod(reply, allowed) });
   }
 }

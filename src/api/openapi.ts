@@ -1,5 +1,6 @@
 /** /openapi.json, made from the declarations that serve and check the requests. */
 import * as z from "zod";
+import type { RouteScope } from "#core/access.ts";
 import { MAX_BODY_BYTES } from "./body.ts";
 import { JsonText, route, type Route } from "./route.ts";
 
@@ -13,6 +14,7 @@ const documentShape = z.object({
 export function openApiRoutes(routes: readonly Route[], version: string): readonly Route[] {
   const own: Route = route({
     method: "GET",
+    scope: "read",
     path: "/openapi.json",
     summary: "This document",
     answer: { status: 200, description: "OpenAPI 3.1", schema: documentShape },
@@ -52,6 +54,7 @@ export function openApi(routes: readonly Route[], version: string) {
       securitySchemes: {
         secret: { type: "http", scheme: "bearer", description: "The Controller secret" },
         own: { type: "http", scheme: "bearer", description: "The secret of the resource itself" },
+        token: { type: "http", scheme: "bearer", description: "A token with the scope that is named" },
       },
       schemas,
     },
@@ -59,10 +62,10 @@ export function openApi(routes: readonly Route[], version: string) {
 }
 
 function operation(each: Route, path: string, schemas: Schemas) {
-  const { summary, access = "secret", answer } = each;
+  const { summary, scope, guard, answer } = each;
   return {
     summary,
-    security: access === "open" ? [] : [access === "secret" ? { secret: [] } : { own: [] }],
+    security: securityOf(scope, guard !== undefined),
     parameters: [...pathParameters(path), ...queryParameters(each)],
     ...requestBody(each),
     responses: {
@@ -71,6 +74,13 @@ function operation(each: Route, path: string, schemas: Schemas) {
       "4XX": { description: "A mistake of the caller", ...(each.method === "HEAD" ? {} : MISTAKE) },
     },
   };
+}
+
+/** The secret that is the owner's, or a token with the scope. */
+function securityOf(scope: RouteScope, hasOwnSecret: boolean) {
+  if (scope === "open") return [];
+  const owner = hasOwnSecret ? { own: [] } : { secret: [] };
+  return scope === "owner" ? [owner] : [owner, { token: [scope] }];
 }
 
 const ERROR = { schema: { $ref: "#/components/schemas/Error" } };

@@ -1,18 +1,13 @@
 /** What a resource is made of: routes that say everything about themselves once. `mount.ts` serves them, `openapi.ts` prints them. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import type { RouteScope } from "#core/access.ts";
 import type { Upgrade } from "./upgrade.ts";
 
 export type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Checks of its own instead of the Controller secret; throws `ApiError`. No answer behind it may be kept. */
 export type Guard = (request: FastifyRequest, reply: FastifyReply) => void;
-
-/**
- * Access: `secret` (the Controller secret, and the Host allow-list where it is empty), `open` (everyone), or a
- * guard (the Host allow-list where the Controller secret is empty, then the guard).
- */
-export type Access = "secret" | "open" | Guard;
 
 /** The names of the segments that a pattern leaves open: `name` in `/proxies/:name/delay`, `*` for what follows `/ui/`. */
 type Names<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -72,8 +67,10 @@ export interface Route {
   readonly path: string;
   /** The path with a trailing slash is the same route. */
   readonly slash?: boolean;
-  /** Absent: `secret`. */
-  readonly access?: Access;
+  /** What a caller has to be allowed; `open` asks for no credential. */
+  readonly scope: RouteScope;
+  /** Instead of the Controller secret; the Host allow-list comes before it where that secret is empty. */
+  readonly guard?: Guard;
   /** A GET that does something, such as a test of delays: no page of another origin may cause it. */
   readonly acts?: boolean;
   /** Answers with records until the client leaves, also over a WebSocket (then a `token` query may replace the header). */

@@ -54,7 +54,7 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
     route({
       method,
       path: "/sub/svc/:token",
-      access: "open",
+      scope: "open",
       summary: "One proxy share link in base64, or a profile or page made of it",
       query,
       answer: {

@@ -71,16 +71,16 @@ export function uiRoutes(folder: string | null, ours: boolean): readonly Route[]
   return [
     route({
       method: "GET",
+      scope: "open",
       path: "/ui",
-      access: "open",
       summary: "To the dashboard",
       answer: { status: 307, description: "See /ui/" },
       handle: ({ reply }) => redirect(reply, "/ui/"),
     }),
     route({
       method: "GET",
+      scope: "open",
       path: "/ui/*",
-      access: "open",
       summary: "A file of the dashboard",
       answer: { status: 200, type: "*/*", description: "The file" },
       faults: { 307: "It is a folder: see the same with a slash" },

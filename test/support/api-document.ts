@@ -34,7 +34,7 @@ type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>;
 
 export interface Operation {
   readonly summary: string;
-  readonly security: readonly Readonly<Record<string, unknown>>[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly description: string; readonly content: Content };
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;

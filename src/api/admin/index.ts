@@ -41,7 +41,7 @@ const ok = (description: string, schema: z.ZodType): Answer => ({ status: 200, d
 /** None on a plain TCP port that other machines reach: there the secret would travel in the clear. */
 export function adminRoutes(users: UsersControl, control: Control, transport: Transport): readonly Route[] {
   if (transport.kind === "http" && !transport.isLocal) return [];
-  const access = adminGuard(users, transport);
+  const guard = adminGuard(users, transport);
   const admin = (): UserAdmin => {
     if (users.admin === null) throw notFound(); // went while the body arrived
     return users.admin;
@@ -52,13 +52,14 @@ export function adminRoutes(users: UsersControl, control: Control, transport: Tr
     ...userRoutes(admin),
     ...actionRoutes(admin),
   ];
-  return routes.map((each) => ({ ...each, access }));
+  return routes.map((each) => ({ ...each, guard }));
 }
 
 function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] {
   const overviews = ["overview", "status"].map((name) =>
     route({
       method: "GET",
+      scope: "users",
       path: `/api/admin/${name}`,
       summary: "Version, uptime, traffic and numbers of managed users",
       answer: ok("The overview", overview),
@@ -68,6 +69,7 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
   const inbounds = ["inbounds", "listeners"].map((name) =>
     route({
       method: "GET",
+      scope: "users",
       path: `/api/admin/${name}`,
       summary: "The managed listeners with their revisions",
       answer: ok("The same list under `inbounds` and `listeners`", inboundList),
@@ -79,6 +81,7 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
   );
   const protocols = route({
     method: "GET",
+    scope: "users",
     path: "/api/admin/protocols",
     summary: "Listener types whose users can be managed",
     answer: ok("The types", protocolList),
@@ -91,6 +94,7 @@ function listRoutes(admin: () => UserAdmin): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "users",
       path: "/api/admin/users",
       summary: "All managed users, or those of one listener; without credentials",
       query: usersQuery,
@@ -102,6 +106,7 @@ function listRoutes(admin: () => UserAdmin): readonly Route[] {
     }),
     route({
       method: "POST",
+      scope: "users",
       path: "/api/admin/users",
       summary: "Create a user; a credential that is not given is made up",
       body: createBody,
@@ -119,6 +124,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "users",
       path: "/api/admin/users/:id",
       summary: "One user with credential and subscription link",
       answer: ok("The user", userDetail),
@@ -131,6 +137,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "users",
       path: "/api/admin/users/:id/usage",
       summary: "What one user moved in the last day, in steps, since weir runs",
       answer: ok("Steps in which something was moved", userUsage),
@@ -142,6 +149,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
     }),
     route({
       method: "PUT",
+      scope: "users",
       path: "/api/admin/users/:id",
       summary: "Change what is named; the rest stays",
       body: updateBody,
@@ -151,6 +159,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
     }),
     route({
       method: "DELETE",
+      scope: "users",
       path: "/api/admin/users/:id",
       summary: "Delete a user; live sessions end",
       query: revisionQuery,
@@ -165,6 +174,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
   return [
     route({
       method: "POST",
+      scope: "users",
       path: "/api/admin/users/:id/reset-traffic",
       summary: "Set the counters to zero",
       body: revisionBody,
@@ -174,6 +184,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
     }),
     route({
       method: "POST",
+      scope: "users",
       path: "/api/admin/users/:id/rotate-subscription",
       summary: "A new subscription link; the old one is dead at once",
       body: revisionBody,

@@ -6,6 +6,7 @@ export function cacheRoutes(caches: CachesControl): readonly Route[] {
   return [
     route({
       method: "POST",
+      scope: "operate",
       path: "/cache/fakeip/flush",
       summary: "Forget every fake address; nothing without fake-IP",
       answer: DONE,
@@ -20,6 +21,7 @@ export function cacheRoutes(caches: CachesControl): readonly Route[] {
     }),
     route({
       method: "POST",
+      scope: "operate",
       path: "/cache/dns/flush",
       summary: "Forget every cached DNS answer",
       answer: DONE,

@@ -28,6 +28,7 @@ export function capabilityRoutes({
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/api/svc/capabilities",
       summary: "What this build can do beyond the common Controller API",
       answer: { status: 200, description: "One member a capability", schema: capabilities },

@@ -15,6 +15,7 @@ export function configRoutes({ configs }: Control): readonly Route[] {
     route({
       ...common,
       method: "GET",
+      scope: "read",
       summary: "Running settings, without secrets",
       answer: { status: 200, description: "The settings", schema: configsShape },
       handle: () => configsJson(configs.view()),
@@ -22,6 +23,7 @@ export function configRoutes({ configs }: Control): readonly Route[] {
     route({
       ...common,
       method: "PATCH",
+      scope: "admin",
       summary: "Change live settings; the file stays as it is",
       body: configsPatch,
       answer: DONE,
@@ -31,6 +33,7 @@ export function configRoutes({ configs }: Control): readonly Route[] {
     route({
       ...common,
       method: "PUT",
+      scope: "admin",
       summary: "Load a configuration: the file in use, another file, or text",
       query: queryOf({ force: z.string().optional() }),
       body: replacement,

@@ -21,6 +21,7 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
   return [
     route({
       method: "GET",
+      scope: "read",
       path,
       slash: true,
       stream: true,
@@ -39,6 +40,7 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
     }),
     route({
       method: "DELETE",
+      scope: "operate",
       path,
       slash: true,
       summary: "Close every session",
@@ -47,6 +49,7 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
     }),
     route({
       method: "DELETE",
+      scope: "operate",
       path: `${path}/:id`,
       summary: "Close one session; an unknown id is no error",
       answer: DONE,

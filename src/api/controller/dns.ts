@@ -45,6 +45,7 @@ export function dnsRoutes(dns: DnsControl): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "operate",
       path: "/dns/query",
       acts: true,
       summary: "Ask the resolver, past hosts and fake-IP",

@@ -16,6 +16,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/group",
       slash: true,
       summary: "All groups",
@@ -34,6 +35,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "read",
       path: "/group/:name",
       summary: "One group",
       answer: { status: 200, description: "The group", schema: proxyShape },
@@ -41,6 +43,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "operate",
       path: "/group/:name/delay",
       acts: true,
       summary: "Measure the delay of all members; clears the pin",

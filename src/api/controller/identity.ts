@@ -6,6 +6,7 @@ export function identityRoutes({ build }: Control): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/",
       summary: "Greeting",
       answer: { status: 200, description: "Who is there", schema: z.object({ hello: z.string() }) },
@@ -13,6 +14,7 @@ export function identityRoutes({ build }: Control): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "read",
       path: "/version",
       summary: "Version of the build",
       answer: {

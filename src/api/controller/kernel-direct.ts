@@ -90,6 +90,7 @@ export function kernelDirectRoutes(kernelDirect: KernelDirectControl): readonly 
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/api/svc/kernel-direct/status",
       summary: "What the kernel forwards past this program, and what was learnt for it",
       answer: { status: 200, description: "One document", schema: statusShape },

@@ -31,6 +31,7 @@ export function logRoutes(logs: LogsControl, subscribers: Subscribers): readonly
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/logs",
       stream: true,
       summary: "Log events at a level and above, whatever level is configured",

@@ -21,6 +21,7 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/proxies",
       slash: true,
       summary: "Proxies, groups and built-ins",
@@ -33,6 +34,7 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "read",
       path,
       summary: "One proxy or group",
       answer: { status: 200, description: "The proxy", schema: proxyShape },
@@ -41,6 +43,7 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
     ...choiceRoutes(proxies, find),
     route({
       method: "GET",
+      scope: "operate",
       path: `${path}/delay`,
       acts: true,
       summary: "Measure the delay of a node, or of the current member of a group",
@@ -57,6 +60,7 @@ function choiceRoutes(proxies: ProxiesControl, find: Find): readonly Route[] {
   return [
     route({
       method: "PUT",
+      scope: "operate",
       path,
       summary: "Choose a member of a Selector, or pin one of a URLTest or Fallback group",
       body: jsonObject({ name: z.string() }),
@@ -69,6 +73,7 @@ function choiceRoutes(proxies: ProxiesControl, find: Find): readonly Route[] {
     }),
     route({
       method: "DELETE",
+      scope: "operate",
       path,
       summary: "Take the pin of a URLTest or Fallback group away",
       answer: DONE,

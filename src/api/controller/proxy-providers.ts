@@ -37,6 +37,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/providers/proxies",
       slash: true,
       summary: "Providers of proxies",
@@ -51,6 +52,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
     }),
     route({
       method: "GET",
+      scope: "read",
       path,
       summary: "One provider",
       answer: { status: 200, description: "The provider", schema: shape },
@@ -58,6 +60,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
     }),
     route({
       method: "PUT",
+      scope: "operate",
       path,
       summary: "Load the provider anew",
       answer: DONE,
@@ -66,6 +69,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
     }),
     route({
       method: "GET",
+      scope: "operate",
       path: `${path}/healthcheck`,
       acts: true,
       summary: "Test all nodes",
@@ -85,6 +89,7 @@ function nodeRoutes(providers: ProxyProvidersControl): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "read",
       path: nodePath,
       summary: "One node of a provider",
       answer: { status: 200, description: "The node", schema: proxyShape },
@@ -92,6 +97,7 @@ function nodeRoutes(providers: ProxyProvidersControl): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "operate",
       path: `${nodePath}/healthcheck`,
       acts: true,
       summary: "Measure the delay of a node",

@@ -22,6 +22,7 @@ export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Ro
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/providers/rules",
       slash: true,
       summary: "Providers of rules",
@@ -36,6 +37,7 @@ export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Ro
     }),
     route({
       method: "PUT",
+      scope: "operate",
       path: "/providers/rules/:name",
       summary: "Load the provider anew",
       answer: DONE,

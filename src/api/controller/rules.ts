@@ -54,6 +54,7 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/rules",
       slash: true,
       summary: "Rules in file order with their counters",
@@ -62,6 +63,7 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
     }),
     route({
       method: "PATCH",
+      scope: "operate",
       path: "/rules/disable",
       summary: "Disable or enable rules until the next reload",
       body: changes,
@@ -72,6 +74,7 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "read",
       path: "/rules/explain",
       summary: "Why a session to this destination would go where it goes",
       query: question,

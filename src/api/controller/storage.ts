@@ -15,6 +15,7 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
     route({
       ...common,
       method: "GET",
+      scope: "operate",
       summary: "What a dashboard has stored",
       answer: {
         status: 200,
@@ -26,6 +27,7 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
     route({
       ...common,
       method: "PUT",
+      scope: "operate",
       tooLarge: "payload exceeds 1MB limit",
       summary: "Store any JSON",
       rawBody: { type: "application/json", schema: anyJson() },
@@ -38,6 +40,7 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
     route({
       ...common,
       method: "DELETE",
+      scope: "operate",
       summary: "Forget it; an unknown key is no error",
       answer: DONE,
       handle: ({ params }) => storage.delete(params.key),

@@ -37,6 +37,7 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
   return [
     route({
       method: "GET",
+      scope: "read",
       path: `${BASE}/status`,
       summary: "Policies with their counters and quotas",
       answer: { status: 200, description: "One document", schema: statusShape },
@@ -44,6 +45,7 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
     }),
     route({
       method: "GET",
+      scope: "read",
       path: `${BASE}/rules`,
       summary: "Routing rules with the signatures that rule policies go by",
       answer: { status: 200, description: "A list in the order of the file", schema: rulesShape },
@@ -58,6 +60,7 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "read",
       path: `${BASE}/policies`,
       summary: "The running traffic-control configuration and its revision",
       answer: { status: 200, description: "An envelope that can be sent back", schema: policiesShape },
@@ -65,6 +68,7 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
     }),
     route({
       method: "PUT",
+      scope: "admin",
       path: `${BASE}/policies`,
       summary:
         "Put another traffic-control configuration in force; persist=true also writes it into the file",
@@ -81,6 +85,7 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
     }),
     route({
       method: "POST",
+      scope: "operate",
       path: `${BASE}/policies/:id/reset`,
       summary: "Start a policy's counters and quota anew",
       answer: { status: 200, description: "The whole status after the commit", schema: statusShape },
@@ -99,6 +104,7 @@ function reportRoutes(governance: GovernanceControl): readonly Route[] {
   return [
     route({
       method: "GET",
+      scope: "read",
       path: `${BASE}/reports`,
       summary: "One report series by hour, day or month",
       query: question,
@@ -115,6 +121,7 @@ function reportRoutes(governance: GovernanceControl): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "read",
       path: `${BASE}/reports/summary`,
       summary: "The sum of one report series",
       query: question,
@@ -127,6 +134,7 @@ function reportRoutes(governance: GovernanceControl): readonly Route[] {
     }),
     route({
       method: "GET",
+      scope: "read",
       path: `${BASE}/reports/export.csv`,
       summary: "One report series as CSV",
       query: question,

@@ -11,6 +11,7 @@ export function trafficRoutes(control: Control, subscribers: Subscribers): reado
   return [
     route({
       method: "GET",
+      scope: "read",
       path: "/traffic",
       stream: true,
       summary: "Bytes of the last second and since start",
@@ -28,6 +29,7 @@ export function trafficRoutes(control: Control, subscribers: Subscribers): reado
     }),
     route({
       method: "GET",
+      scope: "read",
       path: "/memory",
       stream: true,
       summary: "Resident memory in bytes",

@@ -8,6 +8,7 @@ const OK = { status: "ok" } as const;
 export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
   const common = {
     method: "POST",
+    scope: "admin",
     answer: { status: 200, description: "It went well", schema: z.object({ status: z.literal("ok") }) },
   } as const;
   return [
@@ -45,6 +46,7 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
     ...["/configs/geo", "/upgrade/geo"].map((path) =>
       route({
         method: "POST",
+        scope: "admin",
         path,
         summary: "Download the geodata files in use",
         answer: { status: 204, description: "Downloaded, verified and in force" },
