@@ -5,6 +5,7 @@ import { check } from "./check.ts";
 import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
 import { EXPLAIN_USAGE, explainCommand } from "./explain.ts";
+import { FLEET_USAGE, fleetCommand } from "./fleet.ts";
 import { generate, GENERATE_USAGE } from "./generate.ts";
 import { IMPORT_USAGE, importCommand } from "./import.ts";
 import { link, LINK_USAGE } from "./link.ts";
@@ -44,6 +45,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   users: {
     usage: "users export|import …   a state file of managed users as one JSON document, and back",
     run: users,
+  },
+  fleet: {
+    usage: "fleet check|migrate|…   the database that the nodes of a fleet share",
+    help: FLEET_USAGE,
+    run: fleetCommand,
   },
   import: {
     usage: "import SOURCE FILE      take users and listeners over from another program",

@@ -176,6 +176,38 @@ test("the manager's block", () => {
   for (const [block] of cases) assert.ok(!pathErrorsOf(`svc: ${block}\n`).join().includes(SECRET));
 });
 
+test("the block of a node of a fleet", () => {
+  const written = (fleet: string) => `svc: {secret: ${SECRET}, fleet: ${fleet}}\n`;
+  const { svc } = good(
+    written(`{dsn: "postgres://u:p@db/weir", node: fra-1, address: fra-1.example.com, labels: {region: eu}}`),
+  );
+  assert.deepEqual(svc?.fleet, {
+    dsn: "postgres://u:p@db/weir",
+    dsnFile: null,
+    ca: null,
+    node: "fra-1",
+    address: "fra-1.example.com",
+    labels: { region: "eu" },
+    onPartition: "allow",
+  });
+  assert.equal(good(`svc: {secret: ${SECRET}}\n`).svc?.fleet, null);
+  const cases: readonly (readonly [string, RegExp])[] = [
+    [`{dsn: "postgres://u:hidden@db/weir", dsn-file: dsn.txt}`, /dsn is there already/],
+    [`{dsn: "postgres://u:hidden@db/weir?sslmode=require"}`, /does not verify the server/],
+    [`{dsn: "mysql://u:hidden@db/weir"}`, /expected postgres:/],
+    [`{dsn-file: /etc/shadow}`, /not safe/],
+    [`{ca: /etc/other.pem}`, /not safe/],
+    [`{node: "a b"}`, /letters, digits, dots/],
+    [`{address: "a:b@c"}`, /host name or an address/],
+    [`{on-partition: hope}`, /expected one of allow, overage, stop/],
+  ];
+  for (const [block, message] of cases) {
+    const errors = pathErrorsOf(written(block)).join("\n");
+    assert.match(errors, message);
+    assert.ok(!errors.includes("hidden"), errors);
+  }
+});
+
 test("tls: a client CA alone asks for certificates; a verifying type needs a CA", () => {
   assert.equal(good("tls: {client-auth-cert: ca.pem}\n").tls.clientAuthType, "require-and-verify");
   assert.match(pathErrorsOf("tls: {client-auth-type: verify-if-given}\n").join(), /needs client-auth-cert/);

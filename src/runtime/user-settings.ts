@@ -1,5 +1,8 @@
+import { hostname } from "node:os";
 import type { Config } from "#config/config.ts";
 import type { SafeFiles } from "#core/files.ts";
+import { isPemText } from "#core/files.ts";
+import type { FleetSettings } from "#users/fleet-settings.ts";
 import type { ManagedListener, UsersSettings } from "#users/settings.ts";
 
 /** The `svc` block with the listeners that it names; null: nothing is managed. Throws `ConfigError` for an unsafe path. */
@@ -13,5 +16,27 @@ export function userSettings({ svc, listeners }: Config, files: SafeFiles): User
       : [];
   });
   const { secret, publicBaseUrl, store } = svc;
-  return { secret, publicBaseUrl, store: files.resolve(store), listeners: managed };
+  const fleet = fleetSettings(svc, files);
+  return { secret, publicBaseUrl, store: files.resolve(store), listeners: managed, fleet };
+}
+
+/** What is not written is told by this machine and by `public-base-url`. Throws `ConfigError` for an unsafe path. */
+export function fleetSettings(svc: NonNullable<Config["svc"]>, files: SafeFiles): FleetSettings | null {
+  if (svc.fleet === null) return null;
+  const { dsn, dsnFile, ca, node, address, labels, onPartition } = svc.fleet;
+  const publicHost = svc.publicBaseUrl === "" ? "" : new URL(svc.publicBaseUrl).hostname;
+  return {
+    dsn,
+    dsnFile: dsnFile === null ? null : files.resolve(dsnFile),
+    ca: ca === null || isPemText(ca) ? ca : files.resolve(ca),
+    node: node ?? defaultNodeName(),
+    address: address ?? publicHost.replace(/^\[(.*)\]$/, "$1"),
+    labels,
+    onPartition,
+  };
+}
+
+/** The first part of the host's name, in the characters of a node's name. */
+export function defaultNodeName(): string {
+  return (hostname().split(".", 1)[0] ?? "").replaceAll(/[^A-Za-z0-9_-]/g, "-").slice(0, 63) || "node";
 }

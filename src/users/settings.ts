@@ -1,4 +1,5 @@
 import type { UserSupport } from "#core/protocol.ts";
+import type { FleetSettings } from "./fleet-settings.ts";
 
 /** A listener whose users are managed, as the file has it. */
 export interface ManagedListener {
@@ -19,4 +20,6 @@ export interface UsersSettings {
   /** Absolute path. */
   readonly store: string;
   readonly listeners: readonly ManagedListener[];
+  /** Null: the state file is the only place of these users. */
+  readonly fleet: FleetSettings | null;
 }

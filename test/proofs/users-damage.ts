@@ -146,6 +146,7 @@ function settingsOf(store: string): UsersSettings {
     publicBaseUrl: "https://proxy.example.com",
     store,
     listeners: ["edge", "other"].map((name) => ({ name, protocol: "vless", support, options, ports: [443] })),
+    fleet: null,
   };
 }
 

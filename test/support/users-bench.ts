@@ -82,7 +82,8 @@ export class Bench implements Disposable {
 
   settings(listeners: readonly ManagedListener[], store = "state.db"): UsersSettings {
     const secret = "x".repeat(32);
-    return { secret, publicBaseUrl: "https://p.example/x", store: join(this.home, store), listeners };
+    const publicBaseUrl = "https://p.example/x";
+    return { secret, publicBaseUrl, store: join(this.home, store), listeners, fleet: null };
   }
 
   /** As a start or a reload does it, with fresh listeners. */

@@ -1,6 +1,7 @@
 /** The manager of users. The block's presence turns it on. */
-import { block, Fault, filePath, list, name, scalar } from "#core/fields.ts";
+import { block, Fault, filePath, list, maybe, name, scalar } from "#core/fields.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
+import { fleet } from "./fleet.ts";
 
 const SHORTEST_SECRET_BYTES = 32;
 
@@ -31,4 +32,5 @@ export const svc = block({
   "public-base-url": publicBaseUrl().default(""),
   store: filePath().default("svc-state.db"),
   "managed-listeners": list(name()).default([]),
+  fleet: maybe(fleet),
 });

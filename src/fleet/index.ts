@@ -1,0 +1,8 @@
+/** What the command line does with the fleet's database. Importing this loads the driver. */
+export { checkDatabase } from "./check.ts";
+export { connect } from "./connection.ts";
+export { FleetError, reasonOf } from "./errors.ts";
+export { migrate, refuseOtherSchema } from "./migrate.ts";
+export { exportState, importState } from "./move.ts";
+export { TokenSeal } from "./seal.ts";
+export { databaseOptions } from "./source.ts";

@@ -1,0 +1,71 @@
+/** Users as the database has them. */
+import { limitsJson, limitsOf, storedLimits } from "#users/stored-limits.ts";
+import type { UserRecord } from "#users/user-book.ts";
+import { FleetError } from "./errors.ts";
+import { hashOfToken, type TokenSeal } from "./seal.ts";
+
+/** One row of `weir.app_user`, as the driver gives it: bigint is text. */
+export interface UserRow {
+  readonly id: string;
+  readonly name: string;
+  readonly credential: string;
+  readonly flow: string;
+  readonly enabled: boolean;
+  readonly limits: unknown;
+  readonly generation: number;
+  readonly token_sealed: Uint8Array;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+export const USER_COLUMNS =
+  "id name credential flow enabled limits generation token_sealed created_at updated_at"
+    .split(" ")
+    .map((column) => `u.${column}`)
+    .join(", ");
+
+/** What `weir.put_user` takes. */
+export function userJson(user: UserRecord, seal: TokenSeal): Readonly<Record<string, unknown>> {
+  return {
+    id: user.id,
+    name: user.name,
+    credential: user.credential,
+    flow: user.flow,
+    enabled: user.enabled,
+    limits: limitsJson(user.limits, null),
+    generation: user.trafficGeneration,
+    token_hash: hashOfToken(user.token).toString("base64"),
+    token_sealed: seal.seal(user.id, user.token).toString("base64"),
+    created_at: user.createdAtMs,
+    updated_at: user.updatedAtMs,
+  };
+}
+
+/** Throws `FleetError` where the row is not what a weir has written. */
+export function userOfRow(row: UserRow, seal: TokenSeal): UserRecord {
+  const read = storedLimits.safeParse(row.limits);
+  const [createdAtMs, updatedAtMs] = [Number(row.created_at), Number(row.updated_at)];
+  const isSound =
+    read.success &&
+    row.name.trim() === row.name &&
+    row.name !== "" &&
+    row.credential !== "" &&
+    Number.isSafeInteger(createdAtMs) &&
+    Number.isSafeInteger(updatedAtMs) &&
+    createdAtMs > 0 &&
+    updatedAtMs >= createdAtMs;
+  if (!isSound) throw new FleetError(`the row of user ${row.id} is not one that weir has written`);
+  const { id, name, credential, flow, enabled, generation } = row;
+  return {
+    id,
+    name,
+    credential,
+    flow,
+    enabled,
+    trafficGeneration: generation,
+    createdAtMs,
+    updatedAtMs,
+    token: seal.open(id, row.token_sealed),
+    limits: limitsOf(read.data).limits,
+  };
+}

@@ -1,0 +1,130 @@
+/** A real PostgreSQL for one test: in a temporary folder, as an unprivileged user, on loopback with TLS and on a socket. */
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type CertificateOptions, makeCertificate, type TestCertificate } from "./certificate.ts";
+import { freePorts } from "./free-ports.ts";
+
+/** Debian keeps the server's programs beside each other by version; the newest one. */
+const BIN = globSync("/usr/lib/postgresql/*/bin/initdb").sort().at(-1)?.slice(0, -"/initdb".length) ?? null;
+
+/** Why there can be none here; null: there can. */
+export const noPostgres: string | null = BIN === null ? "no PostgreSQL server is installed" : null;
+
+const ADMIN_PASSWORD = "admin-password-of-the-test";
+
+export interface TestPostgres extends AsyncDisposable {
+  readonly port: number;
+  readonly authority: TestCertificate;
+  /** Where `ca` can point to. */
+  readonly caFile: string;
+  readonly folder: string;
+  /** With password and TLS, by name. */
+  dsn(role?: string, password?: string, database?: string): string;
+  /** What psql prints of it, as the superuser: rows by line, columns by `|`. */
+  sql(text: string): string;
+  /** The server presents another certificate from the next connection on. */
+  present(options: CertificateOptions): Promise<void>;
+  /** At once, as by a loss of power. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Runs until it is disposed of; nothing of it stays. */
+export async function startPostgres(): Promise<TestPostgres> {
+  if (BIN === null) throw new Error(noPostgres ?? "");
+  const folder = mkdtempSync(join(tmpdir(), "weir-postgres-"));
+  const data = join(folder, "data");
+  const owner = unprivileged();
+  if (owner !== null) chownSync(folder, owner.uid, owner.gid);
+  const keep = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    if (owner !== null) chownSync(path, owner.uid, owner.gid);
+    return path;
+  };
+  const authority = makeCertificate({ names: ["authority of the test"], ca: true });
+  const caFile = keep("ca.pem", authority.cert);
+  const certify = (options: CertificateOptions): void => {
+    const { cert, key } = makeCertificate({ issuer: authority, ...options });
+    keep("server.pem", cert);
+    keep("server.key", key);
+  };
+  certify({ names: ["localhost", "127.0.0.1"] });
+  const as = { ...owner, stdio: ["ignore", "ignore", "pipe"] as ["ignore", "ignore", "pipe"], cwd: folder };
+  const password = keep("password", `${ADMIN_PASSWORD}\n`);
+  const initial = ["-D", data, "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--no-locale", "-N"];
+  execFileSync(join(BIN, "initdb"), [...initial, `--pwfile=${password}`], as);
+  keep("data/pg_hba.conf", "hostssl all all 127.0.0.1/32 scram-sha-256\nlocal all postgres trust\n");
+  const [port = 0] = await freePorts(1);
+  const settings = {
+    listen_addresses: "127.0.0.1",
+    port: String(port),
+    unix_socket_directories: folder,
+    ssl: "on",
+    ssl_cert_file: join(folder, "server.pem"),
+    ssl_key_file: join(folder, "server.key"),
+    max_connections: "100",
+  };
+  const flags = Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+  let server: ChildProcess | null = null;
+  const sql = (text: string): string =>
+    execFileSync(join(BIN, "psql"), ["-h", folder, "-p", String(port), "-U", "postgres", "-Atqc", text], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    }).trimEnd();
+  const start = async (): Promise<void> => {
+    server = spawn(join(BIN, "postgres"), ["-D", data, ...flags], as);
+    for (let waitedMs = 0; !answers(sql); waitedMs += 50) {
+      if (server.exitCode !== null || waitedMs > 20_000) throw new Error("PostgreSQL does not start");
+      await sleep(50);
+    }
+  };
+  const end = async (signal: "SIGQUIT" | "SIGINT"): Promise<void> => {
+    const running = server;
+    server = null;
+    if (running === null || running.exitCode !== null || running.signalCode !== null) return;
+    const exited = once(running, "exit");
+    running.kill(signal);
+    await exited;
+  };
+  await start();
+  return {
+    port,
+    authority,
+    caFile,
+    folder,
+    dsn: (role = "postgres", word = ADMIN_PASSWORD, database = "postgres") =>
+      `postgres://${role}:${word}@localhost:${port}/${database}`,
+    sql,
+    async present(options) {
+      certify(options);
+      sql("SELECT pg_reload_conf()");
+      await sleep(300); // the server's main process takes the signal when it can
+    },
+    kill: () => end("SIGQUIT"),
+    start,
+    async [Symbol.asyncDispose]() {
+      await end("SIGINT");
+      if (existsSync(folder)) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function answers(sql: (text: string) => string): boolean {
+  try {
+    return sql("SELECT 1") === "1";
+  } catch {
+    return false;
+  }
+}
+
+/** The server refuses to run as root; null: we are not root. */
+function unprivileged(): { readonly uid: number; readonly gid: number } | null {
+  if (process.getuid?.() !== 0) return null;
+  const idOf = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
+  return { uid: idOf("-u"), gid: idOf("-g") };
+}
