@@ -4,6 +4,7 @@ import type { Client } from "pg";
 import type { Config } from "#config/config.ts";
 import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
+import type * as fleetModule from "#fleet/index.ts";
 import { fleetSettings } from "#runtime/user-settings.ts";
 import { Store } from "#store/backup.ts";
 import type { FleetSettings } from "#users/fleet-settings.ts";
@@ -30,7 +31,7 @@ The database is that of svc.fleet in the configuration; WEIR_FLEET_DSN, where ne
   FLAGS,
 );
 
-type Fleet = typeof import("#fleet/index.ts");
+type Fleet = typeof fleetModule;
 
 interface Context {
   readonly fleet: Fleet;

@@ -45,7 +45,11 @@ export async function importState(client: ClientBase, store: Store, moving: Movi
 }
 
 /** Fills an empty state file; one that holds the same revisions already stays. Rejects with `FleetError`, `StoreError`. */
-export async function exportState(client: ClientBase, store: Store | null, { seal }: Moving): Promise<Moved> {
+export async function exportState(
+  client: ClientBase,
+  store: Store | null,
+  { seal, isDry }: Moving,
+): Promise<Moved> {
   const { rows } = await client.query<{ tag: string }>("SELECT tag FROM weir.listener ORDER BY tag");
   const present =
     store === null ? new Map<string, UserBook>() : decodeState(store.entries(LISTENERS), []).books;
@@ -64,6 +68,7 @@ export async function exportState(client: ClientBase, store: Store | null, { sea
     throw new StoreError("the state file holds other users; name a file that is not there yet");
   const done = new Map(books.map(({ listener, users }) => [listener, users.size]));
   if (present.size > 0) return { done: new Map(), present: [...done.keys()] };
+  if (isDry) return { done, present: [] };
   store?.commit(
     books.flatMap((book) => [
       { part: LISTENERS, key: book.listener, value: encodeListener(book) },

@@ -1,4 +1,4 @@
-import { messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { LiveConnection } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
@@ -133,6 +133,10 @@ export class Users implements UsersControl {
   }
 
   async #enter(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
+    if (settings.fleet !== null)
+      throw new ConfigError(
+        "svc.fleet: a running node does not take part yet; weir fleet … works on the database",
+      );
     if (this.#manager?.store === settings.store) return this.#manager.configure(settings, running);
     await this.#left; // it may have been this file
     const fresh = await Manager.open(settings, {

@@ -1,5 +1,4 @@
 /** `svc.fleet`: this program is one node of several that have their users in one database. */
-import * as z from "zod";
 import { block, choice, Fault, filePath, mapOf, maybe, name, pem, scalar, text } from "#core/fields.ts";
 import { parsePostgresUri } from "#lib/postgres-uri.ts";
 
@@ -43,5 +42,3 @@ export const fleet = block({
     if (!name().safeParse(key).success)
       context.addIssue({ code: "custom", path: ["labels"], message: "a label needs a name" });
 });
-
-export type FleetBlock = z.output<typeof fleet>;

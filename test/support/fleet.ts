@@ -1,0 +1,44 @@
+/** A fleet's database for tests: PostgreSQL with the schema, and logins of nodes. */
+import assert from "node:assert/strict";
+import type { Client } from "pg";
+import { connect, type DatabaseOptions } from "#fleet/connection.ts";
+import { migrate } from "#fleet/migrate.ts";
+import { parsePostgresUri } from "#lib/postgres-uri.ts";
+import { startPostgres, type TestPostgres } from "./postgres.ts";
+
+export interface FleetDatabase extends AsyncDisposable {
+  readonly server: TestPostgres;
+  options(role?: string): DatabaseOptions;
+  /** A login that is a node; its password is its name. */
+  login(name: string, listeners: readonly string[], writes: boolean): void;
+  /** A connection as a login; null: as the superuser. */
+  as<T>(role: string | null, work: (client: Client) => Promise<T>): Promise<T>;
+}
+
+export async function startFleetDatabase(): Promise<FleetDatabase> {
+  const server = await startPostgres();
+  const options = (role?: string): DatabaseOptions => {
+    const uri = parsePostgresUri(role === undefined ? server.dsn() : server.dsn(role, role));
+    assert.ok(typeof uri !== "string", String(uri));
+    return { uri, ca: server.authority.cert, name: `weir ${role ?? "test"}`, statementTimeoutMs: 3000 };
+  };
+  const database: FleetDatabase = {
+    server,
+    options,
+    login(name, listeners, writes) {
+      server.sql(`CREATE ROLE ${name} LOGIN PASSWORD '${name}' IN ROLE weir_node`);
+      server.sql(`SELECT weir.allow('${name}', '{${listeners.join(",")}}', ${writes})`);
+    },
+    async as(role, work) {
+      const client = await connect(role === null ? options() : options(role));
+      try {
+        return await work(client);
+      } finally {
+        await client.end();
+      }
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+  await database.as(null, (client) => migrate(client, { isDry: false }));
+  return database;
+}
