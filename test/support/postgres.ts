@@ -125,6 +125,6 @@ function answers(sql: (text: string) => string): boolean {
 /** The server refuses to run as root; null: we are not root. */
 function unprivileged(): { readonly uid: number; readonly gid: number } | null {
   if (process.getuid?.() !== 0) return null;
-  const idOf = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
+  const idOf = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
   return { uid: idOf("-u"), gid: idOf("-g") };
 }
