@@ -19,7 +19,7 @@ export async function startFleetDatabase(): Promise<FleetDatabase> {
   const server = await startPostgres();
   const options = (role?: string): DatabaseOptions => {
     const uri = parsePostgresUri(role === undefined ? server.dsn() : server.dsn(role, role));
-    assert.ok(typeof uri !== "string", String(uri));
+    assert.ok(typeof uri !== "string", typeof uri === "string" ? uri : "");
     return { uri, ca: server.authority.cert, name: `weir ${role ?? "test"}`, statementTimeoutMs: 3000 };
   };
   const database: FleetDatabase = {

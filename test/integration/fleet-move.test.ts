@@ -7,11 +7,11 @@ import { SILENT } from "#core/log.ts";
 import { Store } from "#store/backup.ts";
 import { decodeState, encodeListener, encodeUser, LISTENERS, PARTS, USERS } from "#users/records.ts";
 import type { UserBook } from "#users/user-book.ts";
-import { type FleetDatabase, startFleetDatabase } from "../../test/support/fleet.ts";
-import { aBook } from "../../test/support/fleet-users.ts";
-import { noPostgres } from "../../test/support/postgres.ts";
-import { exportState, importState } from "./move.ts";
-import { TokenSeal } from "./seal.ts";
+import { type FleetDatabase, startFleetDatabase } from "../support/fleet.ts";
+import { aBook } from "../support/fleet-users.ts";
+import { noPostgres } from "../support/postgres.ts";
+import { exportState, importState } from "#fleet/move.ts";
+import { TokenSeal } from "#fleet/seal.ts";
 
 const skip = noPostgres ?? false;
 const seal = new TokenSeal("s".repeat(32));
@@ -62,10 +62,13 @@ test(
     const moving = { seal, node: "test", isDry: false };
     await database.as(null, async (client) => {
       const tried = await importState(client, one, { ...moving, isDry: true });
-      assert.deepEqual([...tried.done].sort(), [
-        ["edge", 2],
-        ["side", 0],
-      ]);
+      assert.deepEqual(
+        [...tried.done].sort(([a], [b]) => a.localeCompare(b)),
+        [
+          ["edge", 2],
+          ["side", 0],
+        ],
+      );
       assert.equal(database.server.sql("SELECT count(*) FROM weir.listener"), "0");
       assert.equal((await importState(client, one, moving)).done.size, 2);
       assert.deepEqual((await importState(client, one, moving)).present.toSorted(), ["edge", "side"]);

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import { type FleetDatabase, startFleetDatabase } from "../../test/support/fleet.ts";
-import { noPostgres } from "../../test/support/postgres.ts";
-import { aBook } from "../../test/support/fleet-users.ts";
-import { publishListener, wholeListener } from "./listeners.ts";
-import { userJson } from "./rows.ts";
-import { TokenSeal } from "./seal.ts";
+import { type FleetDatabase, startFleetDatabase } from "../support/fleet.ts";
+import { noPostgres } from "../support/postgres.ts";
+import { aBook } from "../support/fleet-users.ts";
+import { publishListener, wholeListener } from "#fleet/listeners.ts";
+import { userJson } from "#fleet/rows.ts";
+import { TokenSeal } from "#fleet/seal.ts";
 
 const skip = noPostgres ?? false;
 const seal = new TokenSeal("s".repeat(32));

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Client } from "pg";
 import { parsePostgresUri } from "#lib/postgres-uri.ts";
-import { noPostgres, startPostgres, type TestPostgres } from "../../test/support/postgres.ts";
-import { checkDatabase } from "./check.ts";
-import { connect, type DatabaseOptions } from "./connection.ts";
-import { migrate, refuseOtherSchema, schemaVersion } from "./migrate.ts";
-import { VERSIONS } from "./schema/versions.ts";
+import { noPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
+import { checkDatabase } from "#fleet/check.ts";
+import { connect, type DatabaseOptions } from "#fleet/connection.ts";
+import { migrate, refuseOtherSchema, schemaVersion } from "#fleet/migrate.ts";
+import { VERSIONS } from "#fleet/schema/versions.ts";
 
 let server: TestPostgres;
 const skip = noPostgres ?? false;
@@ -18,7 +18,7 @@ after(() => server?.[Symbol.asyncDispose]());
 
 function optionsOf(dsn: string, ca: string | null = server.authority.cert): DatabaseOptions {
   const uri = parsePostgresUri(dsn);
-  assert.ok(typeof uri !== "string", String(uri));
+  assert.ok(typeof uri !== "string", typeof uri === "string" ? uri : "");
   return { uri, ca, name: "weir test", statementTimeoutMs: 3000 };
 }
 
@@ -41,7 +41,10 @@ test("the schema is made once, by one program at a time, and a trial leaves noth
   const both = await Promise.all(
     [1, 2].map(() => withClient(options, (client) => migrate(client, { isDry: false }))),
   );
-  assert.deepEqual(both.map(({ from }) => from).sort(), [0, VERSIONS.length]);
+  assert.deepEqual(
+    both.map(({ from }) => from).sort((a, b) => a - b),
+    [0, VERSIONS.length],
+  );
   await withClient(options, async (client) => {
     await refuseOtherSchema(client);
     server.sql("INSERT INTO weir.version VALUES (99)");
