@@ -9,9 +9,27 @@ import { TLSSocket } from "node:tls";
  */
 export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encrypted";
 
+/**
+ * What a stream still adds to its first bytes and takes off those of the peer, over a wire that carries the rest as it is.
+ */
+export interface Opening {
+  /** Goes out in front of the first payload, never alone; null: nothing does. */
+  readonly ours: Uint8Array | null;
+  /** How far the header in front of the peer's payload has been read: see `HeaderStage`; null: there is none. */
+  readonly theirs: HeaderStage | null;
+}
+
+/** A header of VERSION(1)=0 LENGTH(1) and as many bytes: what of it is still to come. `null`: the length is not known. */
+export interface HeaderStage {
+  readonly seenVersion: boolean;
+  readonly leftBytes: number | null;
+}
+
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {
   readonly kind: WireKind;
+  /** Its bytes are not the payload alone: see `DetachedState.openings`. */
+  readonly isLayered?: boolean;
   /**
    * A socket of the runtime, which is duplicated and destroyed; or a descriptor, whose ownership passes to the caller
    * of `detach`.
@@ -45,13 +63,18 @@ export interface DetachedState {
   readonly numbers: readonly number[];
   /** Bytes that were read from the socket and not opened yet, where there are such. */
   readonly unread: Uint8Array | null;
+  /** From the wire upwards; absent: none. */
+  readonly openings?: readonly Opening[];
 }
 
 /** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */
 export const DETACHABLE = Symbol("how this stream is detached");
 
-/** On streams over another stream: that one, once they add, remove and buffer nothing any more in either direction; else null. */
+/** On streams over another stream: that one, once they add, remove and buffer nothing but their `OPENING`; else null. */
 export const LOWER_STREAM = Symbol("the stream that this one has become");
+
+/** On the same, where they do add or remove something: what; null where the bytes are the same. */
+export const OPENING = Symbol("what this stream adds to the first bytes");
 
 /** On the same: the one below was taken over, and its close says nothing any more. */
 export const LOWER_DETACHED = Symbol("the stream below was taken over");
@@ -59,24 +82,28 @@ export const LOWER_DETACHED = Symbol("the stream below was taken over");
 interface DetachSteps {
   readonly [DETACHABLE]?: () => Detachable | null;
   readonly [LOWER_STREAM]?: () => Duplex | null;
+  readonly [OPENING]?: () => Opening | null;
   readonly [LOWER_DETACHED]?: () => void;
 }
 
 /** How a stream, or the one that it has become, is detached. Null: not now, and perhaps never. */
 export function detachable(stream: Duplex): Detachable | null {
-  const { [DETACHABLE]: own, [LOWER_STREAM]: below }: Duplex & DetachSteps = stream;
+  const steps: Duplex & DetachSteps = stream;
+  const { [DETACHABLE]: own, [LOWER_STREAM]: below, [OPENING]: ownOpening } = steps;
   if (own !== undefined) return own.call(stream);
   if (below === undefined) return isPlainSocket(stream) ? detachableSocket(stream) : null;
   const next = below.call(stream);
   if (next === null || next.readableLength > 0 || next.writableLength > 0) return null;
   const side = detachable(next);
   if (side === null) return null;
+  const opening = ownOpening?.call(stream) ?? null;
   const leave = (): DetachedState => {
     const { [LOWER_DETACHED]: detached }: Duplex & DetachSteps = stream;
     detached?.call(stream);
-    return side.detach();
+    const state = side.detach();
+    return opening === null ? state : { ...state, openings: [...(state.openings ?? []), opening] };
   };
-  return { ...side, detach: leave };
+  return { ...side, detach: leave, ...(opening === null ? {} : { isLayered: true }) };
 }
 
 /** A kernel TCP socket without TLS, or a local pipe. */

@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
 import { ProtocolError, errnoOf, asError } from "#core/errors.ts";
-import { LOWER_STREAM, LOWER_DETACHED } from "#core/handover.ts";
+import { LOWER_STREAM, LOWER_DETACHED, OPENING, type Opening } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import { onEnd } from "./late-end.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
@@ -17,6 +17,8 @@ export interface StreamCodec {
   openEnd(): void;
   /** From now on plain and wire bytes are the same, both ways, and nothing is kept back. */
   readonly bare?: boolean;
+  /** Apart from this they are the same, and nothing is kept back; null: they are not. */
+  readonly opening?: Opening | null;
   /** The stream is over: frees what no garbage collection sees. Called once; later calls of other methods may throw. */
   close?(): void;
 }
@@ -81,7 +83,11 @@ export class CodecStream extends Duplex {
 
   [LOWER_STREAM](): Duplex | null {
     const busy = this.destroyed || this.#plainEnded || this.writableEnded || this.#afterDrain !== null;
-    return busy || this.#codec.bare !== true ? null : this.#wire;
+    return busy || (this.#codec.bare !== true && this[OPENING]() === null) ? null : this.#wire;
+  }
+
+  [OPENING](): Opening | null {
+    return this.#codec.opening ?? null;
   }
 
   [LOWER_DETACHED](): void {

@@ -1,3 +1,4 @@
+import type { Opening } from "#core/handover.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { ANSWER, AnswerStripper } from "./wire.ts";
 
@@ -12,6 +13,11 @@ export class ClientCodec implements StreamCodec {
 
   get bare(): boolean {
     return this.#request === null && this.#answer.done;
+  }
+
+  get opening(): Opening | null {
+    const isPending = this.#request === null && !this.#answer.done;
+    return isPending ? { ours: null, theirs: this.#answer.stage } : null;
   }
 
   seal(plain: Buffer): Buffer {
@@ -39,6 +45,10 @@ export class ServerCodec implements StreamCodec {
 
   get bare(): boolean {
     return this.#answered;
+  }
+
+  get opening(): Opening | null {
+    return this.#answered ? null : { ours: ANSWER, theirs: null };
   }
 
   seal(plain: Buffer): Buffer {

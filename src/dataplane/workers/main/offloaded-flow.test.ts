@@ -27,7 +27,6 @@ const PIECE_BYTES = 10_000;
 class Bulk extends Readiness implements Wire {
   readonly pending = false;
   readonly fd = -1;
-  readonly bareSocket = -1;
   read = (_io: TaskIo, size: number): number => size;
   available = (): number => ARRIVED_BYTES;
   write = (_io: TaskIo, size: number): number => size;

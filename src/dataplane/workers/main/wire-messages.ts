@@ -1,7 +1,7 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
-import { WIRE_NUMBERS, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
+import { WIRE_NUMBERS, type WireMessage, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 
 /** What a wire takes along to a worker and brings back: numbers in shared memory, unread bytes as messages. */
@@ -15,13 +15,14 @@ export class WireMessages {
   }
 
   /** Before the command that has the worker read it. The descriptor is the worker's from that command on. */
-  describe(index: number, { fd, kind, numbers, unread }: WireSpec): void {
+  describe(index: number, { fd, kind, numbers, unread, openings = [] }: WireSpec): void {
     const { descriptors, kinds, messageStates, owned, wireNumbers } = this.#table;
     descriptors[index] = fd;
     kinds[index] = owned[index] = kind;
     for (const [at, number] of numbers.entries()) wireNumbers[index * WIRE_NUMBERS + at] = number;
-    messageStates[index] = unread === null ? 0 : 1;
-    if (unread !== null) this.#messages.postMessage(unread);
+    const hasMessage = unread !== null || openings.length > 0;
+    messageStates[index] = hasMessage ? 1 : 0;
+    if (hasMessage) this.#messages.postMessage({ unread, openings } satisfies WireMessage);
   }
 
   /**

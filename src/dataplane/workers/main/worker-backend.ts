@@ -247,7 +247,9 @@ function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
 
 /** It may have to, as two sockets. */
 function cannotReturn({ client, remote, resume }: RelayPair): boolean {
-  return client.detachable.kind === "framed" && (remote.detachable.kind !== "plain" || resume === undefined);
+  if (client.detachable.kind !== "framed") return false;
+  const { kind, isLayered } = remote.detachable;
+  return kind !== "plain" || isLayered === true || resume === undefined;
 }
 
 /** What was read already goes first. An end that was read shows again in the kernel's socket. */
@@ -274,9 +276,9 @@ function shellOf({ stream, detachable }: RelayEnd): Duplex | null {
 
 /** From the next turn of the event loop on nothing of the runtime reads the socket. */
 function depart({ detachable }: RelayEnd, fd: number): WireSpec {
-  const { numbers, unread } = detachable.detach();
+  const { numbers, unread, openings = [] } = detachable.detach();
   if (typeof detachable.socket !== "number") detachable.socket.destroy();
-  return { kind: KINDS[detachable.kind], fd, numbers: numbers, unread: unread };
+  return { kind: KINDS[detachable.kind], fd, numbers, unread, openings };
 }
 
 function giveBack(flow: OffloadedFlow, side: Side, takeBack: NonNullable<Detachable["reattach"]>): void {

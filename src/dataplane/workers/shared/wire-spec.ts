@@ -1,5 +1,7 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
+import type { Opening } from "#core/handover.ts";
+
 /** The kind of wire, by side: kept in the shared memory as a number. */
 export const PLAIN = 0;
 export const TLS = 1;
@@ -29,4 +31,9 @@ export interface WireSpec {
   readonly numbers: readonly number[];
   /** Bytes for the port, whatever they are to it (read from the socket and not opened yet); null: none. */
   readonly unread: Uint8Array | null;
+  /** From the wire upwards; absent: none. */
+  readonly openings?: readonly Opening[];
 }
+
+/** What goes with a wire by message. */
+export type WireMessage = Required<Pick<WireSpec, "unread" | "openings">>;

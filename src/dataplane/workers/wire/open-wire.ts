@@ -13,7 +13,9 @@ import {
   SEALED,
   TLS,
   WIRE_NUMBERS,
+  type WireMessage,
 } from "#dataplane/workers/shared/wire-spec.ts";
+import { OpeningWire } from "./opening-wire.ts";
 import { openEncryptedWire } from "./encrypted.ts";
 import { type Wire } from "./wire.ts";
 import { CipherMemory } from "./cipher-memory.ts";
@@ -22,6 +24,8 @@ import { ShadowsocksWire } from "./shadowsocks.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
 import { int32At, float64At } from "#lib/at.ts";
+
+const NO_MESSAGE: WireMessage = { unread: null, openings: [] };
 
 /** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
@@ -44,10 +48,16 @@ export class Wires {
    * its words name is left to the main thread.
    */
   open(index: number): Wire | null {
+    const { unread, openings } = this.#messageOf(index);
+    let wire = this.#openInner(index, unread);
+    for (const opening of openings) wire = wire === null ? null : new OpeningWire(wire, opening);
+    return wire;
+  }
+
+  #openInner(index: number, unread: Uint8Array | null): Wire | null {
     const { descriptors, kinds } = this.#table;
     const fd = int32At(descriptors, index);
     const kind = int32At(kinds, index);
-    const unread = this.#unreadOf(index);
     if (kind === PLAIN) return new PlainWire(fd);
     if (kind === SEALED) return this.#openSealed(index, fd, unread);
     if (kind === ENCRYPTED) return this.#openEncrypted(index, fd, unread);
@@ -114,8 +124,8 @@ export class Wires {
     return float64At(this.#table.wireNumbers, index * WIRE_NUMBERS + at);
   }
 
-  #unreadOf(index: number): Uint8Array | null {
-    if (this.#table.messageStates[index] !== 1) return null;
-    return receiveMessageOnPort(this.#messages)?.message ?? null;
+  #messageOf(index: number): WireMessage {
+    if (this.#table.messageStates[index] !== 1) return NO_MESSAGE;
+    return receiveMessageOnPort(this.#messages)?.message ?? NO_MESSAGE;
   }
 }

@@ -6,6 +6,8 @@ export class Readiness {
   readable = true;
   writable = true;
   hungUp = false;
+  readonly bareSource: number = -1;
+  readonly bareTarget: number = -1;
 
   onEvents(events: number): void {
     if ((events & (READABLE | PEER_ENDED | HANGUP | FAULT)) !== 0) this.readable = true;

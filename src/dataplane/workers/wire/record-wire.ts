@@ -23,7 +23,6 @@ export interface RecordStart {
 
 /** A socket with records of TLS 1.3 (RFC 8446 §5) to and from a server, behind the handshake. */
 export class RecordWire extends Readiness implements Wire {
-  readonly bareSocket = -1;
   readonly fd: number;
   readonly #memory: CipherMemory;
   readonly #contexts: { sealing: bigint; opening: bigint };

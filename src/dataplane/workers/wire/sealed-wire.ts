@@ -15,7 +15,6 @@ export interface SealedParts {
 
 /** A socket with sealed messages, whose end is that of TCP. */
 export class SealedWire extends Readiness implements Wire {
-  readonly bareSocket = -1;
   readonly fd: number;
   readonly #parts: SealedParts;
 

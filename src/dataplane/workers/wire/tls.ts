@@ -11,7 +11,6 @@ const MOST_WIRE_BYTES = 320 * 1024;
 
 /** A socket that speaks TLS; its handshake is done. */
 export class TlsWire extends Readiness implements Wire {
-  readonly bareSocket = -1;
   readonly #ssl: Ssl;
   readonly #address: bigint;
   readonly fd: number;

@@ -23,8 +23,10 @@ export interface Wire {
   readonly pending: boolean;
   /** The socket. */
   readonly fd: number;
-  /** The same, where its bytes are the plain ones and may go past this program; else -1. */
-  readonly bareSocket: number;
+  /** The same, where the bytes that come are the plain ones and may go past this program; else -1. */
+  readonly bareSource: number;
+  /** The same of the bytes that go. */
+  readonly bareTarget: number;
   /** Puts up to `size` bytes at the start of the thread's buffer; 0 at the end. At most `BUFFER_BYTES` may be asked for. */
   read(io: WireIo, size: number): number;
   /** How many bytes `read` may find, more or less, with nothing read; 0 at the end. */
@@ -34,7 +36,7 @@ export interface Wire {
    * its own from then on. Those not taken must lie in the buffer as they were. Fewer than `size`: `writable` is false.
    */
   write(io: WireIo, size: number): number;
-  /** Before bytes go to `bareSocket` in another way: none is to wait for the acknowledgement of others. */
+  /** Before bytes go to `bareTarget` in another way: none is to wait for the acknowledgement of others. */
   onBulk?(io: WireIo): void;
   /** Passes on what is pending: wire bytes taken, more than 0, or an errno. */
   flush(io: WireIo): number;

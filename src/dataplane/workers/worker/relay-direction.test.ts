@@ -10,7 +10,6 @@ import { Readiness } from "#dataplane/workers/wire/readiness.ts";
 class Trickle extends Readiness implements Wire {
   readonly pending = false;
   readonly fd = -1;
-  readonly bareSocket = -1;
   reads = 0;
 
   read(): number {

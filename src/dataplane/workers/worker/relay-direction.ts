@@ -101,7 +101,7 @@ export class RelayDirection {
   }
 
   #mayFill(io: TaskIo): boolean {
-    if (this.#from.bareSocket < 0 || this.#to.bareSocket < 0) return false;
+    if (this.#from.bareSource < 0 || this.#to.bareTarget < 0) return false;
     if (this.#splice === null) {
       this.#to.onBulk?.(io);
       this.#splice = new Splice(this.#from, this.#to);
@@ -172,7 +172,7 @@ export class RelayDirection {
   #end(io: TaskIo, isLast: boolean): Outcome {
     this.#splice?.giveBack(io);
     // The close that follows says it of a bare socket.
-    const said = isLast && this.#to.bareSocket >= 0 ? 0 : this.#written(this.#to.endWriting(io));
+    const said = isLast && this.#to.bareTarget >= 0 ? 0 : this.#written(this.#to.endWriting(io));
     if (said === EAGAIN) return WAITS;
     if (said < 0) return said === HANDS_BACK ? BACK : FAILED;
     this.over = true;

@@ -16,7 +16,6 @@ const ECONNRESET = -104;
 /** Its sizes stand for bytes. */
 class Memory extends Readiness implements Wire {
   readonly pending = false;
-  readonly bareSocket = -1;
   readonly fd: number;
   /** What reading comes to, one after the other: sizes, 0 or errnos; then nothing is there. */
   readonly reads: number[] = [];

@@ -28,7 +28,7 @@ export class Splice {
   /** Up to `size` bytes into the pipe; 0 at the end. */
   fill({ calls }: TaskIo, size: number): number {
     if (this.#pipe === null) return EINTR;
-    const bytes = calls.splice(this.#from.bareSocket, this.#pipe.writeEnd, Math.min(size, PIPE_BYTES));
+    const bytes = calls.splice(this.#from.bareSource, this.#pipe.writeEnd, Math.min(size, PIPE_BYTES));
     if (bytes > 0) this.#bytes = bytes;
     if (bytes === EAGAIN) this.#from.readable = false;
     return bytes;
@@ -37,7 +37,7 @@ export class Splice {
   /** How many bytes the receiver took. */
   empty({ calls }: TaskIo): number {
     if (this.#pipe === null) return EINTR;
-    const bytes = calls.splice(this.#pipe.readEnd, this.#to.bareSocket, this.#bytes);
+    const bytes = calls.splice(this.#pipe.readEnd, this.#to.bareTarget, this.#bytes);
     if (bytes > 0) this.#bytes -= bytes;
     if (bytes === EAGAIN) this.#to.writable = false;
     return bytes;

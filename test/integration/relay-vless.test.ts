@@ -1,0 +1,112 @@
+/** VLESS without a flow, handed over to workers before either header of the answer has passed, and after. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { test } from "node:test";
+import { toDestination } from "#net/address/ip.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
+import { ClientCodec, ServerCodec } from "#protocols/vless/codec.ts";
+import { COMMAND_TCP, decodeRequest, encodeRequest } from "#protocols/vless/wire.ts";
+import { openThreads, pathsOver } from "../support/carriers.ts";
+import { outcome, readAll } from "../support/client.ts";
+import { arrivesWhole, hashOf, keepsToALimit, readsSlowly, type Way } from "../support/connections.ts";
+import { openTcpOrigin } from "../support/origin.ts";
+import { openRelayed, type RelayedOptions } from "../support/relayed.ts";
+import { until } from "../support/until.ts";
+
+const REQUEST = encodeRequest(Buffer.alloc(16, 1), {
+  flow: "",
+  command: COMMAND_TCP,
+  destination: toDestination("example.com", 80),
+});
+const backend =
+  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const skip = backend === null ? "SKIP VLESS in a worker: needs Linux and node:ffi" : false;
+const taken = (): number => backend?.taken ?? 0;
+
+const back = (socket: Socket): Duplex =>
+  new CodecStream(socket, new ClientCodec(REQUEST), { openAfterMs: 5 });
+
+async function front(socket: Socket): Promise<Duplex> {
+  using reader = new ByteReader(socket, { timeoutMs: 5_000, maxBytes: 1 << 20 });
+  await reader.take((bytes) => {
+    const decoded = decodeRequest(bytes);
+    return decoded === null ? null : { value: null, size: decoded.size };
+  });
+  return new CodecStream(socket, new ServerCodec());
+}
+
+async function openChain(
+  originPort: number,
+  options: RelayedOptions = {},
+  farOptions = options,
+): Promise<Way> {
+  await using undo = new AsyncDisposableStack();
+  const far = undo.use(await openRelayed(originPort, { backend, ...farOptions, front }));
+  const near = undo.use(await openRelayed(far.port, { backend, ...options, back }));
+  const opened = undo.move();
+  return { relays: [near, far], dial: () => near.dial(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+test("whatever both sides write arrives whole, half-closes too", { skip }, async () => {
+  const before = taken();
+  await arrivesWhole(openChain, { numRuns: 12, pauseMs: 1 });
+  assert.ok(taken() > before);
+});
+
+test("bulk both ways at once, to a client that reads slowly", { skip }, () => readsSlowly(openChain));
+
+test("a limit holds", { skip }, () => keepsToALimit((port, options) => openChain(port, options, {})));
+
+test(
+  "an upload to a far side that says nothing goes by workers, and its late answer comes whole",
+  { skip },
+  async () => {
+    const [upload, answer] = [Buffer.alloc(8 << 20, "upward"), Buffer.alloc(1 << 20, "answer")];
+    let remote: Socket | null = null;
+    await using origin = await openTcpOrigin((socket) => void (remote = socket));
+    await using chain = await openChain(origin.port);
+    const before = taken();
+    const client = await chain.dial();
+    const back = readAll(client);
+    client.write(upload.subarray(0, 100_000));
+    await until("the origin is dialled", () => remote !== null);
+    const arrived = readAll(remote as unknown as Socket);
+    await until("both are handed over", () => taken() === before + 2);
+    client.end(upload.subarray(100_000));
+    assert.equal(hashOf(await arrived), hashOf(upload));
+    (remote as unknown as Socket).end(answer);
+    assert.equal(hashOf(await back), hashOf(answer));
+    for (const relayed of chain.relays) {
+      await relayed.untilSettled();
+      assert.deepEqual(relayed.bytes, { upload: upload.length, download: answer.length });
+    }
+  },
+);
+
+for (const [title, header, ends] of [
+  ["a header in single bytes", [0, 2, 7, 7], false],
+  ["another version", [1, 0], true],
+] as const)
+  test(`${title}, once a worker has the connection`, { skip }, async () => {
+    let server: Socket | null = null;
+    await using origin = await openTcpOrigin((socket) => void (server = socket));
+    await using near = await openRelayed(origin.port, { backend, back });
+    const before = taken();
+    const client = await near.dial();
+    client.write("hello");
+    await until("it is handed over", () => taken() === before + 1 && server !== null);
+    const socket = server as unknown as Socket;
+    const end = outcome(client);
+    const got = once(client, "data").catch(() => []);
+    for (const byte of [...header, 42]) {
+      socket.write(Buffer.of(byte));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    if (ends) assert.equal(await end, "ECONNRESET");
+    else assert.deepEqual([...((await got)[0] as Buffer)], [42]);
+    client.destroy();
+    socket.destroy();
+  });
