@@ -1,12 +1,13 @@
 /**
  * The two ends of a protocol measurement, in processes of their own. `sink` answers the first byte of a connection: D it
- * sends without end, T it sends what looks like TLS 1.3 without end, U it takes without end, E it sends the byte back.
+ * sends without end, T it sends what looks like TLS 1.3 without end, U it takes without end, S the same and says nothing,
+ * E it sends the byte back.
  */
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 
-export type Kind = "D" | "T" | "U";
+export type Kind = "D" | "T" | "U" | "S";
 
 /** `socksPort`: leads to `sinkPort` of the loopback by SOCKS5. */
 export type ProtocolTask = { readonly socksPort: number; readonly sinkPort: number; readonly ms: number } & (
@@ -52,8 +53,8 @@ function serve(socket: Socket): void {
     else if (kind === "\x16") {
       socket.write(SERVER_HELLO);
       endless(socket, RECORDS);
-    } else if (kind === "U") {
-      socket.write("U");
+    } else if (kind === "U" || kind === "S") {
+      if (kind === "U") socket.write("U");
       socket.on("data", () => {});
     } else socket.end(first);
   });
@@ -106,9 +107,10 @@ async function bulk(task: Extract<ProtocolTask, { what: "bulk" }>): Promise<Prot
     await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
     for (const socket of sockets) socket.write(CLIENT_FINISHED);
   }
-  if (kind === "U") for (const socket of sockets) endless(socket, BLOCK);
+  const sends = kind === "U" || kind === "S";
+  if (sends) for (const socket of sockets) endless(socket, BLOCK);
   const moved = (): number =>
-    kind === "U" ? sockets.reduce((sum, one) => sum + one.bytesWritten - one.writableLength, 0) : amount;
+    sends ? sockets.reduce((sum, one) => sum + one.bytesWritten - one.writableLength, 0) : amount;
   await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
   const [before, startMs] = [moved(), performance.now()];
   await new Promise((resolve) => setTimeout(resolve, ms));

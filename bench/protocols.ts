@@ -3,21 +3,26 @@
  * the Debian package that speaks the same, in one interleaved run. Load and sink are processes of their own; all share the
  * machine, so ratios and CPU time (client and server together) say more than the absolute figures.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { type Cell, CELLS, password } from "../test/support/interop/cells.ts";
+import type { ChildProcess } from "node:child_process";
+import { password } from "../test/support/interop/cells.ts";
 import { weir } from "../test/support/interop/clash.ts";
 import { shadowsocksLibev } from "../test/support/interop/debian.ts";
 import { v2ray } from "../test/support/interop/ray.ts";
-import type { Launch, Speaker } from "../test/support/interop/speaker.ts";
-import { freePort, missing } from "../test/support/peer.ts";
+import type { Speaker } from "../test/support/interop/speaker.ts";
+import { missing } from "../test/support/peer.ts";
+import {
+  type Chain,
+  measure,
+  type Measured,
+  median,
+  type Side,
+  side,
+  startChain,
+} from "./protocols-chain.ts";
+import { costs } from "./protocols-costs.ts";
 import { anytlsStream, bareStream } from "./protocols-floor.ts";
-import type { Kind, ProtocolResult, ProtocolTask } from "./protocols-peer.ts";
-import { cpuSeconds, endOf, forkPeer, forkServer, listening } from "./relay-subjects.ts";
+import type { Kind, ProtocolTask } from "./protocols-peer.ts";
+import { endOf, forkPeer, forkServer } from "./relay-subjects.ts";
 
 export const NAME = "protocols";
 
@@ -26,16 +31,9 @@ const BULK_MS = 1_500;
 const SHORT_MS = 2_000;
 const PARALLEL = 32;
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const ours = weir("weir");
 /** Its client moves everything in the event loop, TLS by node:tls. */
 const portable = weir("weir", { relay: "portable" });
-
-interface Side {
-  readonly name: string;
-  readonly speaker: Speaker;
-  readonly cell: string;
-}
 
 interface Comparison {
   readonly title: string;
@@ -46,7 +44,6 @@ interface Comparison {
   readonly target: number;
 }
 
-const side = (name: string, speaker: Speaker, cell: string): Side => ({ name, speaker, cell });
 const against = (title: string, cell: string, speaker: Speaker, target: number): Comparison => ({
   title,
   kind: "D",
@@ -88,79 +85,6 @@ const COMPARISONS: readonly Comparison[] = [
   },
 ];
 
-interface Chain extends AsyncDisposable {
-  /** Of the server. */
-  readonly port: number;
-  readonly socksPort: number;
-  readonly pids: readonly number[];
-}
-
-async function startChain({ speaker, cell: name }: Side): Promise<Chain> {
-  const cell = CELLS.find((one) => one.name === name) as Cell;
-  const [port, socksPort] = [await freePort(), await freePort()];
-  await using undo = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
-  undo.defer(() => rmSync(folder, { recursive: true }));
-  const launches = [speaker.server(cell, port), speaker.client(cell, socksPort, port)] as Launch[];
-  const pids: number[] = [];
-  for (const [index, { command, files }] of launches.entries()) {
-    const own = join(folder, `${index}`);
-    const filled = (text: string): string => text.replaceAll("{}/", `${own}-`);
-    for (const [file, text] of Object.entries(files)) writeFileSync(filled(`{}/${file}`), filled(text));
-    const child = start(command.map(filled));
-    undo.defer(() => endOf(child));
-    pids.push(child.pid as number);
-    await listening(index === 0 ? port : socksPort);
-  }
-  const opened = undo.move();
-  return { port, socksPort, pids, [Symbol.asyncDispose]: () => opened.disposeAsync() };
-}
-
-/** Weir as it is run from a checkout, in a process whose CPU time is its own. */
-function start([program, ...args]: readonly string[]): ChildProcess {
-  if (program !== "weir") return spawn(program as string, args, { stdio: "ignore" });
-  const config = args[args.indexOf("-f") + 1] as string;
-  const own = ["--disable-warning=ExperimentalWarning", ...(process.env["BENCH_FLAGS"]?.split(" ") ?? [])];
-  return spawn(
-    process.execPath,
-    [...own, join(root, "src", "boot.mjs"), "-d", dirname(config), "-f", config],
-    {
-      stdio: "ignore",
-    },
-  );
-}
-
-interface Measured {
-  /** Of the unit the table names, a second. */
-  readonly rate: number;
-  readonly cpuPerUnit: number;
-  readonly serverCpuPerUnit: number;
-}
-
-async function measure(
-  load: ChildProcess,
-  chain: Chain,
-  task: ProtocolTask,
-  unit: number,
-): Promise<Measured> {
-  const cpu = (): readonly number[] => chain.pids.map((pid) => cpuSeconds(pid));
-  const before = cpu();
-  load.send(task);
-  const [{ amount, seconds }] = (await once(load, "message")) as [ProtocolResult];
-  const spent = cpu().map((now, index) => now - (before[index] as number));
-  // The CPU time of bulk covers what came before the count, too: the same share for everyone.
-  const units = (amount / unit) * (task.what === "bulk" ? (seconds + 0.3) / seconds : 1);
-  const total = spent.reduce((sum, one) => sum + one, 0);
-  return {
-    rate: amount / unit / seconds,
-    cpuPerUnit: total / units,
-    serverCpuPerUnit: (spent[0] as number) / units,
-  };
-}
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-
 /** One line a result. A ratio is the median over the rounds of ours against the other in the same round. */
 export async function run(
   out: (line: string) => void,
@@ -179,6 +103,7 @@ export async function run(
     );
     for (const comparison of COMPARISONS)
       if (comparison.title.includes(only)) await compare(comparison, load, sink.port, out);
+    await costs(load, sink.port, only, out);
     if ("short anytls streams".includes(only)) await shortStreams(load, sink.port, out);
   } finally {
     await endOf(load);

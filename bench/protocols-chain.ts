@@ -1,0 +1,97 @@
+/** A client and a server of one protocol in processes of their own, and what the load through them costs. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Cell, CELLS } from "../test/support/interop/cells.ts";
+import type { Launch, Speaker } from "../test/support/interop/speaker.ts";
+import { freePort } from "../test/support/peer.ts";
+import type { ProtocolResult, ProtocolTask } from "./protocols-peer.ts";
+import { cpuSeconds, endOf, listening } from "./relay-subjects.ts";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+export interface Side {
+  readonly name: string;
+  readonly speaker: Speaker;
+  readonly cell: string;
+  /** Of weir: another checkout. */
+  readonly root?: string;
+}
+
+export const side = (name: string, speaker: Speaker, cell: string): Side => ({ name, speaker, cell });
+
+export interface Chain extends AsyncDisposable {
+  /** Of the server. */
+  readonly port: number;
+  readonly socksPort: number;
+  readonly pids: readonly number[];
+}
+
+export async function startChain({ speaker, cell: name, root: from = root }: Side): Promise<Chain> {
+  const cell = CELLS.find((one) => one.name === name) as Cell;
+  const [port, socksPort] = [await freePort(), await freePort()];
+  await using undo = new AsyncDisposableStack();
+  const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
+  undo.defer(() => rmSync(folder, { recursive: true }));
+  const launches = [speaker.server(cell, port), speaker.client(cell, socksPort, port)] as Launch[];
+  const pids: number[] = [];
+  for (const [index, { command, files }] of launches.entries()) {
+    const own = join(folder, `${index}`);
+    const filled = (text: string): string => text.replaceAll("{}/", `${own}-`);
+    for (const [file, text] of Object.entries(files)) writeFileSync(filled(`{}/${file}`), filled(text));
+    const child = start(command.map(filled), from);
+    undo.defer(() => endOf(child));
+    pids.push(child.pid as number);
+    await listening(index === 0 ? port : socksPort);
+  }
+  const opened = undo.move();
+  return { port, socksPort, pids, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** Weir as it is run from a checkout, in a process whose CPU time is its own. */
+function start([program, ...args]: readonly string[], from: string): ChildProcess {
+  if (program !== "weir") return spawn(program as string, args, { stdio: "ignore" });
+  const config = args[args.indexOf("-f") + 1] as string;
+  const own = ["--disable-warning=ExperimentalWarning", ...(process.env["BENCH_FLAGS"]?.split(" ") ?? [])];
+  return spawn(
+    process.execPath,
+    [...own, join(from, "src", "boot.mjs"), "-d", dirname(config), "-f", config],
+    {
+      stdio: "ignore",
+    },
+  );
+}
+
+export interface Measured {
+  /** Of the unit the table names, a second. */
+  readonly rate: number;
+  readonly cpuPerUnit: number;
+  readonly serverCpuPerUnit: number;
+}
+
+export async function measure(
+  load: ChildProcess,
+  chain: Chain,
+  task: ProtocolTask,
+  unit: number,
+): Promise<Measured> {
+  const cpu = (): readonly number[] => chain.pids.map((pid) => cpuSeconds(pid));
+  const before = cpu();
+  load.send(task);
+  const [{ amount, seconds }] = (await once(load, "message")) as [ProtocolResult];
+  const spent = cpu().map((now, index) => now - (before[index] as number));
+  // The CPU time of bulk covers what came before the count, too: the same share for everyone.
+  const units = (amount / unit) * (task.what === "bulk" ? (seconds + 0.3) / seconds : 1);
+  const total = spent.reduce((sum, one) => sum + one, 0);
+  return {
+    rate: amount / unit / seconds,
+    cpuPerUnit: total / units,
+    serverCpuPerUnit: (spent[0] as number) / units,
+  };
+}
+
+export const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
