@@ -17,6 +17,7 @@ import { directAccept, directDialer } from "../support/direct-accept.ts";
 import { openTestInbound, openTestOutbound } from "../support/inbound-env.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { openRawClient, say } from "../support/raw-client.ts";
+import { urlText } from "../support/url-texts.ts";
 
 type AnyDecoder = (bytes: Buffer, seen: number) => Decoded<unknown> | null;
 
@@ -103,7 +104,7 @@ test("datagrams: decoded or dropped", () => {
 test("texts: parsed or null", () => {
   const text = fc.oneof(
     fc.string(),
-    fc.webUrl(),
+    urlText,
     fc.domain(),
     fc.ipV6().map((ip) => `[${ip}]:1`),
   );
