@@ -13,6 +13,7 @@ import type { ProxiesControl, ProxyProvidersControl } from "./control-proxies.ts
 import type { RuleProvidersControl, RulesControl } from "./control-rules.ts";
 import type { GovernanceControl } from "./governance.ts";
 import type { KernelDirectControl } from "./kernel-direct.ts";
+import type { ManagedProtocolView } from "./users.ts";
 
 export type * from "./control-configs.ts";
 export type * from "./control-connections.ts";
@@ -42,6 +43,8 @@ export interface Control {
 export interface BuildView {
   /** Shown as it is. Must not contain `sing-box` or `honk`: dashboards would switch to another dialect. */
   readonly version: string;
+  /** Protocols whose users can be managed, whether a listener of theirs is managed or not. */
+  readonly managedProtocols: readonly ManagedProtocolView[];
 }
 
 export interface UpkeepControl {

@@ -95,6 +95,10 @@ export interface LinkedUser {
 export interface UserSupport<Options extends object = object> {
   /** As people write the protocol's name: `SOCKS5`. */
   readonly label: string;
+  /** What its connections lie on. */
+  readonly network: "tcp" | "udp";
+  /** Not among those that the contract of the admin API names: it is listed beside them. */
+  readonly isAdditional: boolean;
   /** What the credential is called in files and in the API. */
   readonly credential: "uuid" | "password";
   /** What a user's flow may be besides nothing. */

@@ -88,6 +88,9 @@ export interface ManagedProtocolView {
   readonly type: string;
   readonly label: string;
   readonly credential: string;
+  readonly network: "tcp" | "udp";
+  /** Not among those that the contract of the admin API names. */
+  readonly isAdditional: boolean;
 }
 
 export interface ManagedInboundView {

@@ -16,6 +16,7 @@ import type {
   UserDraft,
   UserView,
 } from "#core/users.ts";
+import type { Protocol } from "#core/protocol.ts";
 import type { Change } from "#store/kv.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import type { Rollback } from "#core/rollback.ts";
@@ -43,6 +44,15 @@ import { UserViews } from "./user-views.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 import type { ManagerEnv } from "./manager-env.ts";
+
+/** Those whose listeners' users can be managed. */
+export function managedProtocols(protocols: readonly Protocol[]): readonly ManagedProtocolView[] {
+  return protocols.flatMap(({ type, users }) => {
+    if (users === undefined) return [];
+    const { label, credential, network, isAdditional } = users;
+    return [{ type, label, credential, network, isAdditional }];
+  });
+}
 
 export class Manager implements UserAdmin {
   readonly registry: UserRegistry;
@@ -204,9 +214,7 @@ export class Manager implements UserAdmin {
   }
 
   protocols(): readonly ManagedProtocolView[] {
-    return this.#env.protocols.flatMap(({ type, users }) =>
-      users === undefined ? [] : [{ type, label: users.label, credential: users.credential }],
-    );
+    return managedProtocols(this.#env.protocols);
   }
 
   inbounds(): readonly ManagedInboundView[] {

@@ -17,6 +17,8 @@ import {
 
 const SUPPORT: UserSupport = {
   label: "Test",
+  network: "tcp",
+  isAdditional: false,
   credential: "uuid",
   flows: ["fast"],
   makeCredential: () => "made",

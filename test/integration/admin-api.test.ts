@@ -191,11 +191,16 @@ test("views have the members of the manual, and lists hold no credentials", asyn
   assert.deepEqual(overview.users, { total: 3, enabled: 3, disabled: 0 });
   assert.deepEqual(overview.capabilities, { quota: false, expiration: false });
   assert.deepEqual(overview.inbounds, inbounds.inbounds);
-  const protocols = (await core.ask("GET", "/api/admin/protocols")).json.protocols;
-  assert.deepEqual(
-    protocols.map(({ type }) => type),
-    ["vless", "anytls"],
-  );
+  const { protocols, additional_protocols } = (await core.ask("GET", "/api/admin/protocols")).json;
+  const types = (list: readonly { readonly type: string }[]) => list.map(({ type }) => type);
+  assert.deepEqual(types(protocols), ["vless", "anytls"], "those of the contract");
+  assert.deepEqual(types(additional_protocols), ["hysteria2", "tuic"]);
+  const about = await core.ask("GET", "/api/svc/capabilities", { secret: CONTROLLER_SECRET });
+  assert.deepEqual((about.json as { readonly managed_users?: object }).managed_users, {
+    version: 1,
+    protocols: ["vless", "anytls"],
+    additional_protocols: ["hysteria2", "tuic"],
+  });
 });
 
 test("svc-admin-api §15.3 §15.4 a subscription serves one link, and nothing to a client without the right to it", async () => {

@@ -262,7 +262,7 @@ describe("the listener of TUIC", { skip: SKIP }, () => {
       await once(stream, "data");
     }
     const inbound = listener.inbound as ManagedInbound;
-    inbound.replaceUsers([{ id: BOB, credential: "or-me", flow: null }]);
+    inbound.replaceUsers([{ id: BOB, credential: `${BOB}:or-me`, flow: null }]);
     await until("the end", () => hers.destroyed);
     his.write("y");
     const [still] = await once(his, "data");

@@ -73,6 +73,8 @@ const PROTOCOLS: readonly Protocol[] = [
     ),
     users: {
       label: "VLESS",
+      network: "tcp",
+      isAdditional: false,
       credential: "uuid",
       flows: [],
       makeCredential: () => "",

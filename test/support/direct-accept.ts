@@ -51,9 +51,9 @@ export const directDialer: Dialer = {
   associate: async () => openDirectFlow(),
 };
 
-async function openDirectFlow(): Promise<DatagramFlow> {
+export async function openDirectFlow(localAddress = "127.0.0.1"): Promise<DatagramFlow> {
   const socket = createSocket("udp4");
-  socket.bind(0, "127.0.0.1");
+  socket.bind(0, localAddress);
   await once(socket, "listening");
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   let open = true;

@@ -96,6 +96,7 @@ export interface AnyJson extends UserJson {
   readonly inbounds: readonly { readonly tag: string; readonly revision: number }[];
   readonly listeners: unknown;
   readonly protocols: readonly { readonly type: string }[];
+  readonly additional_protocols: readonly { readonly type: string }[];
   readonly capabilities: unknown;
 }
 

@@ -19,7 +19,7 @@ export interface MadeUser {
 /** Writes a state file with `count` enabled users for each listener, of these limits; its folder must exist. */
 export function makeState(
   store: string,
-  listeners: Readonly<Record<string, "vless" | "anytls">>,
+  listeners: Readonly<Record<string, "vless" | "anytls" | "hysteria2" | "tuic">>,
   count: number,
   limits: { readonly upload_bps?: number; readonly download_bps?: number } = {},
 ): readonly MadeUser[] {
@@ -28,7 +28,9 @@ export function makeState(
   const document = { version: 1, generation: 0, listeners: {}, subscriptions: {} as Record<string, string> };
   for (const [listener, protocol] of Object.entries(listeners)) {
     const users = Array.from({ length: count }, (_, at) => {
-      const credential = protocol === "vless" ? randomUUID() : randomBytes(16).toString("hex");
+      const password = randomBytes(16).toString("hex");
+      const withUuid = { vless: randomUUID(), tuic: `${randomUUID()}:${password}` };
+      const credential = protocol === "vless" || protocol === "tuic" ? withUuid[protocol] : password;
       const user = { id: randomUUID(), listener, name: `user ${at}`, credential, token: newToken() };
       made.push(user);
       document.subscriptions[user.id] = user.token;

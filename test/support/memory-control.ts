@@ -61,7 +61,7 @@ const INITIAL: c.ConfigsView = {
 
 /** Everything a test wants to turn or look at. */
 export class MemoryControl implements c.Control {
-  readonly build = { version: "v0.1.0" };
+  readonly build = { version: "v0.1.0", managedProtocols: [] };
   readonly governance: GovernanceControl;
   readonly kernelDirect = SHOWN_KERNEL_DIRECT;
   readonly live = new Map<string, c.ConnectionView>();

@@ -20,7 +20,9 @@ export class MemoryUsers implements UsersControl {
   readonly admin: UserAdmin = {
     secret: ADMIN_SECRET,
     rollback: null,
-    protocols: () => [{ type: "vless", label: "VLESS", credential: "uuid" }],
+    protocols: () => [
+      { type: "vless", label: "VLESS", credential: "uuid", network: "tcp", isAdditional: false },
+    ],
     inbounds: () => {
       const [userCount, revision] = [this.#users.size, this.#revision];
       const counts = { userCount, enabledUserCount: userCount, revision, appliedRevision: revision };

@@ -6,8 +6,10 @@ import type { Duplex } from "node:stream";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import { anytls } from "#protocols/anytls/index.ts";
+import { hysteria2 } from "#protocols/hysteria2/index.ts";
+import { tuic } from "#protocols/tuic/index.ts";
 import { vless } from "#protocols/vless/index.ts";
-import { directDialer } from "./direct-accept.ts";
+import { directDialer, openDirectFlow } from "./direct-accept.ts";
 import { TLS_KEYS, type UserJson } from "./managed-core.ts";
 import { openClient } from "./protocol-pair.ts";
 
@@ -22,17 +24,20 @@ export function dialerFrom(localAddress: string): Dialer {
       await once(socket, "connect");
       return socket;
     },
+    associate: () => openDirectFlow(localAddress),
   };
 }
 
 export interface Carrier {
   /** Name of the listener, too. */
   readonly tag: string;
-  readonly protocol: "vless" | "anytls";
+  readonly protocol: "vless" | "anytls" | "hysteria2" | "tuic";
   /** Keys of the listener besides those that all have. */
   readonly keys: string;
   /** `dialer` reaches the listener; absent: from 127.0.0.1. */
   open(port: number, user: Pick<UserJson, "uuid" | "password">, dialer?: Dialer): Promise<Outbound>;
+  /** Which side learns from the other that a flow of datagrams has ended; the others only notice that it is silent. */
+  readonly tellsEndOfFlow: { readonly toListener: boolean; readonly toClient: boolean };
   /** Another value for what the user proves itself with. */
   another(): { readonly uuid: string } | { readonly password: string };
 }
@@ -50,6 +55,7 @@ export function ofVless(tag: string, keys: string, options: object): Carrier {
         { server: "127.0.0.1", port, uuid, ...options },
         dialer === undefined ? {} : { dialer },
       ),
+    tellsEndOfFlow: { toListener: true, toClient: true },
     another: () => ({ uuid: randomUUID() }),
   };
 }
@@ -64,7 +70,33 @@ export const ANYTLS: Carrier = {
       { server: "127.0.0.1", port, password, udp: true, "skip-cert-verify": true },
       dialer === undefined ? {} : { dialer },
     ),
+  tellsEndOfFlow: { toListener: true, toClient: true },
   another: () => ({ password: randomBytes(8).toString("hex") }),
+};
+
+const QUIC_CLIENT = { server: "127.0.0.1", "skip-cert-verify": true };
+
+/** Everything of a client in one connection, which is the client's own until the node is disposed of. */
+export const HYSTERIA2: Carrier = {
+  tag: "hysteria2",
+  protocol: "hysteria2",
+  keys: `    users: {}\n${TLS_KEYS}`,
+  open: (port, { password }, dialer = directDialer) =>
+    openClient(hysteria2, { ...QUIC_CLIENT, port, password }, { dialer }),
+  tellsEndOfFlow: { toListener: false, toClient: false },
+  another: () => ({ password: randomBytes(8).toString("hex") }),
+};
+
+export const TUIC: Carrier = {
+  tag: "tuic",
+  protocol: "tuic",
+  keys: `    users: {}\n${TLS_KEYS}`,
+  open(port, { password: credential }, dialer = directDialer) {
+    const [uuid = "", password = ""] = credential.split(":");
+    return openClient(tuic, { ...QUIC_CLIENT, port, uuid, password }, { dialer });
+  },
+  tellsEndOfFlow: { toListener: true, toClient: false },
+  another: () => ({ password: `${randomUUID()}:${randomBytes(8).toString("hex")}` }),
 };
 
 export const CARRIERS: readonly Carrier[] = [
@@ -80,6 +112,8 @@ export const CARRIERS: readonly Carrier[] = [
     "grpc-opts": { "grpc-service-name": "svc" },
   }),
   ANYTLS,
+  HYSTERIA2,
+  TUIC,
 ];
 
 /** For `ManagedCore.start`: a managed listener a carrier. */

@@ -17,6 +17,8 @@ import { openStoreHere } from "./store-here.ts";
 let made = 0;
 const SUPPORT: UserSupport = {
   label: "Test",
+  network: "tcp",
+  isAdditional: false,
   credential: "uuid",
   flows: [],
   makeCredential: () => `made ${made++}`,

@@ -87,18 +87,21 @@ export const overview = z.object({
   inbounds: z.array(inbound),
 });
 
+const managedProtocol = (network: "tcp" | "udp") =>
+  z.object({
+    kind: z.literal("inbound"),
+    type: z.string().min(1),
+    name: z.string().min(1),
+    category: z.literal("proxy"),
+    network: z.literal(network),
+    tls: z.boolean(),
+    credential: z.enum(["uuid", "password"]),
+    update_policy: z.literal("live"),
+  });
+
 export const protocolList = z.object({
   schema_version: z.literal(1),
-  protocols: z.array(
-    z.object({
-      kind: z.literal("inbound"),
-      type: z.string().min(1),
-      name: z.string().min(1),
-      category: z.literal("proxy"),
-      network: z.literal("tcp"),
-      tls: z.boolean(),
-      credential: z.enum(["uuid", "password"]),
-      update_policy: z.literal("live"),
-    }),
-  ),
+  protocols: z.array(managedProtocol("tcp")),
+  /** Beyond the contract: users of these are the same resources, under the same routes. */
+  additional_protocols: z.array(managedProtocol("udp")),
 });

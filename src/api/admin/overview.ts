@@ -40,20 +40,23 @@ export function overviewJson(control: Control, admin: UserAdmin) {
   };
 }
 
+/** The contract's list, and beside it what this build can manage besides. */
 export function protocolsJson(admin: UserAdmin) {
-  return {
-    schema_version: 1,
-    protocols: admin.protocols().map(({ type, label, credential }) => ({
-      kind: "inbound",
-      type,
-      name: label,
-      category: "proxy",
-      network: "tcp",
-      tls: true,
-      credential,
-      update_policy: "live",
-    })),
-  };
+  const listed = (isAdditional: boolean) =>
+    admin
+      .protocols()
+      .filter((protocol) => protocol.isAdditional === isAdditional)
+      .map(({ type, label, network, credential }) => ({
+        kind: "inbound",
+        type,
+        name: label,
+        category: "proxy",
+        network,
+        tls: true,
+        credential,
+        update_policy: "live",
+      }));
+  return { schema_version: 1, protocols: listed(false), additional_protocols: listed(true) };
 }
 
 /** Loud as long as it was not accepted, absent otherwise. */

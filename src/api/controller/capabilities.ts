@@ -19,12 +19,21 @@ const capabilities = z.object({
     features: texts(),
     deprecated_fields: texts(),
   }),
+  /** Listener types whose users the admin API manages: of its contract, and beyond it. */
+  managed_users: z.object({
+    version: z.int().positive(),
+    protocols: texts(),
+    additional_protocols: texts(),
+  }),
 });
 
 export function capabilityRoutes({
+  build,
   governance,
   kernelDirect,
-}: Pick<Control, "governance" | "kernelDirect">): readonly Route[] {
+}: Pick<Control, "build" | "governance" | "kernelDirect">): readonly Route[] {
+  const managed = (isAdditional: boolean) =>
+    build.managedProtocols.flatMap((each) => (each.isAdditional === isAdditional ? [each.type] : []));
   return [
     route({
       method: "GET",
@@ -42,6 +51,7 @@ export function capabilityRoutes({
           persistence: true,
         },
         kernel_direct: { version: 4, ...kernelDirect.capabilities, deprecated_fields: ["proxy_traffic"] },
+        managed_users: { version: 1, protocols: managed(false), additional_protocols: managed(true) },
       }),
     }),
   ];

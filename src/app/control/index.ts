@@ -1,5 +1,7 @@
 /** Joins the parts into the one object that the Controller API reads and commands. */
 import type { Control } from "#core/control.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
+import { managedProtocols } from "#users/manager.ts";
 import { VERSION } from "#version.ts";
 import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
@@ -23,7 +25,7 @@ export function openControl(env: ControlEnv): Control {
     chosen: () => host.invalidateRoutes(),
   };
   return {
-    build: { version: VERSION },
+    build: { version: VERSION, managedProtocols: managedProtocols(PROTOCOLS) },
     configs,
     proxies: proxiesControl(proxies),
     proxyProviders: proxyProvidersControl(proxies),

@@ -45,7 +45,13 @@ export function managedLink(
 ): string | null {
   const security = securityQuery(options, address);
   if (Object.keys(security).length === 0) return null; // clients of this protocol always speak TLS
-  return shareLink({ scheme: "anytls", credential, address, query: { type: "tcp", ...security }, name });
+  return shareLink({
+    scheme: "anytls",
+    credential: [credential],
+    address,
+    query: { type: "tcp", ...security },
+    name,
+  });
 }
 
 export function singBox(node: LinkNode): SingBoxOutbound {

@@ -2,6 +2,7 @@
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
+import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
 
@@ -9,6 +10,7 @@ export const hysteria2: Protocol = {
   type: "hysteria2",
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("Hysteria2", outboundSchema, openOutbound),
+  users: managedUsers,
   links,
   listenerNodes,
   singBox,

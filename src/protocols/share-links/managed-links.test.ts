@@ -5,6 +5,10 @@ import fc from "fast-check";
 import type { UserSupport } from "#core/protocol.ts";
 import { managedUsers as anytls } from "#protocols/anytls/managed.ts";
 import { inboundSchema as anytlsSchema } from "#protocols/anytls/options.ts";
+import { managedUsers as hysteria2 } from "#protocols/hysteria2/managed.ts";
+import { inboundSchema as hysteria2Schema } from "#protocols/hysteria2/options.ts";
+import { managedUsers as tuic } from "#protocols/tuic/managed.ts";
+import { inboundSchema as tuicSchema } from "#protocols/tuic/inbound-options.ts";
 import { codePoint } from "../../../test/support/code-points.ts";
 import { runs } from "../../../test/support/runs.ts";
 import { parseLink, renderLink } from "./index.ts";
@@ -105,6 +109,25 @@ test("svc-admin-api §15.9 anytls, and none where nothing hides the traffic", ()
   assert.equal(anytlsLink({ "allow-insecure": true }, "bob", "x"), null);
 });
 
+test("hysteria2 and tuic: what links of others say of a node", () => {
+  const at = { host: "proxy.example.com", port: 443 };
+  const shown = (credential: string) => ({ name: "edge - ada", credential, flow: "" });
+  const hy = hysteria2Schema.parse({ users: {}, ...TLS, obfs: "salamander", "obfs-password": "p&q" });
+  assert.equal(
+    hysteria2.shareLink(hy, at, shown("a:b")),
+    "hysteria2://a%3Ab@proxy.example.com:443?obfs=salamander&obfs-password=p%26q&sni=proxy.example.com#edge%20-%20ada",
+  );
+  assert.equal(hysteria2.shareLink({ ...hy, alpn: ["other"] }, at, shown("x")), null, "no link can say it");
+  const quick = tuicSchema.parse(TLS);
+  const link = tuic.shareLink(quick, at, shown(`${UUID}:a:b`)) as string;
+  assert.equal(
+    link,
+    `tuic://${UUID}:a%3Ab@proxy.example.com:443?alpn=h3&sni=proxy.example.com&udp_relay_mode=native#edge%20-%20ada`,
+  );
+  const { uuid, password, sni } = parseLink(link);
+  assert.deepEqual([uuid, password, sni], [UUID, "a:b", "proxy.example.com"]);
+});
+
 test("every character is escaped as the specification says", () => {
   const link = anytlsLink(TLS, "!()*'é", "~*'()!$&+,;=/") as string;
   assert.match(link, /^anytls:\/\/~%2A%27%28%29%21\$&\+,;=%2F@/);
@@ -112,7 +135,7 @@ test("every character is escaped as the specification says", () => {
 });
 
 test("credentials are made, recognised and kept apart", () => {
-  for (const support of [vless, anytls] satisfies UserSupport[]) {
+  for (const support of [vless, anytls, hysteria2, tuic] satisfies UserSupport[]) {
     const made = support.makeCredential();
     assert.notEqual(support.identify(made), null);
     assert.notEqual(made, support.makeCredential());
@@ -158,6 +181,11 @@ test("whatever a user is called, the link reads back as the same user", () => {
         [shown, password, position.port],
       );
       assert.deepEqual(parseLink(renderLink(second) as string), second);
+      const quick = hysteria2.shareLink(hysteria2Schema.parse({ users: {}, ...TLS }), position, user);
+      assert.equal(parseLink(quick as string)["password"], password);
+      const both = { ...user, credential: `${uuid}:${password}` };
+      const third = parseLink(tuic.shareLink(tuicSchema.parse(TLS), position, both) as string);
+      assert.deepEqual([third["uuid"], third["password"], third["name"]], [uuid, password, shown]);
     }),
     { numRuns: runs(1000) },
   );

@@ -17,4 +17,8 @@ export const inboundSchema = z.object({
   "ech-key": unsupported("Encrypted ClientHello is not available over QUIC"),
   ...muxServerFields,
 });
-export type InboundOptions = z.output<typeof inboundSchema>;
+type WrittenOptions = z.output<typeof inboundSchema>;
+export type InboundOptions = Omit<WrittenOptions, "users"> & {
+  /** Null: the listener is managed, and its users come when it runs. */
+  readonly users: WrittenOptions["users"] | null;
+};

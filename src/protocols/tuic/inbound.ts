@@ -8,7 +8,7 @@ import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
 import type { InboundOptions } from "./inbound-options.ts";
 import { congestionOf } from "./options.ts";
 import { ServerSession, type ServerSessionOptions } from "./server-session.ts";
-import { TuicUsers } from "./users.ts";
+import { credentialOf, TuicUsers } from "./users.ts";
 
 const NO_ERROR = 0;
 const DEFAULT_IDLE_MS = 15_000;
@@ -26,17 +26,29 @@ const WINDOW_BYTES = 20 * MIB;
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { name } = env;
   const where = `listener ${name}`;
-  const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
-  if (users.length === 0) throw new ConfigError(`${where}: users: there is none, so no client could connect`);
-  const tableOf = (list: readonly User[]) => new TuicUsers(list, where);
-  const shell = new UserInbound(env, { type: "Tuic", users: tableOf(users), written: users, tableOf });
+  const users = Object.entries(options.users ?? {}).map(([uuid, password]) => ({
+    id: uuid,
+    credential: credentialOf(uuid, password),
+    flow: null,
+  }));
+  if (options.users !== null && users.length === 0)
+    throw new ConfigError(`${where}: users: there is none, so no client could connect`);
+  const noUsers = TuicUsers.empty();
+  const tableOf = (list: readonly User[]) => noUsers.with(list, where);
+  const shell = new UserInbound(env, {
+    type: "Tuic",
+    users: tableOf(users),
+    written: users,
+    tableOf,
+    changeTable: (table, change) => table.changed(change, where),
+  });
   using undo = new DisposableStack();
   const alpn = options.alpn ?? [HTTP3_ALPN];
   const { tls, files, log } = env;
   const server = undo.use(await openQuicTlsServer(options, { where, alpn, tls, files, log }));
   const session: ServerSessionOptions = {
-    find: (uuid) => shell.users.find(uuid),
-    admit: (user, ends) => shell.admit(user.id, shell.users, ends),
+    users: () => shell.users,
+    admit: (user, table, ends) => shell.admit(user.id, table, ends),
     authenticationMs: options["authentication-timeout"] || DEFAULT_AUTHENTICATION_MS,
     windowBytes: WINDOW_BYTES,
     mostPacketBytes: options["max-udp-relay-packet-size"] || DEFAULT_PACKET_BYTES,

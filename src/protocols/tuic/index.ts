@@ -3,6 +3,7 @@ import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { inboundSchema } from "./inbound-options.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
+import { managedUsers } from "./managed.ts";
 import { outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
 
@@ -10,6 +11,7 @@ export const tuic: Protocol = {
   type: "tuic",
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("Tuic", outboundSchema, openOutbound),
+  users: managedUsers,
   links,
   listenerNodes,
   singBox,

@@ -1,7 +1,6 @@
 /** One client of a listener: nothing is done for it before it has shown who it is. */
 import { timingSafeEqual } from "node:crypto";
 import { AuthError, ProtocolError } from "#core/errors.ts";
-import type { User } from "#core/inbound.ts";
 import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
@@ -12,6 +11,7 @@ import type { QuicServerConnection, QuicServerEvents } from "#transport/quic/ser
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import type { PacketWay } from "./packet-channel.ts";
 import { ServerAssociations } from "./server-associations.ts";
+import type { TuicUser, TuicUsers } from "./users.ts";
 import * as wire from "./wire.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -23,10 +23,10 @@ const MOST_HELD_DATAGRAMS = 32;
 const MOST_OPEN_STREAMS = 2048;
 
 export interface ServerSessionOptions {
-  /** Null: there is no such user. */
-  readonly find: (uuid: Uint8Array) => User | null;
-  /** Throws `AuthError` where the user was taken away this moment. */
-  readonly admit: (user: User, ends: ConnectionEnds) => AuthenticatedConnection;
+  /** Those in force. */
+  readonly users: () => TuicUsers;
+  /** Throws `AuthError` where the user of the table was taken away this moment. */
+  readonly admit: (user: TuicUser, table: TuicUsers, ends: ConnectionEnds) => AuthenticatedConnection;
   readonly authenticationMs: number;
   /** What a client may send ahead once it is known. */
   readonly windowBytes: number;
@@ -138,16 +138,17 @@ export class ServerSession implements QuicServerEvents {
   #authenticate(bytes: Uint8Array): void {
     const { uuid, token } = wire.decodeAuthenticate(bytes);
     if (this.#known !== null) return;
-    const user = this.#options.find(uuid);
+    const table = this.#options.users();
+    const user = table.find(uuid);
     const { connection } = this.#client;
     // An unknown uuid takes as much time as a wrong password.
-    const expected = connection.exportKey(uuid, Buffer.from(user?.credential ?? " "), wire.TOKEN_BYTES);
+    const expected = connection.exportKey(uuid, Buffer.from(user?.password ?? " "), wire.TOKEN_BYTES);
     const isRight = timingSafeEqual(expected, token);
     if (user === null || !isRight) return this.#end(wire.END.refused);
-    this.#admit(user);
+    this.#admit(user, table);
   }
 
-  #admit(user: User): void {
+  #admit(user: TuicUser, table: TuicUsers): void {
     const client = this.#client;
     const ends = {
       get source() {
@@ -156,7 +157,7 @@ export class ServerSession implements QuicServerEvents {
       local: client.local,
     };
     try {
-      this.#open(this.#options.admit(user, ends));
+      this.#open(this.#options.admit(user, table, ends));
     } catch (error) {
       if (!(error instanceof AuthError)) throw error;
       this.#end(wire.END.refused); // the user was taken away this moment

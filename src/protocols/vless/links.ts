@@ -66,7 +66,7 @@ export function managedLink(
     ...(flow === "" ? {} : { flow }),
     ...securityQuery(options, address),
   };
-  return shareLink({ scheme: "vless", credential, address, query, name });
+  return shareLink({ scheme: "vless", credential: [credential], address, query, name });
 }
 
 /** What clients of the listener write into `encryption`. */

@@ -10,6 +10,8 @@ const UUID = /^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 /** Users that come and go while a vless listener runs. */
 export const managedUsers: UserSupport<InboundOptions> = {
   label: "VLESS",
+  network: "tcp",
+  isAdditional: false,
   credential: "uuid",
   flows: [VISION],
   makeCredential: () => randomUUID(),

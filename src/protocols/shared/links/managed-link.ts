@@ -4,7 +4,8 @@ import { publicKeyOf, publishedEch } from "./public-key.ts";
 
 export interface LinkParts {
   readonly scheme: string;
-  readonly credential: string;
+  /** What stands before the `@`; several parts have colons between them. */
+  readonly credential: readonly string[];
   readonly address: PublicAddress;
   readonly query: Readonly<Record<string, string>>;
   readonly name: string;
@@ -20,7 +21,7 @@ export function shareLink({ scheme, credential, address, query, name }: LinkPart
   const members = Object.entries(query)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, value]) => `${key}=${escape(value, IN_QUERY, "+")}`);
-  const user = escape(credential, IN_CREDENTIAL, "%20");
+  const user = credential.map((part) => escape(part, IN_CREDENTIAL, "%20")).join(":");
   return `${scheme}://${user}@${host}:${address.port}?${members.join("&")}#${escape(name, IN_FRAGMENT, "%20")}`;
 }
 
