@@ -81,6 +81,7 @@ async function server(): Promise<void> {
         connected() {},
         stream: serve,
         datagram() {},
+        idle() {},
         ownId() {},
         moved() {},
         closed: () => clearInterval(timer),

@@ -87,6 +87,7 @@ export class NetworkPeer {
       },
       stream: (stream) => this.onStream(stream),
       datagram: (payload) => void this.datagrams.push(Buffer.from(payload)),
+      idle() {},
       ownId: () => {},
       moved() {},
       closed: (error) => void (this.closed = error),

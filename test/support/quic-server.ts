@@ -58,6 +58,7 @@ export async function openQuicServer(options: QuicServerOptions): Promise<QuicSe
         connected() {},
         stream: (stream) => onStream(stream, connection),
         datagram: (payload) => onDatagram(payload, connection),
+        idle() {},
         ownId() {},
         moved() {},
         closed: (error) => void ends.push(error),

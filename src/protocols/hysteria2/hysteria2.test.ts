@@ -99,7 +99,7 @@ test("salamander: the specification's vector, and both ways for any datagram", (
 
 test("datagrams between two ends: fragments in any order, numbers of their own, nothing for others", () => {
   const there: Uint8Array[] = [];
-  const near = new UdpSessions({ mostBytes: 300, send: (payload) => void there.push(payload) });
+  const near = new UdpSessions({ mostBytes: 300, send: (payload) => void there.push(payload), ended() {} });
   const flow = near.open();
   const target = toDestination("192.0.2.1", 53);
   const payload = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 251));

@@ -71,6 +71,7 @@ export class Hysteria2Session implements QuicSession {
         return Math.min(MOST_FRAME_BYTES, udpMtu, connection.maxDatagramBytes);
       },
       send: (payload) => connection.sendDatagram(payload),
+      ended: () => client.flowEnded(),
     });
     void client.closed.then(() => this.#udp.close());
   }
@@ -139,8 +140,7 @@ export class Hysteria2Session implements QuicSession {
   }
 
   retire(): void {
-    const { connection } = this.#client;
-    this.#client.closeWhen(() => connection.bidiStreams === 0 && this.#udp.isEmpty, NO_ERROR);
+    this.#client.retire(NO_ERROR, () => !this.#udp.isEmpty);
   }
 }
 

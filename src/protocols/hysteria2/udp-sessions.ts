@@ -4,12 +4,17 @@ import type { Datagram, DatagramFlow } from "#core/session.ts";
 import { type FrameWay, UdpChannel } from "./udp-channel.ts";
 import { decodeUdp, type UdpMessage } from "./wire.ts";
 
+export interface SessionsWay extends FrameWay {
+  /** A flow has ended. */
+  ended(): void;
+}
+
 export class UdpSessions {
-  readonly #way: FrameWay;
+  readonly #way: SessionsWay;
   readonly #flows = new Map<number, UdpFlow>();
   #next = 1;
 
-  constructor(way: FrameWay) {
+  constructor(way: SessionsWay) {
     this.#way = way;
   }
 
@@ -17,7 +22,10 @@ export class UdpSessions {
     while (this.#flows.has(this.#next)) this.#next = (this.#next + 1) >>> 0;
     const id = this.#next;
     this.#next = (this.#next + 1) >>> 0;
-    const flow = new UdpFlow(new UdpChannel(id, this.#way), () => this.#flows.delete(id));
+    const flow = new UdpFlow(new UdpChannel(id, this.#way), () => {
+      this.#flows.delete(id);
+      this.#way.ended();
+    });
     this.#flows.set(id, flow);
     return flow;
   }

@@ -7,6 +7,8 @@ import { decodePacket, MOST_ASSOCIATIONS, type Packet } from "./wire.ts";
 export interface AssociationsWay extends PacketWay {
   /** The server is told that the association is over. */
   dissociate(association: number): void;
+  /** One has ended. */
+  ended(): void;
 }
 
 export class Associations {
@@ -25,7 +27,10 @@ export class Associations {
     while (this.#flows.has(this.#next)) this.#next = (this.#next + 1) % MOST_ASSOCIATIONS;
     const id = this.#next;
     this.#next = (id + 1) % MOST_ASSOCIATIONS;
-    const flow = new Association(id, this.#way, () => this.#flows.delete(id));
+    const flow = new Association(id, this.#way, () => {
+      this.#flows.delete(id);
+      this.#way.ended();
+    });
     this.#flows.set(id, flow);
     return flow;
   }

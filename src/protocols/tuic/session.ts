@@ -77,6 +77,7 @@ export class TuicSession implements QuicSession {
       },
       send: (packet) => (isNative ? connection.sendDatagram(packet) : this.#sendByStream(packet)),
       dissociate: (association) => this.#sendByStream(encodeDissociate(association)),
+      ended: () => client.flowEnded(),
     });
     const heartbeat = setInterval(() => {
       if (!this.#isIdle) connection.sendDatagram(HEARTBEAT);
@@ -154,6 +155,6 @@ export class TuicSession implements QuicSession {
   }
 
   retire(): void {
-    this.#client.closeWhen(() => this.#isIdle, NO_ERROR);
+    this.#client.retire(NO_ERROR, () => !this.#associations.isEmpty);
   }
 }

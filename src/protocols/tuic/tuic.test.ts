@@ -71,6 +71,7 @@ test("flows: fragments in any order, numbers of their own, and an end that is to
     mostBytes: 300,
     send: (packet) => void sent.push(packet),
     dissociate: (association) => void ended.push(association),
+    ended() {},
   });
   const [first, second] = [associations.open(), associations.open()];
   const payload = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 251));

@@ -95,7 +95,7 @@ class Http3Session implements QuicSession {
   }
 
   retire(): void {
-    this.#client.closeWhen(() => this.connection.bidiStreams === 0, NO_ERROR);
+    this.#client.retire(NO_ERROR);
   }
 }
 

@@ -8,8 +8,8 @@ import type { PacketFilter } from "./packet-filter.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 
 const SILENT_PROBES = 3;
-const FIRST_LOOK_MS = 10;
-const MOST_LOOK_MS = 1000;
+/** So long the last packets of a connection that retires have for being acknowledged. */
+const LAST_MS = 25;
 
 export interface QuicClientOptions extends ConnectionOptions {
   /** Named in errors. */
@@ -33,6 +33,7 @@ export class QuicClient implements AsyncDisposable {
   #close: (error: Error | null) => void = () => {};
   /** What is being sent; the same object each time. */
   readonly #outgoing: { payload: Uint8Array; destination: Destination };
+  #retiring: { readonly code: number; readonly hasFlows: () => boolean } | null = null;
   readonly #clock = new ConnectionClock(() => this.connection);
 
   /** Settles when the handshake is done. Throws `DialError`; the flow is closed then. */
@@ -73,6 +74,7 @@ export class QuicClient implements AsyncDisposable {
         wake: () => this.#clock.wake(),
         connected: () => this.#connected.resolve(),
         stream: options.onStream,
+        idle: () => this.flowEnded(),
         datagram: options.onDatagram,
         ownId: () => {}, // this path has no other connection
         moved() {}, // servers stay where they are
@@ -100,11 +102,27 @@ export class QuicClient implements AsyncDisposable {
     return this.connection.unansweredProbes >= SILENT_PROBES;
   }
 
-  /** Closes as soon as nothing is open: it looks at once, and then each time after twice as long. */
-  closeWhen(isIdle: () => boolean, code: number, lookMs: number = FIRST_LOOK_MS): void {
-    if (this.connection.isClosed) return;
-    if (isIdle()) return this.close(code);
-    setTimeout(() => this.closeWhen(isIdle, code, Math.min(2 * lookMs, MOST_LOOK_MS)), lookMs).unref();
+  /**
+   * Closes as soon as no stream of both directions is open, and `hasFlows` says that there are no flows of datagrams, of
+   * which each has to tell its end by `flowEnded`.
+   */
+  retire(code: number, hasFlows: () => boolean = () => false): void {
+    this.#retiring = { code, hasFlows };
+    if (this.#isUnused) this.close(code);
+  }
+
+  /** A flow of datagrams, or the last stream, has ended. */
+  flowEnded(): void {
+    if (this.#isUnused) setTimeout(() => this.#closeUnused(), LAST_MS);
+  }
+
+  get #isUnused(): boolean {
+    const { isClosed, bidiStreams } = this.connection;
+    return !isClosed && bidiStreams === 0 && this.#retiring?.hasFlows() === false;
+  }
+
+  #closeUnused(): void {
+    if (this.#retiring !== null && this.#isUnused) this.close(this.#retiring.code);
   }
 
   #send(datagram: Uint8Array): void {

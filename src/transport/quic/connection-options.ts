@@ -45,6 +45,8 @@ export interface ConnectionEvents extends SendDatagrams {
   stream(stream: QuicStream): void;
   /** A datagram of the application; its memory is lent until the call returns. */
   datagram(payload: Uint8Array): void;
+  /** The last open stream of both directions has ended. */
+  idle(): void;
   /** An id by which the peer calls us came or went. */
   ownId(id: Uint8Array, isGiven: boolean): void;
   /** The peer sends from another host now, and nothing is known of the way there: congestion control begins anew. */

@@ -42,8 +42,8 @@ export interface EstablishmentParts {
   readonly sender: PacketSender;
   readonly idle: IdleTimer;
   readonly end: ConnectionEnd;
-  readonly wake: () => void;
-  readonly onConnected: () => void;
+  wake(): void;
+  onConnected(): void;
 }
 
 export class Establishment {
@@ -84,14 +84,14 @@ export class Establishment {
   }
 
   onRetry(header: PacketHeader, packet: Uint8Array): void {
-    const { original, ownIds, peerIds, sender, handshake, recovery, spaces, wake } = this.#parts;
+    const { original, ownIds, peerIds, sender, handshake, recovery, spaces } = this.#parts;
     if (!this.#isAwaited(header, ownIds) || !isRetryAuthentic(packet, original)) return;
     this.#retrySource = new Uint8Array(header.source);
     peerIds.adopt(this.#retrySource);
     sender.token = new Uint8Array(packet.subarray(header.numberAt - header.start, -RETRY_TAG_BYTES));
     handshake.setInitialKeys(this.#retrySource);
     for (const space of spaces) if (space.id === INITIAL_SPACE) recovery.sayAllAgain(space);
-    wake();
+    this.#parts.wake();
   }
 
   onVersions(header: PacketHeader, packet: Uint8Array): void {

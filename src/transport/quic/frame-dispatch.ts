@@ -15,14 +15,13 @@ export interface FrameDispatchOptions {
   readonly controls: ControlQueue;
   readonly peerIds: PeerIds;
   readonly ownIds: OwnIds;
-  readonly onCrypto: (space: PacketSpace, offset: number, bytes: Uint8Array) => void;
-  readonly onAcked: (space: PacketSpace) => void;
-  readonly onHandshakeDone: () => void;
-  readonly onNewToken: (token: Uint8Array) => void;
-  readonly onPathChallenge: (data: Uint8Array) => void;
-  readonly onPathResponse: (data: Uint8Array) => void;
-  readonly onDatagram: (payload: Uint8Array) => void;
-  readonly onClose: (isApplication: boolean, code: number, reason: string) => void;
+  onCrypto(space: PacketSpace, offset: number, bytes: Uint8Array): void;
+  onAcked(space: PacketSpace): void;
+  onHandshakeDone(): void;
+  onPathChallenge(data: Uint8Array): void;
+  onPathResponse(data: Uint8Array): void;
+  onDatagram(payload: Uint8Array): void;
+  onClose(isApplication: boolean, code: number, reason: string): void;
 }
 
 const REASON_CHARACTERS = 200;
@@ -45,8 +44,9 @@ export class FrameDispatch implements FrameReceiver {
   }
 
   onAck(reader: WireReader): void {
-    const { recovery, onAcked } = this.#options;
-    if (this.#space !== null && recovery.onAck(this.#space, reader, this.#nowMs)) onAcked(this.#space);
+    const { recovery } = this.#options;
+    const space = this.#space;
+    if (space !== null && recovery.onAck(space, reader, this.#nowMs)) this.#options.onAcked(space);
   }
 
   onCrypto(offset: number, bytes: Uint8Array): void {
@@ -77,9 +77,9 @@ export class FrameDispatch implements FrameReceiver {
     this.#options.streams.onMaxStreams(isBidi, limit);
   }
 
-  onNewToken(token: Uint8Array): void {
+  /** For later connections, which begin without one. */
+  onNewToken(): void {
     if (this.#options.isServer) throw new QuicFault(PROTOCOL_VIOLATION, "a client gives no tokens");
-    this.#options.onNewToken(token);
   }
 
   onNewConnectionId(id: NewConnectionId): void {

@@ -12,7 +12,7 @@ export interface MigrationOptions {
   readonly recovery: Recovery;
   readonly peerIds: PeerIds;
   /** The peer is at another host. */
-  readonly onMoved: () => void;
+  onMoved(): void;
 }
 
 export class Migration {
@@ -47,12 +47,12 @@ export class Migration {
   }
 
   #follow(isSameHost: boolean): void {
-    const { paths, sender, recovery, onMoved } = this.#options;
+    const { paths, sender, recovery } = this.#options;
     sender.path = paths.current;
     if (isSameHost) return;
     recovery.rtt.reset();
     sender.mtu.onSilence();
-    onMoved();
+    this.#options.onMoved();
   }
 
   #ask(nowMs: number): void {

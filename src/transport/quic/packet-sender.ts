@@ -32,7 +32,7 @@ export interface PacketSenderOptions extends Omit<FrameSources, "mtu"> {
   readonly mostDatagramBytes: number;
   readonly events: SendDatagrams;
   /** A client has sent its first Handshake packet. */
-  readonly onHandshakeSent: () => void;
+  onHandshakeSent(): void;
 }
 
 export class PacketSender {
@@ -180,14 +180,14 @@ export class PacketSender {
 
   /** The packet goes. */
   #note(space: PacketSpace, bytes: number, nowMs: number): void {
-    const { recovery, keys, isServer, spaces, onHandshakeSent } = this.#options;
+    const { recovery, keys, isServer, spaces } = this.#options;
     const { carried } = this.#frames;
     carried.bytes = bytes;
     recovery.onSent(space, carried, nowMs);
     this.path.sentBytes += bytes;
     this.#run.add(bytes);
     if (space.id === APPLICATION_SPACE) keys.onSealed(nowMs, recovery.rtt.probeTimeoutMs);
-    if (space.id > INITIAL_SPACE && !isServer && !spaces[0].isDropped) onHandshakeSent();
+    if (space.id > INITIAL_SPACE && !isServer && !spaces[0].isDropped) this.#options.onHandshakeSent();
   }
 
   /** One packet with a single frame that is not waited for, in each space that may be open: the end. */

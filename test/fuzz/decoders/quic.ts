@@ -44,6 +44,7 @@ function dispatch(): { read(bytes: Uint8Array): void } {
     abortCode: 0,
     controls,
     onStream: (stream) => void stream.on("error", noop).resume(),
+    onIdle: noop,
     wake: noop,
     sendBufferBytes: () => 65_536,
   });
@@ -65,7 +66,6 @@ function dispatch(): { read(bytes: Uint8Array): void } {
     onCrypto: noop,
     onAcked: noop,
     onHandshakeDone: noop,
-    onNewToken: noop,
     onPathChallenge: noop,
     onPathResponse: noop,
     onDatagram: noop,
@@ -191,7 +191,7 @@ const hysteria2Targets: readonly Target[] = [
     "hysteria2 fragments",
     [0, 1].map((fragment) => hysteria2.encodeUdp({ ...frame, fragment, fragments: 2 })),
     (bytes) => {
-      const sessions = new UdpSessions({ mostBytes: 1200, send: noop });
+      const sessions = new UdpSessions({ mostBytes: 1200, send: noop, ended: noop });
       sessions.open().receive(noop);
       sessions.take(bytes);
       sessions.take(bytes);
@@ -224,7 +224,7 @@ const tuicTargets: readonly Target[] = [
   once("tuic dissociate", [tuic.encodeDissociate(7)], tuic.decodeDissociate),
   once("tuic command", [Buffer.from(tuic.HEARTBEAT)], tuic.commandOf),
   once("tuic fragments", fromServer, (bytes) => {
-    const associations = new Associations({ mostBytes: 1200, send: noop, dissociate: noop });
+    const associations = new Associations({ mostBytes: 1200, send: noop, dissociate: noop, ended: noop });
     associations.open().receive(noop);
     associations.take(bytes);
     associations.take(bytes);

@@ -125,7 +125,7 @@ export class Recovery {
     this.#acked.tell();
     sent.settle();
     if (sample.ackedBytes === 0) return false;
-    if (rttFrom >= 0) this.#takeRtt(space, nowMs - rttFrom, delayUnits);
+    if (rttFrom >= 0) this.#takeRtt(space, rttFrom, nowMs, delayUnits);
     this.probes.count = 0;
     this.#detectLost(space, nowMs);
     this.#tellCongestion(nowMs);
@@ -137,13 +137,11 @@ export class Recovery {
     return number >= sent.first && byteAt(sent.state, slot) === IN_FLIGHT ? float64At(sent.sentAt, slot) : -1;
   }
 
-  #takeRtt(space: PacketSpace, sampleMs: number, delayUnits: number): void {
-    if (space.id !== APPLICATION_SPACE) return this.rtt.add(sampleMs, 0);
-    const delayMs = (delayUnits * 2 ** this.peerAckDelayExponent) / 1000;
-    this.rtt.add(
-      sampleMs,
-      this.probes.isConfirmed ? Math.min(delayMs, this.probes.peerMaxAckDelayMs) : delayMs,
-    );
+  #takeRtt(space: PacketSpace, sentAtMs: number, nowMs: number, delayUnits: number): void {
+    const { isConfirmed, peerMaxAckDelayMs } = this.probes;
+    const isApplication = space.id === APPLICATION_SPACE;
+    const saidMs = isApplication ? (delayUnits * 2 ** this.peerAckDelayExponent) / 1000 : 0;
+    this.rtt.add(sentAtMs, nowMs, isConfirmed ? Math.min(saidMs, peerMaxAckDelayMs) : saidMs);
   }
 
   #tellCongestion(nowMs: number): void {
@@ -195,18 +193,23 @@ export class Recovery {
   #detectLost(space: PacketSpace, nowMs: number): void {
     const { sent } = space;
     const lossDelayMs = this.rtt.lossDelayMs;
-    let [bytes, newest, oldest] = [0, 0, Infinity];
+    let [bytes, newest] = [0, 0];
+    // Of packets that are lost one behind the other (RFC 9002 §7.6): when the first of them went, and the longest time.
+    let [runFrom, longestMs] = [Infinity, 0];
     space.lossAtMs = Infinity;
     for (let number = sent.first; number <= space.largestAcked; number++) {
       const slot = sent.slotOf(number);
-      if (byteAt(sent.state, slot) !== IN_FLIGHT) continue;
+      const state = byteAt(sent.state, slot);
+      if (state === ACKED && byteAt(sent.eliciting, slot) === 1) runFrom = Infinity;
+      if (state !== IN_FLIGHT) continue;
       const sentAt = float64At(sent.sentAt, slot);
       if (number > space.largestAcked - this.#reordering && sentAt + lossDelayMs > nowMs) {
         space.lossAtMs = Math.min(space.lossAtMs, sentAt + lossDelayMs);
         continue;
       }
       newest = Math.max(newest, sentAt);
-      oldest = Math.min(oldest, sentAt);
+      if (sentAt > this.rtt.firstSampleAtMs) runFrom = Math.min(runFrom, sentAt);
+      longestMs = Math.max(longestMs, sentAt - runFrom);
       const size = sent.bytes[slot] ?? 0;
       // A probe of a larger size says nothing about the way (RFC 9000 §14.4).
       if (size <= this.datagramBytes) bytes += size;
@@ -218,9 +221,8 @@ export class Recovery {
     }
     sent.settle();
     if (bytes === 0) return;
-    const longMs = PERSISTENT_PROBES * (this.rtt.probeTimeoutMs + this.probes.peerMaxAckDelayMs);
-    const isPersistent = this.rtt.hasSample && newest - oldest > longMs && this.probes.count > 0;
-    this.congestion.onLost(nowMs, bytes, newest, isPersistent);
+    const mostMs = PERSISTENT_PROBES * (this.rtt.probeTimeoutMs + this.probes.peerMaxAckDelayMs);
+    this.congestion.onLost(nowMs, bytes, newest, longestMs > mostMs);
   }
 
   #sayAgain(sent: SentPackets, number: number, slot: number): void {

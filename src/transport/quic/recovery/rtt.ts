@@ -8,7 +8,12 @@ export class RttEstimate {
   minMs = Infinity;
   smoothedMs = INITIAL_RTT_MS;
   varianceMs = INITIAL_RTT_MS / 2;
-  hasSample = false;
+  /** Infinity: there is none. */
+  firstSampleAtMs = Infinity;
+
+  get hasSample(): boolean {
+    return this.firstSampleAtMs < Infinity;
+  }
 
   /** Another way: what is known is of no use. */
   reset(): void {
@@ -16,15 +21,16 @@ export class RttEstimate {
     this.minMs = Infinity;
     this.smoothedMs = INITIAL_RTT_MS;
     this.varianceMs = INITIAL_RTT_MS / 2;
-    this.hasSample = false;
+    this.firstSampleAtMs = Infinity;
   }
 
-  /** `ackDelayMs`: how long the peer says that it has waited, bounded by the caller. */
-  add(sampleMs: number, ackDelayMs: number): void {
+  /** Of a packet and its acknowledgement. `ackDelayMs`: how long the peer says that it has waited, bounded by the caller. */
+  add(sentAtMs: number, nowMs: number, ackDelayMs: number): void {
+    const sampleMs = nowMs - sentAtMs;
     this.latestMs = sampleMs;
     this.minMs = Math.min(this.minMs, sampleMs);
     if (!this.hasSample) {
-      this.hasSample = true;
+      this.firstSampleAtMs = nowMs;
       this.smoothedMs = sampleMs;
       this.varianceMs = sampleMs / 2;
       return;

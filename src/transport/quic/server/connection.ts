@@ -73,6 +73,7 @@ export class QuicServerConnection {
         connected: () => this.#onConnected(),
         stream: (stream) => this.#events?.onStream(stream),
         datagram: (payload) => this.#events?.onDatagram(payload),
+        idle() {},
         ownId: (id, isGiven) => this.#isOpen && host.onId(this, id, isGiven),
         moved: () => this.connection.setCongestion(this.#makeCongestion()),
         closed: (error) => this.#onClosed(error),

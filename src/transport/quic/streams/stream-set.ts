@@ -21,6 +21,8 @@ export interface StreamSetOptions {
   readonly controls: ControlQueue;
   /** A stream that the peer has opened; it is the receiver's. */
   readonly onStream: (stream: QuicStream) => void;
+  /** No stream of both directions is open any more. */
+  readonly onIdle: () => void;
   /** Something is to be sent. */
   readonly wake: () => void;
   readonly sendBufferBytes: () => number;
@@ -33,6 +35,8 @@ export class StreamSet implements StreamHost {
   /** Those whose frames have come since the last `handOver`. */
   readonly #arrived: QuicStream[] = [];
   readonly #counts: StreamCounts;
+  /** Of both directions. */
+  bidiCount = 0;
   #peer: TransportNumbers | null = null;
   #mayReceive: number;
   /** What the peer may send ahead of what was read, on all streams together. */
@@ -61,13 +65,6 @@ export class StreamSet implements StreamHost {
 
   get size(): number {
     return this.#streams.size;
-  }
-
-  /** Of both directions. */
-  get bidiCount(): number {
-    let count = 0;
-    for (const id of this.#streams.keys()) if ((id & UNI) === 0) count++;
-    return count;
   }
 
   /** The peer's limits are known. */
@@ -109,6 +106,7 @@ export class StreamSet implements StreamHost {
       abortCode,
     });
     this.#streams.set(id, stream);
+    if (!isUni) this.bidiCount++;
     return stream;
   }
 
@@ -281,6 +279,7 @@ export class StreamSet implements StreamHost {
     if (stream.isRetired || send?.isDone === false || receive?.isComplete === false) return;
     stream.isRetired = true;
     this.#streams.delete(id);
+    if (kindOf(id) === 0 && --this.bidiCount === 0) this.#options.onIdle();
     if (this.#isOurs(id)) return;
     this.#counts.giveBack(kindOf(id));
     this.#options.wake();
@@ -290,6 +289,7 @@ export class StreamSet implements StreamHost {
   abandon(error: Error): void {
     for (const stream of this.#streams.values()) stream.abandon(error);
     this.#streams.clear();
+    this.bidiCount = 0;
     this.#ready.length = 0;
     this.#counts.abandon();
   }
