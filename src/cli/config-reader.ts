@@ -5,7 +5,7 @@ import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
 import { ABORTED, ConfigError } from "#core/errors.ts";
 import { Slices } from "#core/slices.ts";
 import { unpackResult } from "#documents/packed-config.ts";
-import { answerOfThread, type ThreadBounds } from "#documents/thread.ts";
+import { ReadingThread, type ThreadBounds } from "#documents/thread.ts";
 import type { BlockEdit, ConfigDocument, ConfigReply, ConfigRequest } from "./config-messages.ts";
 import type { ParseSettings } from "./parse-env.ts";
 import { readConfigFile } from "./source.ts";
@@ -29,6 +29,7 @@ export class ConfigReader {
   readonly #settings: ParseSettings;
   readonly #env: ParseEnv;
   readonly #bounds: ConfigReaderBounds;
+  readonly #thread: ReadingThread;
   readonly #slices = new Slices();
   readonly #end = new AbortController();
 
@@ -41,6 +42,7 @@ export class ConfigReader {
     this.#settings = settings;
     this.#env = env;
     this.#bounds = bounds;
+    this.#thread = new ReadingThread(PROGRAM, { what: "reading the configuration", bounds });
   }
 
   /** Throws `ConfigError` where there is nothing to read, or where reading it exceeds a bound. */
@@ -66,6 +68,7 @@ export class ConfigReader {
   /** Breaks off what is being read: the program ends. */
   stop(): void {
     this.#end.abort(ABORTED);
+    this.#thread.end();
   }
 
   /** Throws where it is no regular file: a pipe could keep a reader waiting for ever. */
@@ -83,13 +86,7 @@ export class ConfigReader {
   ): Promise<{ readonly result: ParseResult; readonly edited: Uint8Array | null }> {
     const request: ConfigRequest = { settings: this.#settings, document, edit };
     const { signal } = this.#end;
-    const { result, edited } = await answerOfThread<ConfigReply>(
-      PROGRAM,
-      "reading the configuration",
-      request,
-      this.#bounds,
-      { signal },
-    );
+    const { result, edited } = await this.#thread.ask<ConfigReply>(request, { signal });
     return { result: await unpackResult(result, this.#env.registries, this.#slices), edited };
   }
 }

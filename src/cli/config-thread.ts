@@ -1,18 +1,16 @@
-/** The program of a thread that reads one configuration. */
-import { workerData } from "node:worker_threads";
+/** The program of a thread that reads configurations. */
 import { withBlock } from "#config/block-edit.ts";
 import { parseConfig } from "#config/parse.ts";
 import { SILENT } from "#core/log.ts";
-import { answer } from "#documents/answer.ts";
+import { answerEach } from "#documents/answer.ts";
 import { packResult } from "#documents/packed-config.ts";
 import { buffersOf } from "#documents/packed.ts";
 import type { ConfigReply, ConfigRequest } from "./config-messages.ts";
 import { openParseEnv, REGISTRIES } from "./parse-env.ts";
 import { readConfigFile } from "./source.ts";
 
-const { settings, document, edit }: ConfigRequest = workerData;
-await answer<ConfigReply>(
-  () => {
+await answerEach<ConfigRequest, ConfigReply>(
+  ({ settings, document, edit }) => {
     const found = "text" in document ? document.text : readConfigFile(document.file);
     const text = edit === null ? found : withBlock(found, edit.key, edit.value);
     const result = packResult(parseConfig(text, openParseEnv(settings, SILENT)), REGISTRIES);

@@ -1,5 +1,6 @@
 /** The bytes of a document on their way to a thread: in pieces, because one is copied in one turn of the event loop. */
-import { parentPort, type Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
+import type { on } from "node:events";
 import type { Slices } from "#core/slices.ts";
 
 /** Copied in well under a millisecond. */
@@ -14,18 +15,17 @@ export async function sendBytes(thread: Worker, bytes: Uint8Array, slices: Slice
   }
 }
 
-/** In the thread: resolves when `length` bytes have come, at least one. */
-export function receivedBytes(length: number): Promise<Uint8Array<ArrayBuffer>> {
-  const { promise, resolve } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
+/** What a thread is sent, one after the other. */
+export type Messages = ReturnType<typeof on>;
+
+/** In the thread: `length` bytes, at least one. */
+export async function receivedBytes(length: number, pieces: Messages): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(length);
-  let at = 0;
-  const take = (piece: Uint8Array): void => {
+  for (let at = 0; at < length;) {
+    const { value: [piece] = [] }: { value?: Uint8Array[] | undefined } = await pieces.next();
+    if (piece === undefined) throw new Error("the bytes of a document have an end before their length");
     bytes.set(piece, at);
     at += piece.length;
-    if (at < length) return;
-    parentPort?.off("message", take);
-    resolve(bytes);
-  };
-  parentPort?.on("message", take);
-  return promise;
+  }
+  return bytes;
 }

@@ -1,16 +1,14 @@
-/** The program of a thread that reads one list of rules. */
-import { workerData } from "node:worker_threads";
+/** The program of a thread that reads lists of rules. */
 import type { ReadList } from "#providers/rule-set/contents.ts";
 import { readListParts } from "#providers/rule-set/read.ts";
-import { answer } from "./answer.ts";
+import { answerEach } from "./answer.ts";
 import { receivedBytes } from "./bytes.ts";
 import type { ListReply, ListRequest } from "./messages.ts";
 import { buffersOf, pack } from "./packed.ts";
 
-const { length, kind }: ListRequest = workerData;
-await answer<ListReply>(
-  async () => {
-    const parts = await readListParts(await receivedBytes(length), kind);
+await answerEach<ListRequest, ListReply>(
+  async ({ length, kind }, pieces) => {
+    const parts = await readListParts(await receivedBytes(length, pieces), kind);
     return { parts: "lines" in parts ? { lines: pack(parts.lines) } : parts };
   },
   ({ parts }) => buffersOf("lines" in parts ? parts.lines : arraysOf(parts)),

@@ -14,10 +14,14 @@ export interface ListRequest extends NodesRequest {
   readonly kind: ListKind;
 }
 
-export interface FaultReply {
-  readonly about: "fault";
-  readonly fault: string;
-}
+export type ThreadReply<Reply> =
+  | {
+      readonly kind: "answer";
+      readonly reply: Reply;
+      /** Of the thread, behind the document. */
+      readonly heapMiB: number;
+    }
+  | { readonly kind: "fault"; readonly fault: string };
 
 export interface NodesReply {
   readonly content: PackedContent;

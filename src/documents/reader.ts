@@ -7,10 +7,9 @@ import type { Slices } from "#core/slices.ts";
 import { readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
 import { sendBytes } from "./bytes.ts";
 import type { ListReply, ListRequest, NodesReply, NodesRequest } from "./messages.ts";
-import type { ThreadProgram } from "#platform/thread.ts";
 import { unpack } from "./packed.ts";
 import { contentIn, unpackContent, type Content } from "./node-list.ts";
-import { answerOfThread, type ThreadBounds } from "./thread.ts";
+import { ReadingThread, type ThreadBounds } from "./thread.ts";
 
 /**
  * Smaller documents are read at once, in 15 ms whatever they say (16 KiB of small maps took 60): a thread takes some hundred
@@ -34,7 +33,9 @@ export class DocumentReader {
   readonly #bounds: ReaderBounds;
   readonly #slices: Slices;
   readonly #onRead: () => void;
-  /** One thread at a time, so that the bounds hold for all together; callers are as many as providers. */
+  readonly #lists: ReadingThread;
+  readonly #nodes: ReadingThread;
+  /** One document at a time, so that the bounds hold for all together; callers are as many as providers. */
   #last: Promise<void> = Promise.resolve();
 
   /** `onRead` is called behind each document that was read in a thread: what it took can be given back. */
@@ -42,13 +43,15 @@ export class DocumentReader {
     this.#slices = slices;
     this.#onRead = onRead;
     this.#bounds = bounds;
+    this.#lists = new ReadingThread(LISTS, { what: "reading it", bounds });
+    this.#nodes = new ReadingThread(NODES, { what: "reading it", bounds });
   }
 
   /** Throws `ConfigError` or `ProtocolError`. `bytes` are copied and stay the caller's. */
   async readList(bytes: Uint8Array, kind: ListKind): Promise<ListParts> {
     if (bytes.length <= this.#bounds.smallBytes) return readListParts(bytes, kind);
     const request: ListRequest = { length: bytes.length, kind };
-    const { parts } = await this.#read<ListReply>(LISTS, request, bytes);
+    const { parts } = await this.#read<ListReply>(this.#lists, request, bytes);
     if (!("lines" in parts)) return parts;
     return { lines: (await unpack(parts.lines, this.#slices)) as readonly string[] };
   }
@@ -57,15 +60,13 @@ export class DocumentReader {
   async readNodes(bytes: Uint8Array): Promise<Content> {
     if (bytes.length <= this.#bounds.smallBytes) return contentIn(bytes);
     const request: NodesRequest = { length: bytes.length };
-    const { content } = await this.#read<NodesReply>(NODES, request, bytes);
+    const { content } = await this.#read<NodesReply>(this.#nodes, request, bytes);
     return unpackContent(content, this.#slices);
   }
 
-  #read<Reply extends object>(program: ThreadProgram, request: object, bytes: Uint8Array): Promise<Reply> {
-    const send = (thread: Worker): Promise<void> => sendBytes(thread, bytes, this.#slices);
-    const done = this.#last.then(() =>
-      answerOfThread<Reply>(program, "reading it", request, this.#bounds, { send }),
-    );
+  #read<Reply>(thread: ReadingThread, request: object, bytes: Uint8Array): Promise<Reply> {
+    const send = (worker: Worker): Promise<void> => sendBytes(worker, bytes, this.#slices);
+    const done = this.#last.then(() => thread.ask<Reply>(request, { send }));
     this.#last = done.then(this.#onRead, this.#onRead); // keeps neither the answer nor the error: the caller has them
     return done;
   }

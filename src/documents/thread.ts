@@ -1,8 +1,15 @@
-/** One document in a thread of its own, which is ended where it wants more time or memory than its bounds. */
+/**
+ * Documents in a thread, one after the other. It is ended where a document wants more time or memory than its bounds; one
+ * that stayed small is kept for some seconds, because a thread takes longer to start than most documents to read.
+ */
 import type { Worker } from "node:worker_threads";
 import { ConfigError, messageOf, errnoOf } from "#core/errors.ts";
 import { openThread, type ThreadProgram } from "#platform/thread.ts";
-import type { FaultReply } from "./messages.ts";
+import type { ThreadReply } from "./messages.ts";
+
+const KEPT_MS = 10_000;
+/** Of the thread's heap, with its program (some 50 MiB), behind a document; a larger one goes back to the system at once. */
+const MOST_KEPT_MIB = 96;
 
 export interface ThreadBounds {
   readonly mostMs: number;
@@ -11,57 +18,102 @@ export interface ThreadBounds {
 }
 
 export interface ThreadOptions {
+  readonly bounds: ThreadBounds;
+  /** What messages begin with. */
+  readonly what: string;
+  readonly keptMs?: number;
+}
+
+export interface AskOptions {
   /** Breaks it off. */
   readonly signal?: AbortSignal;
-  /** Sends what the thread needs beside `workerData`. */
+  /** Sends what the thread needs beside the request. */
   readonly send?: (thread: Worker) => Promise<void>;
 }
 
-/**
- * The first message of the thread, when it has ended: the next one begins when the memory of this one is free. Throws
- * `ConfigError` where it finds a fault or exceeds a bound, which `what` begins, or where `signal` ends it.
- */
-export async function answerOfThread<Reply extends object>(
-  program: ThreadProgram,
-  what: string,
-  workerData: unknown,
-  { mostMs, mostHeapMiB }: ThreadBounds,
-  { signal, send }: ThreadOptions = {},
-): Promise<Reply> {
-  const { promise, resolve, reject } = Promise.withResolvers<Reply | FaultReply>();
-  const thread = openThread(program, {
-    name: "document",
-    workerData,
-    stdin: false,
-    resourceLimits: { maxOldGenerationSizeMb: mostHeapMiB },
-  });
-  const refuse = (why: string): void => reject(new ConfigError(why));
-  const onAbort = (): void => refuse(`${what} was broken off`);
-  if (signal?.aborted === true) onAbort();
-  signal?.addEventListener("abort", onAbort);
-  const timer = setTimeout(() => refuse(`${what} took more than ${mostMs / 1000} s`), mostMs);
-  thread
-    .on("message", resolve)
-    .on("error", (error) =>
-      refuse(isOutOfMemory(error) ? `${what} took more than ${mostHeapMiB} MiB of memory` : messageOf(error)),
-    )
-    .on("exit", () => refuse(`${what}: the thread has ended`));
-  send?.(thread).catch(reject);
-  try {
-    const reply = await promise;
-    if (isFault(reply)) throw new ConfigError(reply.fault);
-    return reply;
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort);
-    await thread.terminate();
+export class ReadingThread {
+  readonly #program: ThreadProgram;
+  readonly #options: ThreadOptions;
+  #kept: Worker | null = null;
+  #expiry: NodeJS.Timeout | undefined;
+
+  constructor(program: ThreadProgram, options: ThreadOptions) {
+    this.#program = program;
+    this.#options = options;
+  }
+
+  /**
+   * The answer to a request, for one after the other. A thread that is not kept has ended by then: the next one begins when
+   * the memory of this one is free. Throws `ConfigError` where it finds a fault or exceeds a bound, or where `signal` ends it.
+   */
+  async ask<Reply>(request: object, { signal, send }: AskOptions = {}): Promise<Reply> {
+    const { what, bounds } = this.#options;
+    const { promise, resolve, reject } = Promise.withResolvers<ThreadReply<Reply>>();
+    const refuse = (why: string): void => reject(new ConfigError(why));
+    const onAbort = (): void => refuse(`${what} was broken off`);
+    const thread = this.#take();
+    if (signal?.aborted === true) onAbort();
+    signal?.addEventListener("abort", onAbort);
+    const timer = setTimeout(() => refuse(`${what} took more than ${bounds.mostMs / 1000} s`), bounds.mostMs);
+    const onError = (error: unknown): void => refuse(faultOf(error, this.#options));
+    const onExit = (): void => refuse(`${what}: the thread has ended`);
+    thread.on("message", resolve).on("error", onError).on("exit", onExit);
+    thread.postMessage(request);
+    send?.(thread).catch(reject);
+    let isKept = false;
+    try {
+      const answer = await promise;
+      if (answer.kind === "fault") throw new ConfigError(answer.fault);
+      isKept = answer.heapMiB <= MOST_KEPT_MIB;
+      return answer.reply;
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+      thread.off("message", resolve).off("error", onError).off("exit", onExit);
+      if (isKept) this.#keep(thread);
+      else await thread.terminate();
+    }
+  }
+
+  /** Ends the thread that is kept, if one is. */
+  end(): void {
+    clearTimeout(this.#expiry);
+    void this.#kept?.terminate();
+    this.#kept = null;
+  }
+
+  #take(): Worker {
+    const kept = this.#kept;
+    this.#kept = null;
+    clearTimeout(this.#expiry);
+    if (kept === null) return this.#open();
+    kept.ref();
+    return kept;
+  }
+
+  #open(): Worker {
+    const thread = openThread(this.#program, {
+      name: "document",
+      stdin: false,
+      resourceLimits: { maxOldGenerationSizeMb: this.#options.bounds.mostHeapMiB },
+    });
+    const forget = (): void => {
+      if (this.#kept === thread) this.end();
+    };
+    return thread.on("error", forget).on("exit", forget);
+  }
+
+  /** Until the next request, for some seconds. It keeps no program running. */
+  #keep(thread: Worker): void {
+    this.end();
+    thread.unref();
+    this.#kept = thread;
+    this.#expiry = setTimeout(() => this.end(), this.#options.keptMs ?? KEPT_MS).unref();
   }
 }
 
-function isOutOfMemory(error: unknown): boolean {
-  return errnoOf(error) === "ERR_WORKER_OUT_OF_MEMORY";
-}
-
-function isFault(reply: object): reply is FaultReply {
-  return "fault" in reply;
+function faultOf(error: unknown, { what, bounds }: ThreadOptions): string {
+  return errnoOf(error) === "ERR_WORKER_OUT_OF_MEMORY"
+    ? `${what} took more than ${bounds.mostHeapMiB} MiB of memory`
+    : messageOf(error);
 }
