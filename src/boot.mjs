@@ -21,6 +21,9 @@ setFlagsFromString("--memory-reducer-gc-count=1");
 setFlagsFromString("--heap-growing-percent=20");
 // The young objects are collected by the main thread alone: helpers that wait for a core would hold up every connection.
 setFlagsFromString("--no-parallel-scavenge");
+// A page of young objects of which a fifth is alive becomes a page of old ones as it is: copying such pages in the one step of a
+// large collection would take the main thread up to 60 ms while it builds the tables of a large document.
+setFlagsFromString("--page-promotion-threshold=20");
 // A reload runs code that has rested since the one before: compiled anew it would take the main thread tens of milliseconds.
 setFlagsFromString("--no-flush-bytecode");
 keepCompiled();
