@@ -1,4 +1,5 @@
 /** What an application of the Controller is made with. */
+import type { AccessControl } from "#core/access.ts";
 import type { Control } from "#core/control.ts";
 import type { Log } from "#core/log.ts";
 import type { CorsOptions } from "./cors.ts";
@@ -26,6 +27,8 @@ export interface AppOptions {
   readonly uiIsOurs?: boolean;
   /** Path of the DNS-over-HTTPS endpoint; null: none. */
   readonly dohPath: string | null;
+  /** Tokens and the audit log; absent: there are none. */
+  readonly access?: AccessControl;
   /** Routes of other parts of the program, for each transport anew. */
   readonly mounts?: (transport: Transport) => readonly Route[];
 }

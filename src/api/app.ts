@@ -3,8 +3,10 @@
  * Host allow-list, the credential of its route, the limits and shapes of `mount.ts`, the resource.
  */
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { CONTROLLER_OWNER, type AccessControl, type Caller } from "#core/access.ts";
 import { ApiError, messageOf } from "#core/errors.ts";
 import { Secret } from "./auth.ts";
+import { callerOf, checkScope } from "./credentials.ts";
 import { controllerRoutes } from "./controller/index.ts";
 import { Cors } from "./cors.ts";
 import { answerTo, errorBody, forbidden, unauthorized, type ErrorAnswer } from "./errors.ts";
@@ -31,6 +33,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
     },
   });
   app.decorateRequest("declaredType", "");
+  app.decorateRequest("caller");
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.addHook("onRequest", async (request, reply) => {
@@ -53,7 +56,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
   app.setNotFoundHandler((_, reply) =>
     reply.code(404).type("text/plain; charset=utf-8").send("404 page not found\n"),
   );
-  mountRoutes(app, controllerRoutes(env), upgrades);
+  mountRoutes(app, controllerRoutes(env), upgrades, options.access ?? null);
   await app.ready();
   return app;
 }
@@ -63,27 +66,45 @@ function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgra
   const secret = new Secret(options.secret);
   const origins = options.cors.allowOrigins.map(hostOfOrigin).filter((host) => host !== null);
   const isOurs = hostAllowList([...options.hosts, ...origins]);
+  const access = options.access ?? null;
   const isWeb = transport.kind === "http" || transport.kind === "https"; // no browser reaches the others
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { scope, guard, acts, stream } = request.routeOptions.config;
+    request.caller = CONTROLLER_OWNER;
     if (guard === undefined && (scope === undefined || scope === "open")) return;
     if (guard !== undefined) reply.header("cache-control", "no-store"); // svc-admin-api §3: before any check
     // HTTP/1.0 may come without a Host; browsers always send one
     if (secret.isEmpty && isWeb && request.host !== "" && !isOurs(request.host)) throw forbidden();
     const isUpgrade = stream === true && upgrades.has(request.raw);
     if (isUpgrade && isForeign(request, (page) => cors.allows(page))) throw forbidden();
-    if (guard !== undefined) return guard(request, reply);
-    if (secret.isEmpty && isWeb) refuseOtherPages(request, cors, acts === true);
-    if (!secret.isEmpty && !hasSecret(request, secret, isUpgrade)) throw unauthorized();
+    if (secret.isEmpty && guard === undefined) {
+      if (isWeb) refuseOtherPages(request, cors, acts === true);
+      return;
+    }
+    const caller =
+      guard === undefined ? controllerCaller(request, secret, isUpgrade, access) : guard(request, reply);
+    if (caller === null) return; // the guard has answered
+    checkScope(caller, scope);
+    request.caller = caller;
   };
 }
 
-function hasSecret(request: FastifyRequest, secret: Secret, isUpgrade: boolean): boolean {
+/** Throws `ApiError` 401. */
+function controllerCaller(
+  request: FastifyRequest,
+  secret: Secret,
+  isUpgrade: boolean,
+  access: AccessControl | null,
+): Caller {
   const { query } = request;
   const given = typeof query === "object" && query !== null && "token" in query ? query.token : null;
-  const token: unknown = Array.isArray(given) ? given[0] : given;
-  if (isUpgrade && typeof token === "string" && token !== "") return secret.equals(token);
-  return secret.opens(request.headers.authorization);
+  const inQuery: unknown = Array.isArray(given) ? given[0] : given;
+  // Browsers have no other place for it with a WebSocket. A token is refused there: addresses are written into logs.
+  const isInQuery = isUpgrade && typeof inQuery === "string" && inQuery !== "";
+  const inQueryCaller = isInQuery && secret.equals(inQuery) ? CONTROLLER_OWNER : null;
+  const caller = isInQuery ? inQueryCaller : callerOf(request, secret, CONTROLLER_OWNER, access);
+  if (caller === null) throw unauthorized();
+  return caller;
 }
 
 const OTHER_PAGES =

@@ -7,6 +7,7 @@ import { apiApp } from "../../test/support/api-app.ts";
 import { controllerRoutes } from "./controller/index.ts";
 import { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi.ts";
+import { SVC_OWNER } from "#core/access.ts";
 import { route, type Route } from "./route.ts";
 import { jsonObject } from "./shapes.ts";
 import { Subscribers } from "./subscriber.ts";
@@ -21,7 +22,7 @@ const ADMIN: readonly Route[] = [
     scope: "users",
     guard(request, reply) {
       reply.header("cache-control", "no-store");
-      if (request.headers.authorization === "Bearer admin") return;
+      if (request.headers.authorization === "Bearer admin") return SVC_OWNER;
       reply.header("www-authenticate", "Bearer");
       throw new ApiError(401, "Unauthorized");
     },

@@ -5,8 +5,9 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { z } from "zod";
-import type { RouteScope } from "#core/access.ts";
+import type { AccessControl, Caller, RouteScope } from "#core/access.ts";
 import { Slices } from "#core/slices.ts";
+import { AuditTrail, isAudited } from "./audit-trail.ts";
 import { MAX_BODY_BYTES, parseJson, readBody } from "./body.ts";
 import { ShapeError } from "./errors.ts";
 import { isLong, jsonChunks } from "./long-json.ts";
@@ -25,6 +26,8 @@ declare module "fastify" {
   }
   interface FastifyRequest {
     declaredType: string;
+    /** Set before any route is served. */
+    caller: Caller;
   }
 }
 
@@ -33,8 +36,14 @@ const GONE = new DOMException("the request is over", "AbortError");
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] as const;
 
-export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgrades: Upgrades): void {
-  const env: ServeEnv = { upgrades, slices: new Slices() };
+/** `access` null: changes leave no entry. */
+export function mountRoutes(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  upgrades: Upgrades,
+  access: AccessControl | null = null,
+): void {
+  const env: ServeEnv = { upgrades, access, slices: new Slices() };
   const byPath = Map.groupBy(routes.flatMap(withSlash), ([path]) => path);
   for (const [path, variants] of byPath) {
     const here = variants.map(([, route]) => route);
@@ -70,13 +79,14 @@ function refuseMethod(reply: FastifyReply, allowed: readonly string[]): FastifyR
 
 interface ServeEnv {
   readonly upgrades: Upgrades;
+  readonly access: AccessControl | null;
   /** Of all long answers together. */
   readonly slices: Slices;
 }
 
 async function serve(
   route: Route,
-  { upgrades, slices }: ServeEnv,
+  { upgrades, access, slices }: ServeEnv,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -84,6 +94,7 @@ async function serve(
   route.prepare?.(params);
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort(GONE)); // before anything is waited for: it comes once
+  const trail = access !== null && isAudited(route) ? new AuditTrail(access, route, request, reply) : null;
   const bytes = await bodyOf(route, request, reply);
   const call: Call = {
     params,
@@ -92,11 +103,14 @@ async function serve(
     bytes,
     mediaType: request.declaredType,
     upgrade: upgrades.get(request.raw) ?? null,
+    caller: request.caller,
+    note: (what) => trail?.note(what),
     signal: gone.signal,
     request,
     reply,
   };
   const result = await route.handle(call);
+  await trail?.write(); // before the answer: what was acknowledged has its entry
   if (reply.sent) return reply;
   if (result === undefined) return reply.code(204).send();
   reply.code(route.answer.status).type("application/json"); // of text it would say a charset

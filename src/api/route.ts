@@ -1,13 +1,22 @@
 /** What a resource is made of: routes that say everything about themselves once. `mount.ts` serves them, `openapi.ts` prints them. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
-import type { RouteScope } from "#core/access.ts";
+import type { Caller, RouteScope } from "#core/access.ts";
+import type { AuditDraft } from "#core/audit.ts";
 import type { Upgrade } from "./upgrade.ts";
 
 export type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Checks of its own instead of the Controller secret; throws `ApiError`. No answer behind it may be kept. */
-export type Guard = (request: FastifyRequest, reply: FastifyReply) => void;
+/**
+ * Checks of its own instead of the Controller secret; throws `ApiError`. Null: it has answered by itself. No answer behind
+ * it may be kept.
+ */
+export type Guard = (request: FastifyRequest, reply: FastifyReply) => Caller | null;
+
+/** What the audit log says of a change besides its route, path and caller. */
+export type AuditNote = Partial<
+  Pick<AuditDraft, "action" | "target" | "listener" | "user" | "before" | "after">
+>;
 
 /** The names of the segments that a pattern leaves open: `name` in `/proxies/:name/delay`, `*` for what follows `/ui/`. */
 type Names<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -35,6 +44,10 @@ export interface Call<Query = unknown, Body = unknown, Path extends string = str
   readonly mediaType: string;
   /** Not null where the client asked for a WebSocket. */
   readonly upgrade: Upgrade | null;
+  /** Of an open route the Controller's owner. */
+  readonly caller: Caller;
+  /** For the audit log, before the handler settles; no secret and no credential. Without effect where nothing is changed. */
+  note(what: AuditNote): void;
   /** Aborts when the request is over: it has been answered, or the client has gone. */
   readonly signal: AbortSignal;
   readonly request: FastifyRequest;

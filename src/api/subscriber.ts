@@ -48,7 +48,7 @@ export class Subscribers implements Disposable {
   });
 
   /** Takes the connection of this call over. Throws `ApiError` 503 where there are too many. */
-  add({ upgrade, reply }: Call): Subscriber | null {
+  add({ upgrade, reply, caller }: Call): Subscriber | null {
     if (this.#open.size >= MAX_SUBSCRIBERS) throw new ApiError(503, "too many open streams");
     if (upgrade !== null && upgrade.request.headers["sec-websocket-version"] !== VERSION) {
       reply.header("sec-websocket-version", VERSION); // RFC 6455 §4.4; the library would also take a draft
@@ -59,7 +59,12 @@ export class Subscribers implements Disposable {
       upgrade === null ? ndjson(reply.raw, reply.getHeaders()) : handshake(this.#sockets, upgrade);
     if (subscriber === null) return null;
     this.#open.add(subscriber);
-    subscriber.onClose(() => this.#open.delete(subscriber));
+    const end = (): void => subscriber.close();
+    caller.token?.gone.addEventListener("abort", end);
+    subscriber.onClose(() => {
+      this.#open.delete(subscriber);
+      caller.token?.gone.removeEventListener("abort", end);
+    });
     return subscriber;
   }
 

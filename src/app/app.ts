@@ -12,6 +12,7 @@ import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import type { Host } from "#host/host.ts";
 import { DelayBook } from "#net/dial/delay-book.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
+import { journalSettings } from "#runtime/user-settings.ts";
 import { openHealth } from "#runtime/health.ts";
 import { inForce, type InForce } from "#runtime/in-force.ts";
 import { Runtime } from "#runtime/runtime.ts";
@@ -133,6 +134,7 @@ export class App implements AsyncDisposable {
     const closed = this.#exclusively(async () => {
       const { live, sockets } = this.#env.host;
       using last = new DisposableStack();
+      last.defer(() => this.#env.host.journal.close()); // behind what it is told of the end
       last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
       await this.#tuns.close({ restarting }); // before the listeners close: captured traffic goes past weir again, or nowhere
       const retired = Promise.all([this.#runtime.retire(null), ...this.#retiring]);
@@ -195,6 +197,7 @@ export class App implements AsyncDisposable {
     for (const each of this.#alive) if (each !== fresh) this.#closeRemovedUsers(each, fresh);
     host.kernelDirect.use(fresh.classifier);
     if (old !== undefined) this.#retire(old, fresh);
+    await host.journal.adopt(journalSettings(config, host.files));
   }
 
   #takeChoices(config: Config): void {

@@ -82,7 +82,7 @@ function controllerOptions(
   config: Config,
   host: Host,
   control: Control,
-  { adminRoutes, subscriptionRoutes }: Api,
+  { adminRoutes, journalRoutes, subscriptionRoutes }: Api,
 ): ControllerOptions {
   const { controller, tls } = config;
   const mark = controller.externalControllerRoutingMark;
@@ -105,8 +105,10 @@ function controllerOptions(
       isDefault: !controller.saysEveryOrigin && isEvery(controller),
     },
     hosts: [],
+    access: host.journal,
     mounts: (transport) => [
-      ...adminRoutes(host.users, control, transport),
+      ...adminRoutes(host.users, control, transport, host.journal),
+      ...journalRoutes(host.journal, transport),
       ...subscriptionRoutes(host.users, host.log),
     ],
     uiFolder: externalUiFolder(config, host.home) ?? builtInUiFolder(),

@@ -66,7 +66,10 @@ async function runWith(
   using signals = listenToSignals(log, service);
   using host = openHost(setup.home, setup.files, log, seams);
   // A second signal or the deadline: what users have moved is written all the same.
-  using _last = atExit(() => host.users.close());
+  using _last = atExit(() => {
+    host.users.close();
+    host.journal.close();
+  });
   const secret = embeddedSecret(flags, setup);
   const app = await App.start(result.config, {
     host,

@@ -1,7 +1,7 @@
 /** What a configuration makes weir write must not be what something else is kept in, its own secrets least of all. */
 import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
-import type { FileGuard, SafeFiles, WrittenKind } from "#core/files.ts";
+import { JOURNAL_SUFFIX, type FileGuard, type SafeFiles, type WrittenKind } from "#core/files.ts";
 import type { Config } from "./config.ts";
 import { pathText, type Path } from "./report.ts";
 import type { FileUse } from "./shape.ts";
@@ -85,7 +85,10 @@ function writtenBy(config: Named, files: Pick<SafeFiles, "resolve">): readonly W
       // a path outside is an error of its own
     }
   };
-  if (config.svc !== null) add("users", "svc.store", ["svc", "store"], config.svc.store);
+  if (config.svc !== null) {
+    add("users", "svc.store", ["svc", "store"], config.svc.store);
+    add("journal", "svc.store, its journal", ["svc", "store"], `${config.svc.store}${JOURNAL_SUFFIX}`);
+  }
   if (config.trafficControl !== null)
     add("policies", "traffic-control.store", ["traffic-control", "store"], config.trafficControl.store);
   for (const section of ["proxy", "rule"] as const)

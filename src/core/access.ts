@@ -1,4 +1,5 @@
 /** Who may do what through the Controller, in words that the API, the store of tokens and the audit log share. */
+import type { AuditDraft } from "./audit.ts";
 
 /**
  * What a token may be allowed. `read` sees what runs, without secrets; `operate` chooses, tests, closes and refreshes,
@@ -20,4 +21,37 @@ const INCLUDED: Readonly<Record<Scope, readonly RouteScope[]>> = {
 /** Whether a token with these scopes opens a route. */
 export function allows(scopes: readonly Scope[], wanted: RouteScope): boolean {
   return wanted === "open" || scopes.some((scope) => INCLUDED[scope].includes(wanted));
+}
+
+/** What a token was made for; sent with a request it stands for its holder. */
+export interface TokenGrant {
+  /** Not secret. */
+  readonly id: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** The one listener whose users it manages; null: all that its scopes open. */
+  readonly listener: string | null;
+  /** Aborts when the token is revoked or has expired: streams that it opened end then. */
+  readonly gone: AbortSignal;
+}
+
+/** Who sent a request: `owner` had one of the two secrets, or there is none to have. */
+export interface Caller {
+  /** Of an owner the secret that was sent: `controller` or `svc`. */
+  readonly name: string;
+  readonly token: TokenGrant | null;
+}
+
+export const CONTROLLER_OWNER: Caller = { name: "controller", token: null };
+export const SVC_OWNER: Caller = { name: "svc", token: null };
+
+/** What the Controller asks of tokens and the audit log for every request. */
+export interface AccessControl {
+  /** Null: unknown, revoked or expired. In constant time for all tokens with the same id. */
+  tokenOf(token: string): TokenGrant | null;
+  /**
+   * Settles when the entry is on the medium, at once where no log is kept. Rejects with `ApiError` 500 where it could
+   * not be written: the change that it is about has been made then.
+   */
+  record(draft: AuditDraft): Promise<void>;
 }

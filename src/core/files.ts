@@ -16,7 +16,10 @@ export function isPemText(textOrPath: string): boolean {
   return textOrPath.includes("-----BEGIN ");
 }
 
-export type WrittenKind = "users" | "policies" | "download" | "folder";
+/** The file with this behind the name of `svc.store` has tokens and the audit log. */
+export const JOURNAL_SUFFIX = ".journal";
+
+export type WrittenKind = "users" | "journal" | "policies" | "download" | "folder";
 
 /** What is known of the files that weir writes, besides what a configuration says. Nothing here changes a file. */
 export interface FileGuard {

@@ -5,6 +5,7 @@ import { messageOf } from "#core/errors.ts";
 import type { FileGuard, WrittenKind } from "#core/files.ts";
 import { isGeoFile } from "#geodata/geodata.ts";
 import { PARTS as POLICY_PARTS } from "#governance/store.ts";
+import { PARTS as JOURNAL_PARTS } from "#journal/parts.ts";
 import { downloadFault } from "#providers/own-copy.ts";
 import { pathsOfStore, refuseForeignFiles } from "#store/own-file.ts";
 import { PARTS as USER_PARTS } from "#users/records.ts";
@@ -51,6 +52,7 @@ function geodataIn(home: string): FileGuard["known"] {
 function fault(kind: WrittenKind, path: string): string | null {
   try {
     if (kind === "users") refuseForeignFiles(path, USER_PARTS);
+    else if (kind === "journal") refuseForeignFiles(path, JOURNAL_PARTS);
     else if (kind === "policies") refuseForeignFiles(path, POLICY_PARTS);
     else if (kind === "download") return downloadFault(path);
     else if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === false)

@@ -19,6 +19,7 @@ import { SocketPool } from "#net/listen/socket-pool.ts";
 import { openBootClock } from "#platform/boot-clock.ts";
 import { MemoryRelease } from "#platform/memory-release.ts";
 import { openOtherSockets, openProcessLookup } from "#platform/process.ts";
+import { Journal } from "#journal/journal.ts";
 import { TlsLibrary } from "#platform/tls.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
 import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";
@@ -61,6 +62,8 @@ export interface Host extends Disposable {
   /** What sessions are metered by: the ledger, with every byte of a managed user counted, too. */
   readonly metering: Ledger;
   readonly users: Users;
+  /** Tokens and the audit log. */
+  readonly journal: Journal;
   readonly cache: ProfileCache;
   /** Takes the place of the cache's where `profile.store-selected` is false. */
   readonly choices: Choices;
@@ -143,6 +146,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     ledger,
     metering: users.metering(ledger),
     users,
+    journal: new Journal({ log, nowMs: Date.now }),
     governance,
     portals,
     cache,

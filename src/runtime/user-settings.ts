@@ -1,7 +1,8 @@
 import { hostname } from "node:os";
 import type { Config } from "#config/config.ts";
 import type { SafeFiles } from "#core/files.ts";
-import { isPemText } from "#core/files.ts";
+import { isPemText, JOURNAL_SUFFIX } from "#core/files.ts";
+import type { JournalSettings } from "#journal/settings.ts";
 import type { FleetSettings } from "#users/fleet-settings.ts";
 import type { ManagedListener, UsersSettings } from "#users/settings.ts";
 
@@ -18,6 +19,14 @@ export function userSettings({ svc, listeners }: Config, files: SafeFiles): User
   const { secret, publicBaseUrl, store } = svc;
   const fleet = fleetSettings(svc, files);
   return { secret, publicBaseUrl, store: files.resolve(store), listeners: managed, fleet };
+}
+
+/** Tokens and the audit log lie beside the state file; null: there is no `svc` block. Throws `ConfigError` for an unsafe path. */
+export function journalSettings({ svc }: Config, files: SafeFiles): JournalSettings | null {
+  if (svc === null) return null;
+  const { secret, store, audit } = svc;
+  const path = `${files.resolve(store)}${JOURNAL_SUFFIX}`;
+  return { secret, path, audit: { keepMs: audit.keep, mostEntries: audit.entries } };
 }
 
 /** What is not written is told by this machine and by `public-base-url`. Throws `ConfigError` for an unsafe path. */

@@ -74,9 +74,12 @@ function checkOwner(path: string, { uid }: Stats): void {
   if (uid !== own) throw new StoreError(`${path}: belongs to user ${uid}, not to ${own}`);
 }
 
+/** Another process, or another store of this one, has the files open. */
+export class InUseError extends StoreError {}
+
 /**
  * Keeps other processes, and other stores of this one, away until disposed of. The system releases it when the process
- * ends in any way. Throws `StoreError` when another store holds it.
+ * ends in any way. Throws `InUseError` when another store holds it.
  */
 export function lockStore(path: string): Disposable {
   const file = `${path}.lock`;
@@ -88,8 +91,8 @@ export function lockStore(path: string): Disposable {
     holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     holder.close();
-    const text = isBusy(error) ? `${path}: in use by another process` : `${file}: ${messageOf(error)}`;
-    throw new StoreError(text, { cause: error });
+    if (isBusy(error)) throw new InUseError(`${path}: in use by another process`, { cause: error });
+    throw new StoreError(`${file}: ${messageOf(error)}`, { cause: error });
   }
   return { [Symbol.dispose]: () => holder.close() };
 }

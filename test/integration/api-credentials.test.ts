@@ -19,6 +19,8 @@ const OPEN = new Set([
   "GET /sub/svc/:token",
   "HEAD /sub/svc/:token",
 ]);
+/** What the secret of the svc block opens. */
+const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit)(\/|$)/;
 const STREAMS = new Set(["/traffic", "/memory", "/logs"]);
 
 interface Credential {
@@ -93,7 +95,7 @@ function documented({ pattern }: Row): string {
 
 /** The answer to a wrong method tells nothing and needs no secret; behind a guard no client gets that far. */
 function groupOf({ method, pattern }: Row, isDeclared: boolean): "open" | "admin" | "controller" {
-  if (pattern.startsWith("/api/admin/")) return "admin";
+  if (OWN_SECRET.test(pattern)) return "admin";
   return !isDeclared || OPEN.has(`${method} ${pattern}`) ? "open" : "controller";
 }
 

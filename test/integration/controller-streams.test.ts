@@ -13,6 +13,7 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { WebSocket, type ClientOptions } from "ws";
 import { ConnectionsWriter } from "#api/controller/connections-json.ts";
+import { CONTROLLER_OWNER } from "#core/access.ts";
 import type { Call } from "#api/route.ts";
 import { Subscribers, type Subscriber } from "#api/subscriber.ts";
 import { takeUpgrade, type Upgrades } from "#api/upgrade.ts";
@@ -269,7 +270,7 @@ for (const kind of ["records", "documents in parts"] as const)
     const server = createServer();
     const serve = (request: IncomingMessage): void => {
       const reply = { hijack() {} } as Call["reply"];
-      const call = { upgrade: upgrades.get(request) ?? null, reply } as Call;
+      const call = { upgrade: upgrades.get(request) ?? null, caller: CONTROLLER_OWNER, reply } as Call;
       opened.resolve(subscribers.add(call) as Subscriber);
     };
     server.on("upgrade", takeUpgrade(upgrades, serve)).listen(0, "127.0.0.1");
@@ -311,7 +312,11 @@ test("over HTTP/2, too, a subscriber that has gone already gets an error", async
   await closed;
   const subscribers = new Subscribers();
   const reply = { hijack() {}, raw: response as unknown, getHeaders: () => ({}) } as Call["reply"];
-  const subscriber = subscribers.add({ upgrade: null, reply } as Call) as Subscriber;
+  const subscriber = subscribers.add({
+    upgrade: null,
+    caller: CONTROLLER_OWNER,
+    reply,
+  } as Call) as Subscriber;
   let told = 0;
   subscriber.onClose(() => told++);
   assert.equal(told, 1);

@@ -1,9 +1,12 @@
 /** The API's own description as tests and tools read it, with every route that the program can serve. */
 import { adminRoutes } from "#api/admin/index.ts";
 import type { AppOptions } from "#api/app-env.ts";
+import { journalRoutes } from "#api/journal/index.ts";
 import { subscriptionRoutes } from "#api/subscription.ts";
 import { SILENT } from "#core/log.ts";
+import type { JournalControl } from "#core/journal.ts";
 import type { UsersControl } from "#core/users.ts";
+import { MemoryJournal } from "./memory-journal.ts";
 import type { MemoryControl } from "./memory-control.ts";
 
 export interface JsonSchema {
@@ -50,10 +53,16 @@ export interface ApiDocument {
 export function everyRoute(
   control: MemoryControl,
   users: UsersControl,
-): Pick<AppOptions, "dohPath" | "mounts" | "uiFolder"> {
+  journal: JournalControl = new MemoryJournal(),
+): Pick<AppOptions, "access" | "dohPath" | "mounts" | "uiFolder"> {
   return {
+    access: journal,
     uiFolder: "/nonexistent",
     dohPath: "/dns-query",
-    mounts: (transport) => [...adminRoutes(users, control, transport), ...subscriptionRoutes(users, SILENT)],
+    mounts: (transport) => [
+      ...adminRoutes(users, control, transport, journal),
+      ...journalRoutes(journal, transport),
+      ...subscriptionRoutes(users, SILENT),
+    ],
   };
 }

@@ -3,42 +3,61 @@ import { isIPv4 } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Transport } from "#api/app-env.ts";
 import { Secret } from "#api/auth.ts";
+import { callerOf, checkScope } from "#api/credentials.ts";
 import { forbidden, unauthorized } from "#api/errors.ts";
 import { withPort } from "#api/hosts.ts";
 import type { Guard } from "#api/route.ts";
+import { SVC_OWNER, type AccessControl, type Caller } from "#core/access.ts";
 import { ApiError } from "#core/errors.ts";
 import { withoutFolders } from "#core/places.ts";
 import type { UsersControl } from "#core/users.ts";
 import { itemAt } from "#lib/at.ts";
 
 /**
- * 404 without a manager, 403 for another origin, 401 without the manager's own secret; with it 500 where there is no
- * manager because the state file cannot be opened.
+ * 404 without a manager, 403 for another origin, 401 without the manager's own secret or a token; with it 500 where there
+ * is no manager because the state file cannot be opened.
  */
-export function adminGuard(users: UsersControl, transport: Transport): Guard {
-  const secretOf = rememberingSecret();
-  return (request: FastifyRequest, reply: FastifyReply): void => {
+export function adminGuard(users: UsersControl, access: AccessControl | null, transport: Transport): Guard {
+  const secretOf = (): string | null => (users.admin ?? users.waiting)?.secret ?? null;
+  const guard = svcGuard(secretOf, access, transport);
+  return (request, reply) => {
+    const caller = guard(request, reply);
     const { admin, waiting } = users;
-    const keeper = admin ?? waiting;
-    if (keeper === null) return reply.callNotFound();
-    if (!isSameOrigin(request, transport)) throw forbidden();
-    if (secretOf(keeper).opens(request.headers.authorization)) {
-      if (admin !== null || waiting === null) return;
-      const reason = withoutFolders(waiting.reason, waiting.store);
-      throw new ApiError(500, `users cannot be managed at present, it is tried again: ${reason}`);
+    if (caller === null || admin !== null || waiting === null) return caller;
+    checkScope(caller, request.routeOptions.config.scope);
+    const reason = withoutFolders(waiting.reason, waiting.store);
+    throw new ApiError(500, `users cannot be managed at present, it is tried again: ${reason}`);
+  };
+}
+
+/** The same for everything that `svc.secret` opens; null: there is no such block, and so no such path. */
+export function svcGuard(
+  secretOf: () => string | null,
+  access: AccessControl | null,
+  transport: Transport,
+): Guard {
+  const remembered = rememberingSecret();
+  return (request: FastifyRequest, reply: FastifyReply): Caller | null => {
+    const secret = secretOf();
+    if (secret === null) {
+      reply.callNotFound();
+      return null;
     }
+    if (!isSameOrigin(request, transport)) throw forbidden();
+    const caller = callerOf(request, remembered(secret), SVC_OWNER, access);
+    if (caller !== null) return caller;
     reply.header("www-authenticate", "Bearer");
     throw unauthorized();
   };
 }
 
 /** Hashing the secret once is enough, as long as it stays. */
-function rememberingSecret(): (keeper: { readonly secret: string }) => Secret {
+function rememberingSecret(): (text: string) => Secret {
   let known = "";
   let secret = new Secret("");
-  return (keeper) => {
-    if (keeper.secret !== known) {
-      known = keeper.secret;
+  return (text) => {
+    if (text !== known) {
+      known = text;
       secret = new Secret(known);
     }
     return secret;

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Transport } from "#api/app-env.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Answer, type Route } from "#api/route.ts";
+import type { AccessControl, Caller } from "#core/access.ts";
 import type { Control } from "#core/control.ts";
 import type { UserAdmin, UsersControl } from "#core/users.ts";
 import {
@@ -14,7 +15,9 @@ import {
   userList,
   userUsage,
 } from "./answers.ts";
+import { noteOfReset, noteOfUser } from "./audit-notes.ts";
 import { adminGuard } from "./guard.ts";
+import { ofListener } from "./one-listener.ts";
 import { overviewJson, protocolsJson } from "./overview.ts";
 import {
   changeOf,
@@ -38,13 +41,22 @@ const faults = {
 
 const ok = (description: string, schema: z.ZodType): Answer => ({ status: 200, description, schema });
 
+/** The users that a caller manages. */
+type AdminOf = (call: { readonly caller: Caller }) => UserAdmin;
+
 /** None on a plain TCP port that other machines reach: there the secret would travel in the clear. */
-export function adminRoutes(users: UsersControl, control: Control, transport: Transport): readonly Route[] {
+export function adminRoutes(
+  users: UsersControl,
+  control: Control,
+  transport: Transport,
+  access: AccessControl | null = null,
+): readonly Route[] {
   if (transport.kind === "http" && !transport.isLocal) return [];
-  const guard = adminGuard(users, transport);
-  const admin = (): UserAdmin => {
+  const guard = adminGuard(users, access, transport);
+  const admin: AdminOf = ({ caller }) => {
     if (users.admin === null) throw notFound(); // went while the body arrived
-    return users.admin;
+    const listener = caller.token?.listener ?? null;
+    return listener === null ? users.admin : ofListener(users.admin, listener);
   };
   const routes = [
     ...readRoutes(admin, control),
@@ -55,7 +67,7 @@ export function adminRoutes(users: UsersControl, control: Control, transport: Tr
   return routes.map((each) => ({ ...each, guard }));
 }
 
-function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] {
+function readRoutes(admin: AdminOf, control: Control): readonly Route[] {
   const overviews = ["overview", "status"].map((name) =>
     route({
       method: "GET",
@@ -63,7 +75,7 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
       path: `/api/admin/${name}`,
       summary: "Version, uptime, traffic and numbers of managed users",
       answer: ok("The overview", overview),
-      handle: () => overviewJson(control, admin()),
+      handle: (call) => overviewJson(control, admin(call)),
     }),
   );
   const inbounds = ["inbounds", "listeners"].map((name) =>
@@ -73,8 +85,8 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
       path: `/api/admin/${name}`,
       summary: "The managed listeners with their revisions",
       answer: ok("The same list under `inbounds` and `listeners`", inboundList),
-      handle() {
-        const list = admin().inbounds().map(inboundJson);
+      handle(call) {
+        const list = admin(call).inbounds().map(inboundJson);
         return { inbounds: list, listeners: list };
       },
     }),
@@ -85,12 +97,12 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
     path: "/api/admin/protocols",
     summary: "Listener types whose users can be managed",
     answer: ok("The types", protocolList),
-    handle: () => protocolsJson(admin()),
+    handle: (call) => protocolsJson(admin(call)),
   });
   return [...overviews, ...inbounds, protocols];
 }
 
-function listRoutes(admin: () => UserAdmin): readonly Route[] {
+function listRoutes(admin: AdminOf): readonly Route[] {
   return [
     route({
       method: "GET",
@@ -99,9 +111,10 @@ function listRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "All managed users, or those of one listener; without credentials",
       query: usersQuery,
       answer: ok("Users, and all managed listeners", userList),
-      handle({ query }) {
-        const users = admin().users(query.inbound || null);
-        return { users: users.map(userJson), inbounds: admin().inbounds().map(inboundJson) };
+      handle(call) {
+        const own = admin(call);
+        const users = own.users(call.query.inbound || null);
+        return { users: users.map(userJson), inbounds: own.inbounds().map(inboundJson) };
       },
     }),
     route({
@@ -112,15 +125,18 @@ function listRoutes(admin: () => UserAdmin): readonly Route[] {
       body: createBody,
       answer: { ...ok("The user, with credential and subscription link", userDetail), status: 201 },
       faults,
-      async handle({ body }) {
+      async handle(call) {
+        const { body } = call;
         const draft = { ...changeOf(body), inbound: body.inbound ?? "", name: body.name ?? "" };
-        return detailJson(await admin().create(draft));
+        const made = await admin(call).create(draft);
+        call.note(noteOfUser("user.create", null, made));
+        return detailJson(made);
       },
     }),
   ];
 }
 
-function userRoutes(admin: () => UserAdmin): readonly Route[] {
+function userRoutes(admin: AdminOf): readonly Route[] {
   return [
     route({
       method: "GET",
@@ -129,10 +145,10 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "One user with credential and subscription link",
       answer: ok("The user", userDetail),
       query: userQuery,
-      handle({ params, query }) {
-        const user = admin().user(params.id);
+      handle(call) {
+        const user = admin(call).user(call.params.id);
         if (user === null) throw notFound();
-        return detailJson(user, query.online === "true");
+        return detailJson(user, call.query.online === "true");
       },
     }),
     route({
@@ -141,8 +157,8 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       path: "/api/admin/users/:id/usage",
       summary: "What one user moved in the last day, in steps, since weir runs",
       answer: ok("Steps in which something was moved", userUsage),
-      handle({ params }) {
-        const usage = admin().usage(params.id);
+      handle(call) {
+        const usage = admin(call).usage(call.params.id);
         if (usage === null) throw notFound();
         return usageJson(usage);
       },
@@ -155,7 +171,13 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       body: updateBody,
       answer: ok("The user", userDetail),
       faults,
-      handle: async ({ params, body }) => detailJson(await admin().update(params.id, changeOf(body))),
+      async handle(call) {
+        const { id } = call.params;
+        const before = admin(call).user(id);
+        const after = await admin(call).update(id, changeOf(call.body));
+        call.note(noteOfUser("user.update", before, after));
+        return detailJson(after);
+      },
     }),
     route({
       method: "DELETE",
@@ -165,12 +187,17 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       query: revisionQuery,
       answer: DONE,
       faults,
-      handle: ({ params, query }) => admin().remove(params.id, query.revision),
+      async handle(call) {
+        const { id } = call.params;
+        const before = admin(call).user(id);
+        await admin(call).remove(id, call.query.revision);
+        call.note(noteOfUser("user.delete", before, null));
+      },
     }),
   ];
 }
 
-function actionRoutes(admin: () => UserAdmin): readonly Route[] {
+function actionRoutes(admin: AdminOf): readonly Route[] {
   return [
     route({
       method: "POST",
@@ -180,7 +207,13 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       body: revisionBody,
       answer: ok("The user", userDetail),
       faults,
-      handle: async ({ params, body }) => detailJson(await admin().resetTraffic(params.id, body.revision)),
+      async handle(call) {
+        const { id } = call.params;
+        const before = admin(call).user(id);
+        const after = await admin(call).resetTraffic(id, call.body.revision);
+        call.note(noteOfReset(before, after));
+        return detailJson(after);
+      },
     }),
     route({
       method: "POST",
@@ -190,8 +223,11 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       body: revisionBody,
       answer: ok("The listener's new revision and the link", subscription),
       faults,
-      async handle({ params, body }) {
-        const { revision, subscriptionUrl } = await admin().rotateSubscription(params.id, body.revision);
+      async handle(call) {
+        const { id } = call.params;
+        const user = admin(call).user(id);
+        const { revision, subscriptionUrl } = await admin(call).rotateSubscription(id, call.body.revision);
+        call.note(noteOfUser("user.rotate-subscription", user, user));
         return { revision, subscription_url: subscriptionUrl };
       },
     }),

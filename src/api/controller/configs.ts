@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
 import { isAbsolute } from "node:path";
 import * as z from "zod";
-import type { ConfigSource, ConfigsView, Control, TunView } from "#core/control.ts";
+import type { ConfigSource, ConfigsView, Control, JsonValue, TunView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
+import { jsonValueOf } from "#api/audit-trail.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
 import { configsPatch } from "./configs-patch.ts";
@@ -28,7 +30,10 @@ export function configRoutes({ configs }: Control): readonly Route[] {
       body: configsPatch,
       answer: DONE,
       faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
-      handle: ({ body }) => configs.patch(body),
+      handle({ body, note }) {
+        note({ after: jsonValueOf(body) });
+        return configs.patch(body);
+      },
     }),
     route({
       ...common,
@@ -39,9 +44,19 @@ export function configRoutes({ configs }: Control): readonly Route[] {
       body: replacement,
       answer: DONE,
       faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
-      handle: ({ body, query }) => configs.replace(sourceOf(body), { force: query.force === "true" }),
+      handle({ body, query, note }) {
+        const source = sourceOf(body);
+        note({ after: sourceNote(source) });
+        return configs.replace(source, { force: query.force === "true" });
+      },
     }),
   ];
+}
+
+/** What the audit log says: a configuration holds secrets, its hash tells which one it was. */
+function sourceNote(source: ConfigSource): JsonValue {
+  if (source.kind !== "payload") return { ...source };
+  return { kind: "payload", sha256: createHash("sha256").update(source.text).digest("hex") };
 }
 
 function sourceOf({ path, payload }: z.output<typeof replacement>): ConfigSource {

@@ -66,7 +66,8 @@ function choiceRoutes(proxies: ProxiesControl, find: Find): readonly Route[] {
       body: jsonObject({ name: z.string() }),
       answer: DONE,
       prepare: (params) => refuseUnlessChoosable(find(params)),
-      handle({ params, body }) {
+      handle({ params, body, note }) {
+        note({ before: find(params).group?.now ?? null, after: body.name });
         if (proxies.select(params.name, body.name)) return;
         throw new ApiError(400, "Selector update error: no such member in this group");
       },
@@ -77,10 +78,11 @@ function choiceRoutes(proxies: ProxiesControl, find: Find): readonly Route[] {
       path,
       summary: "Take the pin of a URLTest or Fallback group away",
       answer: DONE,
-      handle({ params }) {
+      handle({ params, note }) {
         const { name, group } = find(params);
         if (group?.fixed === undefined || group.fixed === null)
           throw new ApiError(400, "This proxy cannot be pinned");
+        note({ before: group.fixed });
         proxies.unfix(name);
       },
     }),

@@ -68,7 +68,8 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
       summary: "Disable or enable rules until the next reload",
       body: changes,
       answer: DONE,
-      handle({ body }) {
+      handle({ body, note }) {
+        note({ after: body });
         rules.disable(new Map(Object.entries(body).map(([index, disabled]) => [Number(index), disabled])));
       },
     }),

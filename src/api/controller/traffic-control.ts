@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { CountersView, GovernanceControl, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
+import { jsonValueOf } from "#api/audit-trail.ts";
 import { LongList } from "#api/long-json.ts";
 import { route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
@@ -76,12 +77,13 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
       body: change,
       answer: { status: 200, description: "The new envelope", schema: policiesShape },
       faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
-      handle: ({ body, query }) =>
-        governance.replace({
-          revision: body.revision,
-          config: body.config,
-          persist: query.persist === "true",
-        }),
+      async handle({ body, query, note }) {
+        const persist = query.persist === "true";
+        const before = governance.policies();
+        const after = await governance.replace({ revision: body.revision, config: body.config, persist });
+        note({ before: jsonValueOf(before), after: jsonValueOf({ ...after, persist }) });
+        return after;
+      },
     }),
     route({
       method: "POST",

@@ -1,5 +1,6 @@
 /** The manager of users. The block's presence turns it on. */
-import { block, Fault, filePath, list, maybe, name, scalar } from "#core/fields.ts";
+import { block, Fault, filePath, int, list, maybe, name, scalar } from "#core/fields.ts";
+import { duration } from "#core/duration.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
 import { fleet } from "./fleet.ts";
 
@@ -27,10 +28,21 @@ const publicBaseUrl = () =>
     return new Fault(`expected an absolute https:// URL without user, query or fragment`);
   });
 
+const AUDIT_KEEP_MS = 365 * 86_400_000;
+const AUDIT_ENTRIES = 10_000;
+
+/** What is kept of the log of changes, whichever is less. */
+const audit = () =>
+  block({
+    keep: duration("1d", "3650d").default(AUDIT_KEEP_MS),
+    entries: int(100, 100_000).default(AUDIT_ENTRIES),
+  });
+
 export const svc = block({
   secret: adminSecret(),
   "public-base-url": publicBaseUrl().default(""),
   store: filePath().default("svc-state.db"),
   "managed-listeners": list(name()).default([]),
+  audit: audit().default({ keep: AUDIT_KEEP_MS, entries: AUDIT_ENTRIES }),
   fleet: maybe(fleet),
 });

@@ -1,0 +1,33 @@
+/** Which caller a request stands for, and what the caller may do. */
+import type { FastifyRequest } from "fastify";
+import { allows, type AccessControl, type Caller, type RouteScope } from "#core/access.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Secret } from "./auth.ts";
+
+/** The owner of the secret or the holder of a token; null: neither. */
+export function callerOf(
+  request: FastifyRequest,
+  secret: Secret,
+  owner: Caller,
+  access: AccessControl | null,
+): Caller | null {
+  const { authorization } = request.headers;
+  if (secret.opens(authorization)) return owner;
+  const token = bearerOf(authorization);
+  const grant = token === null ? null : (access?.tokenOf(token) ?? null);
+  return grant === null ? null : { name: grant.name, token: grant };
+}
+
+/**
+ * Throws `ApiError` 403 where a token does not open the route. `scope` undefined: nothing is behind it that any scope would
+ * be needed for. The owner may everything.
+ */
+export function checkScope({ token }: Caller, scope: RouteScope | undefined): void {
+  if (token === null || scope === undefined || allows(token.scopes, scope)) return;
+  if (scope === "owner") throw new ApiError(403, "no token opens this, only the secret of the svc block");
+  throw new ApiError(403, `the token needs the scope ${scope}`);
+}
+
+function bearerOf(authorization: string | undefined): string | null {
+  return /^bearer (.*)$/is.exec(authorization ?? "")?.[1] ?? null;
+}

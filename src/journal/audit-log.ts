@@ -1,0 +1,187 @@
+/**
+ * The audit log of one journal. Entries are chained in the order in which they come; those that come while others are
+ * written go into the next commit together. What is not written has not been chained.
+ */
+import { ApiError, messageOf, StoreError } from "#core/errors.ts";
+import type { AuditDraft, AuditEntry, AuditHead, AuditPage, AuditQuery, AuditVerdict } from "#core/audit.ts";
+import type { Log } from "#core/log.ts";
+import type { Change } from "#store/kv.ts";
+import type { AsyncStore, StoredRecords } from "#store/opened-store.ts";
+import { EMPTY_HEAD, entryOf, hashOf, nextLink, verifyLines, type Ends, type Link } from "./audit-chain.ts";
+import { AUDIT, HEADS, keyOf } from "./parts.ts";
+import type { AuditSettings } from "./settings.ts";
+
+/** A caller waits for its entry, so few are pending; beyond this it is refused. */
+const MOST_PENDING = 1024;
+const MOST_IN_COMMIT = 128;
+/** Of those whose time is over so many go with one commit. */
+const MOST_REMOVED = 256;
+const HEAD_KEY = "audit";
+
+interface Pending {
+  readonly draft: AuditDraft;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface AuditLogEnv {
+  readonly log: Log;
+  /** Unix time. */
+  readonly nowMs: () => number;
+}
+
+export class AuditLog {
+  readonly #store: Pick<AsyncStore, "commit">;
+  readonly #env: AuditLogEnv;
+  readonly #pending: Pending[] = [];
+  #isWriting = false;
+  #ends: Ends = { head: EMPTY_HEAD, anchor: EMPTY_HEAD };
+  /** By number, the oldest first. */
+  #links: Link[] = [];
+  settings: AuditSettings;
+
+  constructor(
+    store: Pick<AsyncStore, "commit">,
+    records: StoredLog,
+    settings: AuditSettings,
+    env: AuditLogEnv,
+  ) {
+    this.#store = store;
+    this.settings = settings;
+    this.#env = env;
+    this.adopt(records);
+  }
+
+  /** Goes by what the file holds. */
+  adopt({ audit, heads }: StoredLog): void {
+    this.#links = audit.map(([key, value]) => {
+      const line = value.toString();
+      return { seq: Number(key), line, hash: hashOf(line) };
+    });
+    const stored = heads.find(([key]) => key === HEAD_KEY)?.[1];
+    this.#ends =
+      stored === undefined ? { head: EMPTY_HEAD, anchor: EMPTY_HEAD } : JSON.parse(stored.toString());
+  }
+
+  get head(): AuditHead {
+    return this.#ends.head;
+  }
+
+  /** Settles when it is on the medium. Rejects with `ApiError`. */
+  record(draft: AuditDraft): Promise<void> {
+    if (this.#pending.length >= MOST_PENDING)
+      return Promise.reject(new ApiError(503, `${MOST_PENDING} entries of the audit log wait already`));
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#pending.push({ draft, resolve, reject });
+    void this.#write();
+    return promise;
+  }
+
+  page({ before, limit, ...query }: AuditQuery): AuditPage {
+    const entries: AuditEntry[] = [];
+    let next: number | null = null;
+    for (let at = this.#indexBefore(before); at >= 0; at--) {
+      const link = this.#links[at];
+      if (link === undefined) break;
+      const entry = entryOf(link.line, link.hash);
+      if (query.sinceMs !== null && entry.atMs < query.sinceMs) break;
+      if (!isAsked(entry, query)) continue;
+      if (entries.length === limit) {
+        next = entries.at(-1)?.seq ?? null;
+        break;
+      }
+      entries.push(entry);
+    }
+    return { entries, next, head: this.head };
+  }
+
+  *lines(): Generator<string> {
+    for (const { line } of this.#links) yield line; // replaced as a whole, never changed
+  }
+
+  verify(): AuditVerdict {
+    return verifyLines(
+      this.#links.map(({ seq, line }) => [seq, line]),
+      this.#ends,
+    );
+  }
+
+  #indexBefore(seq: number | null): number {
+    if (seq === null) return this.#links.length - 1;
+    return this.#links.findLastIndex((link) => link.seq < seq);
+  }
+
+  async #write(): Promise<void> {
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    try {
+      for (let batch = this.#take(); batch.length > 0; batch = this.#take()) await this.#commit(batch);
+    } finally {
+      this.#isWriting = false;
+    }
+  }
+
+  #take(): readonly Pending[] {
+    return this.#pending.splice(0, MOST_IN_COMMIT);
+  }
+
+  async #commit(batch: readonly Pending[]): Promise<void> {
+    const atMs = Math.trunc(this.#env.nowMs());
+    const links: Link[] = [];
+    for (const { draft } of batch) links.push(nextLink(draft, links.at(-1) ?? this.head, atMs));
+    const gone = this.#overdue(links.length, atMs);
+    const { seq, hash } = links.at(-1) ?? this.head;
+    const ends: Ends = { head: { seq, hash }, anchor: anchorOf(gone) ?? this.#ends.anchor };
+    const changes: readonly Change[] = [
+      ...links.map((link) => ({ part: AUDIT, key: keyOf(link.seq), value: Buffer.from(link.line) })),
+      ...gone.map((link) => ({ part: AUDIT, key: keyOf(link.seq), value: null })),
+      { part: HEADS, key: HEAD_KEY, value: Buffer.from(JSON.stringify(ends)) },
+    ];
+    try {
+      await this.#store.commit(changes, { backup: true });
+    } catch (error) {
+      this.#env.log.error(`the audit log lacks ${batch.length} entries: ${messageOf(error)}`);
+      for (const { reject } of batch) reject(notWritten(error));
+      return;
+    }
+    if (this.head.seq < seq) {
+      this.#links = [...this.#links.slice(gone.length), ...links];
+      this.#ends = ends;
+    }
+    for (const { resolve } of batch) resolve();
+  }
+
+  /** The oldest, whose time is over or that are too many. */
+  #overdue(added: number, nowMs: number): readonly Link[] {
+    const { keepMs, mostEntries } = this.settings;
+    const surplus = this.#links.length + added - mostEntries;
+    const most = this.#links.slice(0, MOST_REMOVED);
+    const kept = most.findIndex(
+      ({ line, hash }, at) => at >= surplus && entryOf(line, hash).atMs >= nowMs - keepMs,
+    );
+    return kept < 0 ? most : most.slice(0, kept);
+  }
+}
+
+export interface StoredLog {
+  readonly audit: StoredRecords;
+  readonly heads: StoredRecords;
+}
+
+function anchorOf(gone: readonly Link[]): AuditHead | null {
+  const last = gone.at(-1);
+  return last === undefined ? null : { seq: last.seq, hash: last.hash };
+}
+
+function isAsked(entry: AuditEntry, { actor, action, about, untilMs }: Omit<AuditQuery, "before" | "limit">) {
+  const { user, listener, target } = entry;
+  if (untilMs !== null && entry.atMs >= untilMs) return false;
+  if (actor !== null && entry.actor.name !== actor && entry.actor.id !== actor) return false;
+  if (action !== null && !entry.action.startsWith(action)) return false;
+  return about === null || [user?.id, user?.name, listener, target].includes(about);
+}
+
+function notWritten(cause: unknown): Error {
+  if (!(cause instanceof StoreError)) return new ApiError(500, "the audit log failed", { cause });
+  return new ApiError(500, `done, but the audit log could not be written: ${messageOf(cause)}`, { cause });
+}

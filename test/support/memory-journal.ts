@@ -1,0 +1,31 @@
+/** A journal in memory, with the real tokens and the real audit log: for tests of the API alone. */
+import type { AuditDraft, AuditQuery } from "#core/audit.ts";
+import type { JournalControl, TokenDraft } from "#core/journal.ts";
+import { SILENT } from "#core/log.ts";
+import { AuditLog } from "#journal/audit-log.ts";
+import { TokenBook } from "#journal/token-book.ts";
+import { ADMIN_SECRET } from "./memory-users.ts";
+
+const STORE = { commit: async () => {} };
+
+export class MemoryJournal implements JournalControl {
+  readonly secret: string | null = ADMIN_SECRET;
+  nowMs = 1_785_312_000_000;
+  readonly #now = (): number => this.nowMs;
+  readonly #tokens = new TokenBook(STORE, [], this.#now);
+  readonly #audit = new AuditLog(
+    STORE,
+    { audit: [], heads: [] },
+    { keepMs: 1e12, mostEntries: 10_000 },
+    { log: SILENT, nowMs: this.#now },
+  );
+
+  tokenOf = (token: string) => this.#tokens.find(token);
+  record = (draft: AuditDraft) => this.#audit.record(draft);
+  tokens = () => this.#tokens.views();
+  createToken = (draft: TokenDraft) => this.#tokens.create(draft);
+  revokeToken = (id: string) => this.#tokens.revoke(id);
+  audit = (query: AuditQuery) => this.#audit.page(query);
+  auditLines = () => this.#audit.lines();
+  verifyAudit = () => this.#audit.verify();
+}
