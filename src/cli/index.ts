@@ -1,6 +1,7 @@
 import { RUN_FLAGS } from "./run-flags.ts";
 import { FlagError, parseFlags, usageText, UsageError } from "./flags.ts";
 import { acceptRollbackOf } from "./accept-rollback.ts";
+import { AUDIT_USAGE, auditCommand } from "./audit.ts";
 import { check } from "./check.ts";
 import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
@@ -12,6 +13,7 @@ import { link, LINK_USAGE } from "./link.ts";
 import { probeTarget, PROBE_TARGET_USAGE } from "./probe-target.ts";
 import { run } from "./run.ts";
 import { schema } from "./schema.ts";
+import { TOKEN_USAGE, tokenCommand } from "./token.ts";
 import { users } from "./users.ts";
 import { versionLine } from "#version.ts";
 
@@ -50,6 +52,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "fleet check|migrate|…   the database that the nodes of a fleet share",
     help: FLEET_USAGE,
     run: fleetCommand,
+  },
+  token: {
+    usage: "token create|list|…     scoped tokens for the API",
+    help: TOKEN_USAGE,
+    run: tokenCommand,
+  },
+  audit: {
+    usage: "audit verify|export     the log of who changed what",
+    help: AUDIT_USAGE,
+    run: auditCommand,
   },
   import: {
     usage: "import SOURCE FILE      take users and listeners over from another program",
