@@ -15,11 +15,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   net: ["core", "lib", "platform"], // sockets and addresses
   transport: ["core", "lib", "net", "platform"], // Duplex in, Duplex out: does not know who speaks through it; platform for the runtime's libssl
   dns: ["core", "lib", "net", "transport"], // dials through what it is given; transport for QUIC and HTTP/3
-  router: ["core", "lib", "net", "platform", "router/tables"], // decides; platform only for the process lookup it is built with
-  "router/tables": ["core", "lib", "net"], // what every thread has of the rules: data, and matchers made of it
+  router: ["core", "lib", "net", "platform"], // decides; platform only for the process lookup it is built with
   groups: ["core", "lib"], // an outbound that picks another, nothing more
-  geodata: ["core", "lib", "net", "router/tables"], // databases beside the configuration; their users are not its business
-  providers: ["core", "lib", "net", "router/tables"], // fetches and verifies; what the contents mean is injected
+  geodata: ["core", "lib", "net"], // databases beside the configuration; their users are not its business
+  providers: ["core", "lib", "net"], // fetches and verifies; what the contents mean is injected
   protocols: ["core", "lib", "net", "transport", "platform"], // each builds on layers, never on another part of the program
   // What happens to traffic once it is accepted.
   dataplane: [
@@ -58,7 +57,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   governance: ["core", "lib", "store", "net"], // knows sessions and decisions, not how they are moved
   users: ["core", "lib", "store"],
   journal: ["core", "lib", "store"], // tokens and the audit log, in a file of their own
-  fleet: ["core", "lib", "store", "users"], // users of many nodes in one database; loaded where it is configured
+  fleet: ["core", "lib", "store", "users", "."], // "." is the version; users of many nodes in one database; loaded where it is configured
   "kernel-direct": ["core", "lib", "net", "platform"],
   tun: ["core", "lib", "net", "platform"], // packets in, sessions out; routes and rules are made by capture
   capture: ["core", "lib", "net", "platform"], // routes, rules and nftables around a TUN
@@ -76,6 +75,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "config",
     "dataplane",
     "dataplane/udp",
+    "fleet", // loaded where it is configured
     "governance",
     "journal",
     "kernel-direct",

@@ -150,6 +150,8 @@ function takeMediaType(request: FastifyRequest): void {
 }
 
 function sendError(reply: FastifyReply, answer: ErrorAnswer): FastifyReply {
+  const { retryAfterSeconds = null } = answer;
+  if (retryAfterSeconds !== null) reply.header("retry-after", String(retryAfterSeconds));
   return reply
     .code(answer.status)
     .type("application/json")

@@ -11,6 +11,8 @@ export interface ErrorAnswer {
   readonly status: number;
   readonly message: string;
   readonly details?: readonly Detail[];
+  /** Null: it is not known when the same request may be tried again. */
+  readonly retryAfterSeconds?: number | null;
   /** Ours to repair: the log gets the cause, the client a neutral text. */
   readonly internal: boolean;
 }
@@ -45,7 +47,8 @@ export function answerTo(error: unknown): ErrorAnswer {
   const status = statusOf(error);
   if (status === null) return { status: 500, message: "Internal Server Error", internal: true };
   const isTimeout = error instanceof DialError && status === 504;
-  return { status, message: isTimeout ? "Timeout" : messageOf(error), internal: false };
+  const retryAfterSeconds = error instanceof ApiError ? error.retryAfterSeconds : null;
+  return { status, message: isTimeout ? "Timeout" : messageOf(error), retryAfterSeconds, internal: false };
 }
 
 function statusOf(error: unknown): number | null {

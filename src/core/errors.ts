@@ -32,9 +32,16 @@ export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code = "API";
   readonly status: number;
-  constructor(status: number, message: string, options?: ErrorOptions) {
+  /** When the same request may be tried again; null: that is not known. */
+  readonly retryAfterSeconds: number | null;
+  constructor(
+    status: number,
+    message: string,
+    options: ErrorOptions & { readonly retryAfterSeconds?: number } = {},
+  ) {
     super(message, options);
     this.status = status;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null;
   }
 }
 

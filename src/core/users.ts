@@ -1,3 +1,4 @@
+import type { FleetAdmin } from "./fleet.ts";
 import type { Rollback } from "./rollback.ts";
 import type { Ip } from "./session.ts";
 import type { ClientForms } from "./share-link.ts";
@@ -31,6 +32,8 @@ export interface UserAdmin {
   readonly secret: string;
   /** The state file was older than what had been acknowledged, and that was not accepted; null: it was not. */
   readonly rollback: Rollback | null;
+  /** Null: this program is not one of several with the same users. */
+  readonly fleet: FleetAdmin | null;
   protocols(): readonly ManagedProtocolView[];
   /** Sorted by tag. */
   inbounds(): readonly ManagedInboundView[];
@@ -101,8 +104,10 @@ export interface ManagedInboundView {
   readonly userCount: number;
   readonly enabledUserCount: number;
   readonly revision: number;
-  /** What the running listener has accepted; never more than `revision`. */
+  /** What the running listener has accepted; never more than `revision`. Of a fleet, the smallest over its live nodes. */
   readonly appliedRevision: number;
+  /** By node; absent where there is no fleet. */
+  readonly applied?: Readonly<Record<string, number>>;
 }
 
 /** When what was used of a quota counts no more: in UTC, at midnight, on Monday, on the first. */

@@ -2,7 +2,6 @@
 import type { ConnectionOptions, PeerCertificate } from "node:tls";
 import { checkServerIdentity } from "node:tls";
 import { Client, type ClientConfig } from "pg";
-import { messageOf } from "#core/errors.ts";
 import { nameOf, type PostgresServer, type PostgresUri } from "#lib/postgres-uri.ts";
 import { FleetError, reasonOf } from "./errors.ts";
 
@@ -29,7 +28,7 @@ export async function connect(options: DatabaseOptions): Promise<Client> {
     } catch (error) {
       faults.push(`${nameOf(server)}: ${reasonOf(error)}`);
     }
-    void client.end().catch(() => {});
+    abandon(client);
   }
   throw new FleetError(faults.join("; "));
 }
@@ -70,7 +69,11 @@ async function takesWrites(client: Client): Promise<boolean> {
   return rows[0]?.transaction_read_only === "off";
 }
 
-/** Ends a connection that may be in the middle of something: without a word, at once. */
+/** What a server that may be silent has to take the end of the protocol. */
+const LAST_REPLY_MS = 300;
+
+/** Ends a connection that may be in the middle of something, and that may lead nowhere. */
 export function abandon(client: Client): void {
-  void client.end().catch((error: unknown) => messageOf(error));
+  void client.end().catch(() => {});
+  setTimeout(() => client.connection.stream.destroy(), LAST_REPLY_MS).unref();
 }

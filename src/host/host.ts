@@ -126,7 +126,15 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   });
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);
-  const users = new Users({ log, nowMs: Date.now, boot, live, protocols: PROTOCOLS, formsOf: clientForms });
+  const users = new Users({
+    log,
+    nowMs: Date.now,
+    boot,
+    live,
+    protocols: PROTOCOLS,
+    formsOf: clientForms,
+    openFleet: async (context) => (await import("#fleet/index.ts")).openFleet(context),
+  });
   const portals = new PortalSlot({
     log,
     nowSeconds: () => Math.floor(Date.now() / 1000),

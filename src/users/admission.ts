@@ -21,6 +21,7 @@ export function passGate(
   const found = inbound.user === null ? null : (registry?.findAt(inbound.name, inbound.user) ?? null);
   if (registry === null || found === null) return { session, leave: NOTHING };
   const status = registry.statusOf(found);
+  if (registry.isDraining) return "this node is being taken out of service";
   if (status !== "active") return `the user is ${status}`;
   const { user } = found;
   const who = { listener: inbound.name, id: user.id };

@@ -6,7 +6,7 @@ import { StoreError } from "#core/errors.ts";
 import type { Changes, Shared, Step } from "./changes.ts";
 import type { StoredState } from "./records.ts";
 import { limitsJson } from "./stored-limits.ts";
-import type { UserBook, UserRecord } from "./user-book.ts";
+import { UNKNOWN_ID, type UserBook, type UserRecord } from "./user-book.ts";
 
 /**
  * No change may run meanwhile. Rejects with `StoreError` and nothing changed where the file lacks an acknowledged change,
@@ -17,7 +17,8 @@ export async function reconcileWith(
   { env, registry }: Shared,
   changes: Changes,
 ): Promise<void> {
-  for (const known of registry.books.values()) refuseContradiction(known, state.books.get(known.listener));
+  for (const known of registry.books.values())
+    if (known.id !== UNKNOWN_ID) refuseContradiction(known, state.books.get(known.listener));
   for (const [name, stored] of state.books) {
     const known = registry.books.get(name);
     const listener = registry.listeners.get(name);
@@ -57,7 +58,7 @@ function stepsTo(known: UserBook, stored: UserBook, { traffic }: StoredState): r
 }
 
 /** Ids of the users who differ between the two. */
-function differing({ users: before }: UserBook, { users: after }: UserBook): readonly string[] {
+export function differing({ users: before }: UserBook, { users: after }: UserBook): readonly string[] {
   const ids = new Set([...before.keys(), ...after.keys()]);
   return [...ids].filter((id) => textOf(before.get(id)) !== textOf(after.get(id)));
 }

@@ -5,11 +5,12 @@
 import { randomUUID } from "node:crypto";
 import { ApiError, messageOf } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
+import { itemAt } from "#lib/at.ts";
 import type { KeyedQueue } from "#lib/keyed-queue.ts";
 import type { UserChange, UserDetailView, UserDraft } from "#core/users.ts";
 import { Allowance } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
-import type { UserRepository } from "./user-repository.ts";
+import type { ChangeKind, UserRepository } from "./user-repository.ts";
 import { NO_LIMITS } from "./limits.ts";
 import type { ManagerEnv } from "./manager-env.ts";
 import { barOf, type Found, type UserRegistry, toggled } from "./user-registry.ts";
@@ -51,8 +52,9 @@ export class Changes {
   }
 
   create(draft: UserDraft): Promise<UserDetailView> {
-    const { env, queues, registry, views } = this.#shared;
+    const { env, queues, registry, repository, views } = this.#shared;
     return queues.on(draft.inbound, async () => {
+      if (registry.listeners.has(draft.inbound)) await repository.refresh(draft.inbound);
       const listener = registry.listeners.get(draft.inbound);
       const book = registry.books.get(draft.inbound);
       if (listener === undefined || book === undefined)
@@ -61,13 +63,13 @@ export class Changes {
       const fresh = { id: randomUUID(), token: newToken(), createdAtMs: Math.trunc(env.nowMs()) };
       const user = books.recordOf(draft, listener.support, fresh);
       return views.detail(
-        await this.#change({ book, listener }, { before: null, after: user, traffic: NO_TRAFFIC }),
+        await this.#change({ book, listener }, "create", { before: null, after: user, traffic: NO_TRAFFIC }),
       );
     });
   }
 
   async update(id: string, change: UserChange): Promise<UserDetailView> {
-    const found = await this.#changeUser(id, change.revision, ({ user, listener }) => ({
+    const found = await this.#changeUser(id, change.revision, "update", ({ user, listener }) => ({
       before: user,
       after: books.changedRecord(user, change, listener.support, Math.trunc(this.#shared.env.nowMs())),
     }));
@@ -75,11 +77,11 @@ export class Changes {
   }
 
   async remove(id: string, revision: number): Promise<void> {
-    await this.#changeUser(id, revision, ({ user }) => ({ before: user, after: null }));
+    await this.#changeUser(id, revision, "delete", ({ user }) => ({ before: user, after: null }));
   }
 
   async resetTraffic(id: string, revision: number): Promise<UserDetailView> {
-    const found = await this.#changeUser(id, revision, ({ user }) => ({
+    const found = await this.#changeUser(id, revision, "reset-traffic", ({ user }) => ({
       before: user,
       after: { ...user, trafficGeneration: user.trafficGeneration + 1 },
       traffic: NO_TRAFFIC,
@@ -91,7 +93,7 @@ export class Changes {
     id: string,
     revision: number,
   ): Promise<{ readonly revision: number; readonly subscriptionUrl: string }> {
-    const found = await this.#changeUser(id, revision, ({ user }) => ({
+    const found = await this.#changeUser(id, revision, "rotate-subscription", ({ user }) => ({
       before: user,
       after: { ...user, token: newToken() },
     }));
@@ -104,13 +106,48 @@ export class Changes {
     return this.#apply(book, next, step);
   }
 
+  /** The same for many, in one turn of the event loop. Throws what a listener throws, with the old users in force. */
+  adoptAll({ book }: Place, next: UserBook, steps: readonly Step[]): void {
+    const { env, registry } = this.#shared;
+    const counted = steps.map((step) => this.#countedAfter(book, userOf(step), step));
+    const blocked = new Set(registry.blocked);
+    const gone: string[] = [];
+    const come: UserRecord[] = [];
+    for (const [at, step] of steps.entries()) {
+      const { before, after } = step;
+      const { id } = userOf(step);
+      const knew = before?.enabled === true && !registry.blocked.has(id) ? before : null;
+      const isBlocked = after !== null && barOf(itemAt(counted, at), env.nowMs()) !== null;
+      if (isBlocked) blocked.add(id);
+      else blocked.delete(id);
+      const now = after?.enabled === true && !isBlocked ? after : null;
+      if (!books.changesListener(knew, now)) continue;
+      if (now === null) gone.push(id);
+      else come.push(now);
+    }
+    if (gone.length + come.length > 0)
+      for (const target of this.#targets(book))
+        books.changeListenerUsers(target, { book: next, blocked, gone, come });
+    registry.blocked = blocked;
+    for (const [at, step] of steps.entries()) this.#publish(next, step, itemAt(counted, at));
+    registry.books.set(next.listener, next);
+  }
+
   /** A user stays at one listener, so its lane is known before the user is looked at. */
-  async #changeUser(id: string, revision: number, stepOf: (found: Found) => Step): Promise<Found> {
-    const { queues } = this.#shared;
-    return queues.on(this.#demand(id).book.listener, () => {
+  async #changeUser(
+    id: string,
+    revision: number,
+    kind: ChangeKind,
+    stepOf: (found: Found) => Step,
+  ): Promise<Found> {
+    const { queues, registry, repository } = this.#shared;
+    if (registry.find(id) === null) await repository.refresh(null);
+    const { listener } = this.#demand(id).book;
+    return queues.on(listener, async () => {
+      await repository.refresh(listener);
       const found = this.#demand(id);
       books.checkRevision(found.book, revision);
-      return this.#change(found, stepOf(found));
+      return this.#change(found, kind, stepOf(found));
     });
   }
 
@@ -120,7 +157,7 @@ export class Changes {
     return found;
   }
 
-  async #change({ book, listener }: Place, step: Step): Promise<Found> {
+  async #change({ book, listener }: Place, kind: ChangeKind, step: Step): Promise<Found> {
     const { env, repository, isOver } = this.#shared;
     const user = userOf(step);
     const { uploadBytes, downloadBytes, allowance } = this.#countedAfter(book, user, step);
@@ -128,7 +165,7 @@ export class Changes {
     const runs = this.#targets(book).length > 0;
     const next = runs ? { ...checked, appliedRevision: checked.revision } : checked;
     const usage = allowance?.store() ?? null;
-    await repository.keep(next, user.id, step.after, { uploadBytes, downloadBytes, usage });
+    await repository.keep(next, user.id, step.after, { uploadBytes, downloadBytes, usage }, kind);
     if (isOver()) throw new Error(`listener ${book.listener}: users are managed no more`);
     await this.#apply(book, next, step);
     return { book: next, user, listener };
@@ -150,7 +187,7 @@ export class Changes {
         for (const target of targets) books.changeListener(target, next, blocked, user.id);
       } catch (error) {
         env.log.error(`listener ${book.listener}: ${messageOf(error)}`);
-        await this.#takeBack(book, targets, user.id, before);
+        await this.#takeBack(next, book, targets, user.id, before);
         // Whatever it is to the listener, it is no mistake of the caller.
         throw new ApiError(500, `listener ${book.listener}: users not taken; everything is as before`, {
           cause: error,
@@ -184,6 +221,7 @@ export class Changes {
 
   /** A listener did not take its users: it gets the old ones, and the file the old user with what is counted now. */
   async #takeBack(
+    next: UserBook,
     book: UserBook,
     targets: readonly ManagedInbound[],
     id: string,
@@ -192,7 +230,8 @@ export class Changes {
     const { env, repository, registry } = this.#shared;
     try {
       for (const target of targets) target.replaceUsers(books.activeUsers(book, registry.blocked));
-      await repository.keep(book, id, before, registry.counters.get(book.listener, id) ?? NO_TRAFFIC);
+      const traffic = registry.counters.get(book.listener, id) ?? NO_TRAFFIC;
+      registry.books.set(book.listener, await repository.takeBack(next, book, id, before, traffic));
     } catch (error) {
       env.onFailure(error);
     }

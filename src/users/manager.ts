@@ -4,6 +4,7 @@
  */
 import { ConfigError, tooManyChanges } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
+import type { FleetAdmin } from "#core/fleet.ts";
 import { KeyedQueue } from "#lib/keyed-queue.ts";
 import type {
   ManagedInboundView,
@@ -21,11 +22,13 @@ import type { Change } from "#store/kv.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import type { Rollback } from "#core/rollback.ts";
 import { rollbackOf } from "#store/high-mark.ts";
-import { reconcileWith } from "./agreement.ts";
+import { differing, reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { type Counted, NO_TRAFFIC } from "./counters.ts";
-import { UserRepository } from "./user-repository.ts";
+import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
+import type { FleetLink, OpenFleet } from "./fleet-link.ts";
+import { StateRepository } from "./state-repository.ts";
+import type { UserRepository } from "./user-repository.ts";
 import { LimitMonitor } from "./limit-watch.ts";
 import { NO_LIMITS } from "./limits.ts";
 import {
@@ -42,7 +45,7 @@ import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import { UserViews } from "./user-views.ts";
 import * as books from "./user-book.ts";
-import type { UserBook, UserRecord } from "./user-book.ts";
+import { UNKNOWN_ID, type UserBook, type UserRecord } from "./user-book.ts";
 import type { ManagerEnv } from "./manager-env.ts";
 
 /** Those whose listeners' users can be managed. */
@@ -67,11 +70,20 @@ export class Manager implements UserAdmin {
   #isOver = false;
   readonly #rollback: Rollback | null;
 
-  private constructor(env: ManagerEnv, settings: UsersSettings, { store, records }: OpenedStore) {
+  /** Null: these users are in the state file alone. */
+  readonly #fleet: FleetLink | null;
+
+  private constructor(
+    env: ManagerEnv,
+    settings: UsersSettings,
+    registry: UserRegistry,
+    { repository, fleet }: { readonly repository: UserRepository; readonly fleet: FleetLink | null },
+  ) {
     this.#env = env;
     this.#rollback = rollbackOf(settings.store);
-    this.registry = new UserRegistry(env, settings, stateOf(records));
-    this.#repository = new UserRepository(store, settings.store, this.registry, env.log);
+    this.registry = registry;
+    this.#repository = repository;
+    this.#fleet = fleet;
     this.#views = new UserViews(env, this.registry);
     const parts = {
       registry: this.registry,
@@ -84,10 +96,11 @@ export class Manager implements UserAdmin {
     this.#changes = new Changes(shared);
     this.#checkpoints = new Checkpoints(shared);
     this.#limits = new LimitMonitor(shared);
+    fleet?.follow(shared, this.#changes);
   }
 
   /** Rejects with `StoreError`. Nothing is managed before `configure`. */
-  static async open(settings: UsersSettings, env: ManagerEnv): Promise<Manager> {
+  static async open(settings: UsersSettings, env: ManagerEnv, openFleet: OpenFleet): Promise<Manager> {
     const { nowMs, log } = env;
     let manager: Manager | null = null;
     const agree = async (records: OpenedStore["records"]) => {
@@ -102,7 +115,13 @@ export class Manager implements UserAdmin {
       agree,
     });
     try {
-      return (manager = new Manager(env, settings, opened));
+      const registry = new UserRegistry(env, settings, stateOf(opened.records));
+      const local = new StateRepository(opened.store, settings.store, registry, log);
+      const { fleet: wanted } = settings;
+      const fleet =
+        wanted === null ? null : await openFleet({ env, settings, fleet: wanted, opened, local, registry });
+      const parts = { repository: fleet?.repository ?? local, fleet };
+      return (manager = new Manager(env, settings, registry, parts));
     } catch (error) {
       await opened.store.close();
       throw error;
@@ -113,8 +132,19 @@ export class Manager implements UserAdmin {
     return this.registry.settings.secret;
   }
 
+  get fleet(): FleetAdmin | null {
+    return this.#fleet?.admin ?? null;
+  }
+
   get store(): string {
     return this.registry.settings.store;
+  }
+
+  /** Do these settings mean the same part in the same fleet, or none? */
+  isInFleetOf({ fleet, secret }: UsersSettings): boolean {
+    const { settings } = this.registry;
+    const isSame = JSON.stringify(fleet) === JSON.stringify(settings.fleet);
+    return isSame && (fleet === null || secret === settings.secret); // tokens are sealed with a key from it
   }
 
   /** Runs `work` while no change is under way; changes that come meanwhile wait. */
@@ -126,7 +156,9 @@ export class Manager implements UserAdmin {
   #agree(records: OpenedStore["records"]): Promise<void> {
     const state = stateOf(records);
     return this.#queues.exclusive(async () => {
-      if (!this.#isOver) await reconcileWith(state, this.#shared, this.#changes);
+      if (this.#isOver) return;
+      if (this.#fleet !== null) this.#fleet.distrust();
+      else await reconcileWith(state, this.#shared, this.#changes);
     });
   }
 
@@ -136,6 +168,7 @@ export class Manager implements UserAdmin {
    * Everything after the last write to the file happens in one turn of the event loop.
    */
   async configure(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
+    if (this.#fleet !== null) await this.#arrive(settings, this.#fleet);
     const nowMs = this.#env.nowMs();
     const { registry } = this;
     const changes: Change[] = [];
@@ -151,6 +184,7 @@ export class Manager implements UserAdmin {
       inbound?.replaceUsers(books.activeUsers(seeded, blocked));
       const book = inbound === undefined ? seeded : { ...seeded, appliedRevision: seeded.revision };
       next.set(listener, book);
+      if (book.id === UNKNOWN_ID) continue;
       changes.push({ part: LISTENERS, key: listener, value: encodeListener(book) });
       if (!registry.books.has(listener))
         for (const user of book.users.values())
@@ -162,6 +196,27 @@ export class Manager implements UserAdmin {
     registry.settings = settings;
     registry.blocked = blocked;
     this.#take(settings, next);
+  }
+
+  /** Listeners that come to be managed get the users that the fleet has; so does the state file. */
+  async #arrive(settings: UsersSettings, fleet: FleetLink): Promise<void> {
+    const { registry } = this;
+    for (const listener of settings.listeners.filter(({ name }) => !registry.listeners.has(name))) {
+      const known = registry.books.get(listener.name) ?? null;
+      const book = await fleet.bookOf(listener, known);
+      if (book === known) continue;
+      const before = known ?? { ...book, users: new Map<string, UserRecord>() };
+      const traffic = new Map<string, Traffic>();
+      for (const user of book.users.values())
+        if (before.users.get(user.id)?.trafficGeneration === user.trafficGeneration)
+          traffic.set(user.id, registry.resting.get(user.id) ?? NO_TRAFFIC);
+      if (book.id !== UNKNOWN_ID)
+        await this.#repository.keepAll([
+          { part: LISTENERS, key: book.listener, value: encodeListener(book) },
+          ...differing(before, book).map((id) => changeOf(book, id, traffic.get(id) ?? NO_TRAFFIC)),
+        ]);
+      registry.rest(book, traffic);
+    }
   }
 
   /** As the file has it, or the first one. */
@@ -277,14 +332,17 @@ export class Manager implements UserAdmin {
   }
 
   /** Writes everything and closes the file. Never rejects; from the call on it manages no users. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
+    const left = this.#fleet?.leave();
     const closed = this.#repository.close();
     this.#end();
-    return closed;
+    await closed;
+    await left;
   }
 
   /** The same, done when it returns. */
   closeNow(): void {
+    void this.#fleet?.leave();
     this.#repository.closeNow();
     this.#end();
   }
@@ -293,6 +351,11 @@ export class Manager implements UserAdmin {
     this.#isOver = true;
     this.registry.listeners = new Map();
   }
+}
+
+function changeOf(book: UserBook, id: string, traffic: Traffic): Change {
+  const user = book.users.get(id);
+  return { part: USERS, key: id, value: user === undefined ? null : encodeUser(book, user, traffic) };
 }
 
 function stateOf(records: OpenedStore["records"]): StoredState {

@@ -8,7 +8,11 @@ import type { UserBook, UserRecord } from "./user-book.ts";
 
 export const LISTENERS = "listeners";
 export const USERS = "users";
-export const PARTS = [LISTENERS, USERS] as const;
+/** What a node of a fleet knows of itself and of the other nodes; empty for a node that is in none. */
+export const FLEET = "fleet";
+/** What users moved on a node of a fleet, and its database has not acknowledged. */
+export const LEDGER = "ledger";
+export const PARTS = [LISTENERS, USERS, FLEET, LEDGER] as const;
 
 interface StoredListener {
   readonly id: string;

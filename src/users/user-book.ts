@@ -36,6 +36,9 @@ export interface UserBook {
   readonly index?: BookIndex;
 }
 
+/** The id of a book that stands for users of a fleet that this node has never seen; it is not kept. */
+export const UNKNOWN_ID = "";
+
 const MAX_NAME_BYTES = 256;
 
 /** Milliseconds since 1970, and always more than before. */
@@ -134,6 +137,21 @@ export function changeListener(
   const user = book.users.get(id);
   const isListed = user?.enabled === true && !blocked.has(id);
   target.changeUsers(isListed ? { gone: [], come: [listed(user)] } : { gone: [id], come: [] });
+}
+
+/** The same for many; with most of the users in it, the list as a whole is cheaper. */
+export function changeListenerUsers(target: ManagedInbound, { book, blocked, gone, come }: ListChange): void {
+  const few = (gone.length + come.length) * 4 < book.users.size + gone.length;
+  if (target.changeUsers === undefined || !few) target.replaceUsers(activeUsers(book, blocked));
+  else target.changeUsers({ gone, come: come.map(listed) });
+}
+
+interface ListChange {
+  readonly book: UserBook;
+  readonly blocked: ReadonlySet<string>;
+  /** Ids that the listener has and is to have no more. */
+  readonly gone: readonly string[];
+  readonly come: readonly UserRecord[];
 }
 
 /** Does the change concern the listener? Null: it does not have the user. */

@@ -27,6 +27,12 @@ export interface Found {
   readonly listener: ManagedListener;
 }
 
+/** Revisions by listener. */
+export interface AppliedBy {
+  readonly node: string;
+  readonly applied: Readonly<Record<string, number>>;
+}
+
 type Bar = Extract<UserStatus, "expired" | "limited">;
 
 /** A user whom time or traffic has moved across a limit. */
@@ -58,6 +64,10 @@ export class UserRegistry {
   /** Ids of the users that are kept from the listeners because of their limits. */
   blocked: ReadonlySet<string> = new Set();
   settings: UsersSettings;
+  /** What the other live nodes of the fleet have in force; none: there is no fleet. */
+  appliedElsewhere: readonly AppliedBy[] = [];
+  /** No new session is admitted: an operator takes this node of the fleet out of service. */
+  isDraining = false;
   /** What windows are measured by. */
   readonly time: SteadyTime;
   readonly #env: Clocks;

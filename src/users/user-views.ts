@@ -17,7 +17,7 @@ import { STEP_SECONDS } from "./recent-usage.ts";
 import type { Clocks, Found, UserRegistry } from "./user-registry.ts";
 import type { ManagedListener } from "./settings.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
-import { compareBytes, detailView, inboundView, shareLinkOf, userView } from "./views.ts";
+import { compareBytes, detailView, inboundView, overAllNodes, shareLinkOf, userView } from "./views.ts";
 
 export interface UserViewsEnv extends Clocks {
   readonly live: Iterable<LiveConnection>;
@@ -38,7 +38,10 @@ export class UserViews {
   }
 
   inboundViews(): readonly ManagedInboundView[] {
-    return this.#managed().map(({ book, listener }) => inboundView(book, listener));
+    return this.#managed().map(({ book, listener, applied }) => ({
+      ...inboundView(book, listener),
+      ...applied,
+    }));
   }
 
   userViews(inbound: string | null): readonly UserView[] {
@@ -53,7 +56,8 @@ export class UserViews {
   }
 
   detail(found: Found): UserDetailView {
-    const { book, user, listener } = found;
+    const { user, listener } = found;
+    const { book } = this.#shown(found.book);
     const view = this.#view(book, user, this.#activeConnections());
     return detailView(view, user, listener, this.subscriptionUrl(found), this.#online(book, user));
   }
@@ -122,10 +126,17 @@ export class UserViews {
     return { book, user: this.#noUser.user, listener };
   }
 
-  #managed(): readonly { readonly book: UserBook; readonly listener: ManagedListener }[] {
+  #managed(): readonly (Shown & { readonly listener: ManagedListener })[] {
     return [...this.#registry.listeners.values()]
-      .map((listener) => ({ listener, book: valueAt(this.#registry.books, listener.name) }))
+      .map((listener) => ({ listener, ...this.#shown(valueAt(this.#registry.books, listener.name)) }))
       .sort((a, b) => compareBytes(a.book.listener, b.book.listener));
+  }
+
+  #shown(book: UserBook): Shown {
+    const { settings, appliedElsewhere } = this.#registry;
+    if (settings.fleet === null) return { book, applied: {} };
+    const shown = overAllNodes(book, settings.fleet.node, appliedElsewhere);
+    return { book: shown.book, applied: { applied: shown.applied } };
   }
 
   #view(book: UserBook, user: UserRecord, active: ReadonlyMap<string, number>): UserView {
@@ -163,6 +174,12 @@ export class UserViews {
     }
     return counts;
   }
+}
+
+/** A book as the API shows it. */
+interface Shown {
+  readonly book: UserBook;
+  readonly applied: Pick<ManagedInboundView, "applied">;
 }
 
 function decoyUser(credential: string): UserRecord {

@@ -9,6 +9,7 @@ import type { ClientForms } from "#core/share-link.ts";
 import type { UserAdmin, UsersControl, WaitingUsers } from "#core/users.ts";
 import type { BootClock } from "#lib/steady-time.ts";
 import { type AdmittedSession, passGate } from "./admission.ts";
+import type { OpenFleet } from "./fleet-link.ts";
 import { Manager } from "./manager.ts";
 import type { UsersSettings } from "./settings.ts";
 import { meterUsers } from "./user-meter.ts";
@@ -28,9 +29,13 @@ export interface UsersEnv {
   readonly protocols: readonly Protocol[];
   /** A share link in the forms that profiles of clients are made of. Absent: in none. */
   readonly formsOf?: (link: string) => ClientForms;
+  /** Absent: this build takes part in no fleet. */
+  readonly openFleet?: OpenFleet;
   /** Absent: in a thread of its own. */
   readonly openStore?: (options: SupervisedOptions) => Promise<OpenedStore>;
 }
+
+const noFleet: OpenFleet = () => Promise.reject(new ConfigError("svc.fleet: fleets are not built in here"));
 
 /** What a crash may cost of the counters. */
 const CHECKPOINT_MS = 1_000;
@@ -133,21 +138,24 @@ export class Users implements UsersControl {
   }
 
   async #enter(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
-    if (settings.fleet !== null)
-      throw new ConfigError(
-        "svc.fleet: a running node does not take part yet; weir fleet … works on the database",
-      );
-    if (this.#manager?.store === settings.store) return this.#manager.configure(settings, running);
+    if (this.#manager?.store === settings.store) {
+      if (!this.#manager.isInFleetOf(settings))
+        throw new ConfigError(
+          "svc.fleet: it was changed; that takes a restart (dsn-file is read for every connection)",
+        );
+      return this.#manager.configure(settings, running);
+    }
     await this.#left; // it may have been this file
-    const fresh = await Manager.open(settings, {
+    const env = {
       formsOf: () => ({ node: null, singBox: null }),
       openStore: openSupervisedStore,
       boot: null,
       ...this.#env,
       monotonicMs: this.#monotonicMs,
       inbounds: () => this.#inbounds(),
-      onFailure: (error) => this.#failClosed(error),
-    });
+      onFailure: (error: unknown) => this.#failClosed(error),
+    };
+    const fresh = await Manager.open(settings, env, this.#env.openFleet ?? noFleet);
     try {
       await fresh.configure(settings, running);
     } catch (error) {

@@ -9,6 +9,7 @@ import type {
   UserView,
 } from "#core/users.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
+import type { AppliedBy } from "./user-registry.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 export function inboundView(book: UserBook, { support }: ManagedListener): ManagedInboundView {
@@ -23,6 +24,20 @@ export function inboundView(book: UserBook, { support }: ManagedListener): Manag
     revision: book.revision,
     appliedRevision: book.appliedRevision,
   };
+}
+
+/** A book with what is in force on every live node of the fleet, and that by node. */
+export function overAllNodes(
+  book: UserBook,
+  self: string,
+  others: readonly AppliedBy[],
+): { readonly book: UserBook; readonly applied: Readonly<Record<string, number>> } {
+  const applied: Record<string, number> = { [self]: book.appliedRevision };
+  for (const { node, applied: revisions } of others) {
+    const revision = revisions[book.listener];
+    if (revision !== undefined) applied[node] = revision;
+  }
+  return { book: { ...book, appliedRevision: Math.min(...Object.values(applied)) }, applied };
 }
 
 /** What is measured of a user. */

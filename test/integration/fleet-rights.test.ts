@@ -129,9 +129,9 @@ test(
         const { rows } = await two.query<{ fault: string }>(enroll(7, second));
         assert.match(rows[0]?.fault ?? "", /another login/);
       });
-      const beat = "SELECT weir.beat($1, $2, '{}', 0) AS lives";
-      assert.deepEqual((await one.query(beat, [id, first])).rows, [{ lives: true }]);
-      assert.deepEqual((await one.query(beat, [id, second])).rows, [{ lives: false }]);
+      const beat = `SELECT weir.beat($1, $2, '{}', '{}', '{"connections": 0}') AS is_draining`;
+      assert.deepEqual((await one.query(beat, [id, first])).rows, [{ is_draining: false }]);
+      assert.deepEqual((await one.query(beat, [id, second])).rows, [{ is_draining: null }]);
     });
     await database.as("reader", async (two) => {
       assert.deepEqual(

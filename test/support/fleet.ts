@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import type { Client } from "pg";
 import { connect, type DatabaseOptions } from "#fleet/connection.ts";
 import { migrate } from "#fleet/migrate.ts";
+import { databaseOptions } from "#fleet/source.ts";
 import { parsePostgresUri } from "#lib/postgres-uri.ts";
+import type { FleetSettings } from "#users/fleet-settings.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
 
 export interface FleetDatabase extends AsyncDisposable {
@@ -11,12 +13,17 @@ export interface FleetDatabase extends AsyncDisposable {
   options(role?: string): DatabaseOptions;
   /** A login that is a node; its password is its name. */
   login(name: string, listeners: readonly string[], writes: boolean): void;
+  /** A new database with the schema beside the first one; answers with its settings for a node. */
+  fresh(): Promise<(node: string, role?: string) => FleetSettings>;
+  /** What psql prints of it in the database of these settings. */
+  in(settings: FleetSettings, text: string): string;
   /** A connection as a login; null: as the superuser. */
   as<T>(role: string | null, work: (client: Client) => Promise<T>): Promise<T>;
 }
 
 export async function startFleetDatabase(): Promise<FleetDatabase> {
   const server = await startPostgres();
+  let made = 0;
   const options = (role?: string): DatabaseOptions => {
     const uri = parsePostgresUri(role === undefined ? server.dsn() : server.dsn(role, role));
     assert.ok(typeof uri !== "string", typeof uri === "string" ? uri : "");
@@ -29,6 +36,24 @@ export async function startFleetDatabase(): Promise<FleetDatabase> {
       server.sql(`CREATE ROLE ${name} LOGIN PASSWORD '${name}' IN ROLE weir_node`);
       server.sql(`SELECT weir.allow('${name}', '{${listeners.join(",")}}', ${writes})`);
     },
+    async fresh() {
+      const name = `fleet_${++made}`;
+      server.sql(`CREATE DATABASE ${name}`);
+      const settingsOf = (node: string, role?: string): FleetSettings => ({
+        dsn: role === undefined ? server.dsn("postgres", undefined, name) : server.dsn(role, role, name),
+        dsnFile: null,
+        ca: server.authority.cert,
+        node,
+        address: `${node}.example.com`,
+        labels: {},
+        onPartition: "allow",
+      });
+      const client = await connect(databaseOptions(settingsOf("test"), {}));
+      await migrate(client, { isDry: false });
+      await client.end();
+      return settingsOf;
+    },
+    in: (settings, text) => server.sql(text, new URL(settings.dsn ?? "").pathname.slice(1)),
     async as(role, work) {
       const client = await connect(role === null ? options() : options(role));
       try {

@@ -25,6 +25,8 @@ export interface ManagedOptions {
   /** In place of `edge` and `side`: YAML without indentation of its own. */
   readonly listeners?: string;
   readonly logLevel?: string;
+  /** The `svc.fleet` block, without indentation of its own. */
+  readonly fleet?: string;
 }
 
 const { cert, key } = makeCertificate();
@@ -51,7 +53,7 @@ ${TLS_KEYS}`;
 /** `edge` is vless, `side` is anytls; both on loopback, both managed unless said otherwise. */
 export function managedConfig(options: ManagedOptions = {}): string {
   const { store = "users.db", managed = ["edge", "side"], off = false } = options;
-  const { listeners = EDGE_AND_SIDE, logLevel = "info" } = options;
+  const { listeners = EDGE_AND_SIDE, logLevel = "info", fleet } = options;
   const { baseUrl = "https://proxy.example.com", controller = "127.0.0.1:0" } = options;
   const svc = `
 svc:
@@ -59,7 +61,7 @@ svc:
   public-base-url: "${baseUrl}"
   store: ${store}
   managed-listeners: [${managed.join(", ")}]
-`;
+${fleet === undefined ? "" : `  fleet:\n${fleet.trimEnd().replaceAll(/^/gm, "    ")}\n`}`;
   return `${off ? "" : svc}
 external-controller: "${controller}"
 external-controller-unix: api.sock

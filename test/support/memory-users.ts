@@ -20,6 +20,7 @@ export class MemoryUsers implements UsersControl {
   readonly admin: UserAdmin = {
     secret: ADMIN_SECRET,
     rollback: null,
+    fleet: null,
     protocols: () => [
       { type: "vless", label: "VLESS", credential: "uuid", network: "tcp", isAdditional: false },
     ],

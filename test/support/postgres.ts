@@ -25,7 +25,7 @@ export interface TestPostgres extends AsyncDisposable {
   /** With password and TLS, by name. */
   dsn(role?: string, password?: string, database?: string): string;
   /** What psql prints of it, as the superuser: rows by line, columns by `|`. */
-  sql(text: string): string;
+  sql(text: string, database?: string): string;
   /** The server presents another certificate from the next connection on. */
   present(options: CertificateOptions): Promise<void>;
   /** At once, as by a loss of power. */
@@ -71,11 +71,13 @@ export async function startPostgres(): Promise<TestPostgres> {
   };
   const flags = Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
   let server: ChildProcess | null = null;
-  const sql = (text: string): string =>
-    execFileSync(join(BIN, "psql"), ["-h", folder, "-p", String(port), "-U", "postgres", "-Atqc", text], {
+  const sql = (text: string, database = "postgres"): string => {
+    const args = ["-h", folder, "-p", String(port), "-U", "postgres", "-d", database, "-Atqc", text];
+    return execFileSync(join(BIN, "psql"), args, {
       encoding: "utf8",
       stdio: ["ignore", "pipe", "pipe"],
     }).trimEnd();
+  };
   const start = async (): Promise<void> => {
     server = spawn(join(BIN, "postgres"), ["-D", data, ...flags], as);
     for (let waitedMs = 0; !answers(sql); waitedMs += 50) {

@@ -4,12 +4,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ManagedInbound, User } from "#core/inbound.ts";
-import { SILENT } from "#core/log.ts";
+import { type Log, SILENT } from "#core/log.ts";
 import type { Meter } from "#core/meter.ts";
 import type { Protocol, UserSupport } from "#core/protocol.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { UserAdmin, UserView } from "#core/users.ts";
+import { openFleet } from "#fleet/node.ts";
+import type { FleetSettings } from "#users/fleet-settings.ts";
 import type { ManagedListener, UsersSettings } from "#users/settings.ts";
 import { Users } from "#users/users.ts";
 import { openStoreHere } from "./store-here.ts";
@@ -59,33 +61,57 @@ export const listener = (name: string, ...names: string[]): ManagedListener => (
   ports: [0, 8443],
 });
 
+/** How a bench differs from a single node with clocks that stand still. */
+export interface BenchOptions {
+  readonly fleet?: FleetSettings;
+  readonly log?: Log;
+  /** The state file's folder is another bench's, and stays. */
+  readonly home?: string;
+}
+
 export class Bench implements Disposable {
-  readonly home = mkdtempSync(join(tmpdir(), "weir-users-"));
-  /** May jump. */
+  readonly #options: BenchOptions;
+  readonly home: string;
+  /** May jump. Of a node of a fleet, what its clock is wrong by. */
   nowMs = 1_785_312_000_000;
   monotonicMs = 0;
   readonly live: { readonly metadata: Metadata }[] = [];
   /** A test may put another one in its place. */
   openStore = openStoreHere;
-  users = this.#open();
+  users: Users;
   readonly inbounds: FakeInbound[] = [];
+
+  constructor(options: BenchOptions = {}) {
+    this.#options = options;
+    this.home = options.home ?? mkdtempSync(join(tmpdir(), "weir-users-"));
+    if (options.fleet !== undefined) this.nowMs = 0;
+    this.users = this.#open();
+  }
 
   #open(): Users {
     const live = this.live as never;
+    const isReal = this.#options.fleet !== undefined; // the database has a clock, too
     return new Users({
-      log: SILENT,
-      nowMs: () => this.nowMs,
-      monotonicMs: () => this.monotonicMs,
+      log: this.#options.log ?? SILENT,
+      nowMs: () => (isReal ? Date.now() + this.nowMs : this.nowMs),
+      monotonicMs: () => (isReal ? performance.now() : this.monotonicMs),
       live,
       protocols: [TEST],
-      openStore: (options) => this.openStore(options),
+      openStore: (store) => this.openStore(store),
+      openFleet,
     });
   }
 
   settings(listeners: readonly ManagedListener[], store = "state.db"): UsersSettings {
     const secret = "x".repeat(32);
     const publicBaseUrl = "https://p.example/x";
-    return { secret, publicBaseUrl, store: join(this.home, store), listeners, fleet: null };
+    return {
+      secret,
+      publicBaseUrl,
+      store: join(this.home, store),
+      listeners,
+      fleet: this.#options.fleet ?? null,
+    };
   }
 
   /** As a start or a reload does it, with fresh listeners. */
@@ -122,7 +148,7 @@ export class Bench implements Disposable {
 
   [Symbol.dispose](): void {
     this.users.close();
-    rmSync(this.home, { recursive: true, force: true });
+    if (this.#options.home === undefined) rmSync(this.home, { recursive: true, force: true });
   }
 }
 

@@ -17,6 +17,8 @@ const inbound = z
     enabled_user_count: amount(),
     revision: revision(),
     applied_revision: revision(),
+    /** Of a fleet, by node. */
+    applied: z.record(z.string(), revision()).optional(),
     pending: z.literal(true).optional(),
   })
   .meta({ id: "ManagedInbound" });

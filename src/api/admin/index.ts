@@ -16,6 +16,7 @@ import {
   userUsage,
 } from "./answers.ts";
 import { noteOfReset, noteOfUser } from "./audit-notes.ts";
+import { fleetRoutes } from "./fleet.ts";
 import { adminGuard } from "./guard.ts";
 import { ofListener } from "./one-listener.ts";
 import { overviewJson, protocolsJson } from "./overview.ts";
@@ -63,8 +64,21 @@ export function adminRoutes(
     ...listRoutes(admin),
     ...userRoutes(admin),
     ...actionRoutes(admin),
+    ...fleetRoutes(admin),
   ];
-  return routes.map((each) => ({ ...each, guard }));
+  return routes.map((each) => ({ ...(each.method === "GET" ? refreshed(each, users) : each), guard }));
+}
+
+/** Shows what other nodes of a fleet have done by now. */
+function refreshed(each: Route, users: UsersControl): Route {
+  return {
+    ...each,
+    async handle(call) {
+      const fleet = users.admin?.fleet ?? null;
+      if (fleet !== null) await fleet.freshen();
+      return each.handle(call);
+    },
+  };
 }
 
 function readRoutes(admin: AdminOf, control: Control): readonly Route[] {

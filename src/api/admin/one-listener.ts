@@ -11,6 +11,7 @@ export function ofListener(all: UserAdmin, listener: string): UserAdmin {
   return {
     secret: all.secret,
     rollback: all.rollback,
+    fleet: null,
     protocols: () => all.protocols(),
     inbounds: () => all.inbounds().filter(({ tag }) => tag === listener),
     users: (inbound) => (inbound === null || inbound === listener ? all.users(listener) : []),

@@ -32,7 +32,7 @@ export function changeOf(body: ChangeFields): UserChange {
 }
 
 export function inboundJson(view: ManagedInboundView) {
-  const { revision: current, appliedRevision } = view;
+  const { revision: current, appliedRevision, applied } = view;
   return {
     tag: view.tag,
     type: view.type,
@@ -44,6 +44,7 @@ export function inboundJson(view: ManagedInboundView) {
     enabled_user_count: view.enabledUserCount,
     revision: current,
     applied_revision: appliedRevision,
+    ...(applied === undefined ? {} : { applied }),
     ...(current === appliedRevision ? {} : { pending: true }),
   };
 }

@@ -1,0 +1,54 @@
+/** A fleet of nodes as the API sees it: every node with the same users, from any of them. */
+
+/** `late`: not seen for 15 seconds; `lost`: for a minute. `draining`: it admits no new session and is in no subscription. */
+export type NodeState = "live" | "late" | "lost" | "draining";
+
+export interface FleetNodeView {
+  readonly name: string;
+  readonly address: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly version: string;
+  readonly epoch: number;
+  /** By the clock of the database. */
+  readonly seenAtMs: number;
+  readonly state: NodeState;
+  /** Is it the one that answers? */
+  readonly isSelf: boolean;
+  /** Changes of users that it has not applied. */
+  readonly lagChanges: number;
+  /** Age of the oldest of these. */
+  readonly lagMs: number;
+  readonly connections: number;
+  /** Of the last minute. */
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+  /** Ledger entries that the database has not acknowledged. */
+  readonly unacknowledged: number;
+  /** By listener: the revision that is in force there. */
+  readonly applied: Readonly<Record<string, number>>;
+}
+
+/** Between the node that answers and the database. */
+export interface FleetDatabaseView {
+  readonly isUp: boolean;
+  readonly sinceMs: number;
+  /** Why it is away; "" while it is not. */
+  readonly reason: string;
+}
+
+export interface FleetView {
+  readonly self: string;
+  readonly database: FleetDatabaseView;
+  /** Sorted by name; without the database, as they were last seen. */
+  readonly nodes: readonly FleetNodeView[];
+}
+
+/** Rejections are `ApiError`s: 404 for an unknown node, 409 for one that lives, 503 without the database. */
+export interface FleetAdmin {
+  /** Brings what views show of other nodes up to date, as far as the database answers soon. Never rejects. */
+  freshen(): Promise<void>;
+  view(): Promise<FleetView>;
+  drain(node: string, isDraining: boolean): Promise<void>;
+  /** Takes a lost node out. */
+  forget(node: string): Promise<void>;
+}

@@ -1,0 +1,137 @@
+/** Puts in force on this node what others have changed, in the queues in which changes of its own run. */
+import type { Client, ClientBase } from "pg";
+import { messageOf } from "#core/errors.ts";
+import { differing } from "#users/agreement.ts";
+import type { Changes, Shared, Step } from "#users/changes.ts";
+import { NO_TRAFFIC } from "#users/counters.ts";
+import type { StateRepository } from "#users/state-repository.ts";
+import { UNKNOWN_ID, type UserBook, type UserRecord } from "#users/user-book.ts";
+import { PersistentMap } from "#lib/persistent-map.ts";
+import { type FleetListener, listenerSince, wholeListener } from "./listeners.ts";
+import type { TokenSeal } from "./seal.ts";
+import type { Snapshot } from "./snapshot.ts";
+
+/** What can be asked: a connection, or one that is made when it is needed. */
+export type Asking = <T>(work: (client: Client) => Promise<T>) => Promise<T>;
+
+export interface FollowerEnv {
+  readonly shared: Shared;
+  readonly changes: Changes;
+  readonly local: StateRepository;
+  readonly snapshot: Snapshot;
+  readonly seal: TokenSeal;
+  /** The revision of a listener in force here has grown. */
+  readonly onApplied: () => void;
+}
+
+export class Follower {
+  readonly #env: FollowerEnv;
+
+  constructor(env: FollowerEnv) {
+    this.#env = env;
+  }
+
+  bookOf(tag: string): UserBook | undefined {
+    return this.#env.shared.registry.books.get(tag);
+  }
+
+  /** All managed listeners, each in its queue. Rejects as the database does. */
+  async followAll(ask: Asking): Promise<void> {
+    const { queues, registry } = this.#env.shared;
+    for (const tag of registry.listeners.keys()) {
+      const news = await this.#fetch(tag, ask);
+      if (news !== null) await queues.on(tag, () => this.#take(tag, news));
+    }
+  }
+
+  /** One listener, in whose queue the caller is. Rejects as the database does. */
+  async follow(tag: string, ask: Asking): Promise<void> {
+    const news = await this.#fetch(tag, ask);
+    if (news !== null) await this.#take(tag, news);
+  }
+
+  /** Null: there is nothing new. */
+  async #fetch(tag: string, ask: Asking): Promise<Fetched | null> {
+    const { shared, seal } = this.#env;
+    const known = shared.registry.books.get(tag);
+    if (known === undefined) return null;
+    const listener = await ask((client) => fetchListener(client, known, seal));
+    if (listener === null) return null; // not there yet, or hidden from this login
+    if (listener.id !== known.id && known.id !== UNKNOWN_ID) {
+      shared.env.log.error(`fleet: ${otherListener(tag)}`);
+      return null;
+    }
+    return listener.revision === known.revision && listener.id === known.id ? null : { known, listener };
+  }
+
+  async #take(tag: string, { known, listener: fetched }: Fetched): Promise<void> {
+    const { shared, changes, snapshot, onApplied } = this.#env;
+    const { registry, env, isOver } = shared;
+    const book = registry.books.get(tag);
+    const listener = registry.listeners.get(tag);
+    if (book === undefined || listener === undefined || isOver()) return;
+    // What was fetched whole is compared with what was known then; if that has changed, the next round fetches again.
+    if (fetched.isWhole ? book !== known : fetched.revision <= book.revision) return;
+    if (fetched.revision < book.revision)
+      env.log.warning(
+        `fleet: the database has listener ${tag} at an earlier revision than this node (was it restored?); it is in force`,
+      );
+    const next = nextBook(book, fetched);
+    const ids = fetched.isWhole ? differing(book, next) : [...fetched.users.keys()];
+    const steps = ids.flatMap((id) => stepOf(book, next, id));
+    await snapshot.write(next, steps);
+    if (isOver()) return;
+    try {
+      changes.adoptAll({ book, listener }, next, steps);
+    } catch (error) {
+      env.log.error(`fleet: listener ${tag} does not take its users: ${messageOf(error)}`);
+      env.onFailure(error); // a user who was removed elsewhere must not stay connected
+    }
+    onApplied();
+  }
+}
+
+interface Fetched {
+  /** What was known when it was asked for. */
+  readonly known: UserBook;
+  readonly listener: FleetListener;
+}
+
+/** What has changed since a book, or all where that cannot be told; null: the fleet has no such listener for this login. */
+export async function fetchListener(
+  client: ClientBase,
+  { id, listener, revision }: UserBook,
+  seal: TokenSeal,
+): Promise<FleetListener | null> {
+  const changed = id === UNKNOWN_ID ? null : await listenerSince(client, listener, revision, seal);
+  return changed ?? (await wholeListener(client, listener, seal));
+}
+
+export function otherListener(tag: string): string {
+  return `the fleet has another listener ${tag} than this state file; its users are not mixed (weir fleet import moves users)`;
+}
+
+export function nextBook(
+  book: UserBook,
+  { id, protocol, revision, users, isWhole }: FleetListener,
+): UserBook {
+  const base = { id, listener: book.listener, protocol, revision, appliedRevision: revision };
+  if (isWhole) {
+    const all = [...users].flatMap(([key, user]): [string, UserRecord][] =>
+      user === null ? [] : [[key, user]],
+    );
+    return { ...base, users: PersistentMap.from(all) };
+  }
+  let { index } = book;
+  for (const [key, user] of users) index = index?.with(book.users.get(key) ?? null, user);
+  const next = { ...base, users: PersistentMap.from(book.users).with(users) };
+  return index === undefined ? next : { ...next, index };
+}
+
+function stepOf(book: UserBook, next: UserBook, id: string): readonly Step[] {
+  const before = book.users.get(id) ?? null;
+  const after = next.users.get(id) ?? null;
+  if (before === null && after === null) return []; // came and went in between
+  const isFresh = after !== null && after.trafficGeneration !== before?.trafficGeneration;
+  return [{ before, after, ...(isFresh ? { traffic: NO_TRAFFIC } : {}) }];
+}

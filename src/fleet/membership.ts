@@ -1,0 +1,179 @@
+/**
+ * The connection on which a node lives in its fleet: it enrolls, is told of changes, beats, and is made anew after it was
+ * lost. Without it the node serves from its snapshot.
+ */
+import type { Client } from "pg";
+import type { FleetDatabaseView } from "#core/fleet.ts";
+import type { Log } from "#core/log.ts";
+import { abandon, connect, type DatabaseOptions } from "./connection.ts";
+import { FleetError, reasonOf } from "./errors.ts";
+import type { NodeIdentity } from "./identity.ts";
+import { proveSeal } from "./listeners.ts";
+import { refuseOtherSchema } from "./migrate.ts";
+import type { TokenSeal } from "./seal.ts";
+import { Waker } from "./waker.ts";
+
+export interface MembershipEnv {
+  readonly options: () => DatabaseOptions;
+  readonly identity: NodeIdentity;
+  readonly seal: TokenSeal;
+  readonly about: {
+    readonly name: string;
+    readonly address: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly version: string;
+  };
+  readonly log: Log;
+  readonly nowMs: () => number;
+  /** One round on the open connection: what has changed is fetched, and what is in force here reported. */
+  readonly round: (client: Client) => Promise<void>;
+  /** This process must not serve the users of the fleet: another one is this node. */
+  readonly onRefused: (error: FleetError) => void;
+}
+
+/** NOTIFY only wakes; what it has lost is found by asking. */
+const ASK_MS = 2_000;
+const FIRST_PAUSE_MS = 250;
+const MOST_PAUSE_MS = 5_000;
+const CHANNELS = ["weir_change", "weir_node"];
+/** A server that went silent is noticed by both ends, and the lock of this node is free again. */
+const KEEPALIVE =
+  "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3";
+
+export class Membership {
+  readonly #env: MembershipEnv;
+  readonly #waker = new Waker();
+  #client: Client | null = null;
+  #state: FleetDatabaseView;
+  #isOver = false;
+  readonly #left = Promise.withResolvers<void>();
+  #opened = Promise.withResolvers<void>();
+  readonly #ended: Promise<void>;
+
+  constructor(env: MembershipEnv) {
+    this.#env = env;
+    this.#state = { isUp: false, sinceMs: env.nowMs(), reason: "not connected yet" };
+    this.#ended = this.#run();
+  }
+
+  get state(): FleetDatabaseView {
+    return this.#state;
+  }
+
+  /** Resolves when the node is connected, or refused; never rejects. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** Something is to be fetched or reported. */
+  wake(): void {
+    this.#waker.wake();
+  }
+
+  async leave(): Promise<void> {
+    this.#isOver = true;
+    this.#left.resolve();
+    this.#letGo();
+    this.#waker.wake();
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    const { log } = this.#env;
+    let pauseMs = FIRST_PAUSE_MS;
+    let said = "";
+    while (!this.#isOver) {
+      try {
+        const client = await this.#enter();
+        log.info(said === "" ? "fleet: connected" : "fleet: connected again");
+        said = "";
+        pauseMs = FIRST_PAUSE_MS;
+        await this.#stay(client);
+      } catch (error) {
+        const reason = reasonOf(error);
+        this.#away(reason);
+        if (this.#isOver) break;
+        if (reason !== said)
+          log.warning(
+            `fleet: the database is away, users are served as they were last known and cannot be changed: ${reason}`,
+          );
+        said = reason;
+      }
+      this.#letGo();
+      await pause(pauseMs * (0.75 + Math.random() / 2), this.#left);
+      pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * 2);
+    }
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    if (this.#client !== null) abandon(this.#client);
+    this.#client = null;
+  }
+
+  async #enter(): Promise<Client> {
+    const { options, identity, seal, about, onRefused } = this.#env;
+    const client = await connect(options());
+    this.#client = client;
+    client.once("end", () => this.#waker.wake());
+    client.on("notification", () => this.#waker.wake());
+    await client.query(KEEPALIVE);
+    await refuseOtherSchema(client);
+    await proveSeal(client, seal);
+    const { nodeId, epoch, instance } = identity;
+    const values = [nodeId, about.name, about.address, about.labels, about.version, epoch, instance];
+    const { rows } = await client.query<{ fault: string | null }>(
+      "SELECT weir.enroll($1, $2, $3, $4, $5, $6, $7) AS fault",
+      values,
+    );
+    const fault = rows[0]?.fault ?? null;
+    if (fault === "copied") {
+      const error = copied(about.name);
+      this.#isOver = true;
+      this.#opened.resolve(); // there is nothing more to wait for
+      onRefused(error);
+      throw error;
+    }
+    if (fault === "named")
+      throw new FleetError(`another live node is called ${about.name}; svc.fleet.node names this one`);
+    if (fault !== null) throw new FleetError(fault);
+    for (const channel of CHANNELS) await client.query(`LISTEN ${channel}`);
+    this.#state = { isUp: true, sinceMs: this.#env.nowMs(), reason: "" };
+    this.#opened.resolve();
+    await this.#env.round(client);
+    return client;
+  }
+
+  /** Until the connection is lost, which rejects, or the node leaves. */
+  async #stay(client: Client): Promise<void> {
+    let isLost = false;
+    client.once("end", () => (isLost = true));
+    while (!this.#isOver) {
+      await this.#waker.wait(ASK_MS);
+      if (this.#isOver) return;
+      if (isLost) throw new FleetError("the connection was lost");
+      await this.#env.round(client);
+    }
+  }
+
+  #away(reason: string): void {
+    if (this.#state.isUp) this.#opened = Promise.withResolvers();
+    const sinceMs = this.#state.isUp ? this.#env.nowMs() : this.#state.sinceMs;
+    this.#state = { isUp: false, sinceMs, reason };
+  }
+}
+
+/** Not woken by notifications: a database that lets in and throws out is not asked without a pause. */
+async function pause(milliseconds: number, left: { readonly promise: Promise<void> }): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds).unref();
+  await Promise.race([promise, left.promise]);
+  clearTimeout(timer);
+}
+
+export function copied(name: string): FleetError {
+  return new FleetError(
+    `another process is node ${name} already, with a copy of this state file; stop one of the two, and give this one ` +
+      "another svc.store (it gets the users from the fleet) and another svc.fleet.node",
+  );
+}

@@ -1,0 +1,74 @@
+/** The nodes of a fleet, as the database has them. */
+import type { ClientBase } from "pg";
+import type { FleetNodeView, NodeState } from "#core/fleet.ts";
+
+const LATE_MS = 15_000;
+const LOST_MS = 60_000;
+
+interface NodeRow {
+  readonly id: string;
+  readonly name: string;
+  readonly address: string;
+  readonly labels: Record<string, string>;
+  readonly version: string;
+  readonly epoch: string;
+  readonly seen_ms: number;
+  readonly age_ms: number;
+  readonly draining: boolean;
+  readonly applied: Record<string, number>;
+  readonly links: Record<string, Record<string, string>>;
+  readonly stats: { readonly upload?: number; readonly download?: number; readonly unacknowledged?: number };
+  readonly connections: number;
+  readonly lag_changes: number;
+  readonly lag_ms: number;
+}
+
+/** What nodes show of each other, and what subscriptions need. */
+export interface FleetNode extends FleetNodeView {
+  readonly id: string;
+  /** By listener and flow. */
+  readonly links: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+const NODES = `
+  SELECT n.id, n.name, n.address, n.labels, n.version, n.epoch, n.applied, n.links, n.stats, n.connections, n.draining,
+    extract(epoch FROM n.seen_at)::float8 * 1000 AS seen_ms,
+    extract(epoch FROM clock_timestamp() - n.seen_at)::float8 * 1000 AS age_ms,
+    coalesce(lag.changes, 0)::integer AS lag_changes, coalesce(lag.ms, 0)::float8 AS lag_ms
+  FROM weir.node n
+  LEFT JOIN LATERAL (
+    SELECT count(*) AS changes, extract(epoch FROM clock_timestamp() - min(c.at)) * 1000 AS ms
+    FROM jsonb_each_text(n.applied) a
+    JOIN weir.change c ON c.listener = a.key AND c.revision > a.value::bigint
+  ) lag ON true
+  ORDER BY n.name`;
+
+/** Sorted by name. Rejects as the driver does. */
+export async function fetchNodes(client: ClientBase, selfId: string): Promise<readonly FleetNode[]> {
+  const { rows } = await client.query<NodeRow>(NODES);
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    address: row.address,
+    labels: row.labels,
+    version: row.version,
+    epoch: Number(row.epoch),
+    seenAtMs: Math.trunc(row.seen_ms),
+    state: stateOf(row),
+    isSelf: row.id === selfId,
+    lagChanges: row.lag_changes,
+    lagMs: Math.max(0, Math.round(row.lag_ms)),
+    connections: row.connections,
+    uploadBytes: row.stats.upload ?? 0,
+    downloadBytes: row.stats.download ?? 0,
+    unacknowledged: row.stats.unacknowledged ?? 0,
+    applied: row.applied,
+    links: row.links,
+  }));
+}
+
+function stateOf({ age_ms, draining }: NodeRow): NodeState {
+  if (age_ms >= LOST_MS) return "lost";
+  if (draining) return "draining";
+  return age_ms >= LATE_MS ? "late" : "live";
+}

@@ -1,0 +1,133 @@
+/** The users of one state file, which is the only place where they are. */
+import { ApiError, messageOf, StoreError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { withoutFolders } from "#core/places.ts";
+import { type Change, ConflictError } from "#store/kv.ts";
+import { type AsyncStore, InterruptedError, UnavailableError } from "#store/opened-store.ts";
+import type { Traffic, UserCounter } from "./counters.ts";
+import { encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
+import type { UserRegistry } from "./user-registry.ts";
+import type { UserBook, UserRecord } from "./user-book.ts";
+import type { UserRepository } from "./user-repository.ts";
+
+/**
+ * Counters grow while they are being written. So they count as saved when they are encoded, and as changed again where the
+ * write failed. The users of that listener must not be changed otherwise meanwhile.
+ */
+export class StateRepository implements UserRepository {
+  readonly #store: AsyncStore;
+  readonly #registry: Pick<UserRegistry, "books" | "counters">;
+  readonly #log: Log;
+  readonly #path: string;
+
+  /** The store, the file at `path`, is the keeper's from now on. */
+  constructor(store: AsyncStore, path: string, registry: Pick<UserRegistry, "books" | "counters">, log: Log) {
+    this.#path = path;
+    this.#store = store;
+    this.#registry = registry;
+    this.#log = log;
+  }
+
+  async refresh(): Promise<void> {}
+
+  async keep(book: UserBook, id: string, user: UserRecord | null, traffic: Traffic): Promise<void> {
+    try {
+      await this.#store.commit(
+        [
+          { part: LISTENERS, key: book.listener, value: encodeListener(book) },
+          { part: USERS, key: id, value: user === null ? null : encodeUser(book, user, traffic) },
+        ],
+        { backup: true },
+      );
+    } catch (error) {
+      throw answerFor(error, this.#path, this.#log);
+    }
+  }
+
+  async takeBack(_: UserBook, book: UserBook, id: string, user: UserRecord | null, traffic: Traffic) {
+    await this.keep(book, id, user, traffic);
+    return book;
+  }
+
+  async keepAll(changes: readonly Change[]): Promise<void> {
+    const moved = [...this.#registry.counters.changed];
+    await this.#write([...changes, ...this.#taken(moved)], { backup: true }, moved);
+  }
+
+  async save(counters: readonly UserCounter[], options: { readonly backup: boolean }): Promise<boolean> {
+    try {
+      await this.#write(this.#taken(counters), options, counters);
+      return true;
+    } catch (error) {
+      this.#log.warning(`traffic of users is not saved, it is tried again: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  async saveLast(counters: readonly UserCounter[]): Promise<void> {
+    if (counters.length > 0) await this.save(counters, { backup: true });
+  }
+
+  async close(): Promise<void> {
+    const written = this.keepAll([]);
+    const closed = this.#store.close();
+    await written.catch(this.#lost);
+    await closed.catch(this.#unclosed);
+  }
+
+  closeNow(): void {
+    void this.keepAll([]).catch(this.#lost);
+    try {
+      this.#store.closeNow();
+    } catch (error) {
+      this.#unclosed(error);
+    }
+  }
+
+  readonly #lost = (error: unknown): void =>
+    this.#log.error(`the last traffic of users is lost: ${messageOf(error)}`);
+
+  readonly #unclosed = (error: unknown): void =>
+    this.#log.error(`closing the state file of users: ${messageOf(error)}`);
+
+  async #write(
+    changes: readonly Change[],
+    options: { readonly backup: boolean },
+    counters: readonly UserCounter[],
+  ): Promise<void> {
+    try {
+      await this.#store.commit(changes, options);
+    } catch (error) {
+      this.#registry.counters.changedAgain(counters);
+      throw error;
+    }
+  }
+
+  /** As they are now; from here on they are saved. */
+  #taken(counters: readonly UserCounter[]): readonly Change[] {
+    const changes = counters.flatMap((counter) => {
+      const book = this.#registry.books.get(counter.listener);
+      const user = book?.users.get(counter.id);
+      if (book === undefined || user === undefined) return [];
+      return [{ part: USERS, key: user.id, value: encodeUser(book, user, counter) }];
+    });
+    this.#registry.counters.saved(counters);
+    return changes;
+  }
+}
+
+/** An error with a status where the client can act on it, or must not believe that nothing happened. */
+function answerFor(cause: unknown, path: string, log: Log): unknown {
+  if (cause instanceof ConflictError)
+    return new ApiError(409, "the state file was changed by another program", { cause });
+  if (cause instanceof UnavailableError)
+    return new ApiError(500, "the state file is being opened again; nothing was changed", { cause });
+  if (cause instanceof InterruptedError)
+    return new ApiError(500, "writing was interrupted; the change is in force soon, or was not made", {
+      cause,
+    });
+  if (!(cause instanceof StoreError)) return cause;
+  const reason = withoutFolders(cause.message, path);
+  log.error(`a change of users was not written: ${cause.message}`);
+  return new ApiError(500, `not written, everything is as before: ${reason}`, { cause });
+}
