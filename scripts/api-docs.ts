@@ -1,4 +1,4 @@
-/** `npm run docs`: writes docs/api-reference.md from the document that the Controller serves. */
+/** `npm run docs`: writes docs/api-reference.md from the document that the Controller serves, and docs/keys.md. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiApp } from "../test/support/api-app.ts";
@@ -10,6 +10,7 @@ import {
 } from "../test/support/api-document.ts";
 import { MemoryControl } from "../test/support/memory-control.ts";
 import { MemoryUsers } from "../test/support/memory-users.ts";
+import { KEYS_PAGE, keyReference } from "./key-docs.ts";
 
 export const PAGE = join(import.meta.dirname, "..", "docs", "api-reference.md");
 
@@ -123,4 +124,7 @@ function bounds({ minimum, maximum }: JsonSchema): string {
   return isOpen(minimum) ? ` to ${maximum}` : ` ${minimum}–${maximum}`;
 }
 
-if (import.meta.main) writeFileSync(PAGE, await apiReference());
+if (import.meta.main) {
+  writeFileSync(PAGE, await apiReference());
+  writeFileSync(KEYS_PAGE, keyReference());
+}

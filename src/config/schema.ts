@@ -1,5 +1,6 @@
 /** The JSON Schema of the file, made from the definitions that check it. */
 import * as z from "zod";
+import { describeSchema } from "./describe-schema.ts";
 import { groupFields } from "./group-fields.ts";
 import { joined } from "./items.ts";
 import type { Registries } from "./context.ts";
@@ -10,7 +11,7 @@ import { TOP_LEVEL } from "./sections/index.ts";
 import { tunListenerFields } from "./tun-listeners.ts";
 
 /** Draft 2020-12. Proxies, listeners and groups are discriminated by `type`. */
-export function configSchema({ protocols, groupKinds }: Registries): object {
+export function configSchema({ protocols, groupKinds }: Registries): z.core.JSONSchema.BaseSchema {
   const outbound = protocols.flatMap(({ type, outbound: side }) =>
     side === undefined ? [] : [[type, side.schema] as const],
   );
@@ -25,10 +26,9 @@ export function configSchema({ protocols, groupKinds }: Registries): object {
     listeners: z.array(variants(listenerFields, inbound, FOREIGN_LISTENER_TYPES)),
     "proxy-groups": z.array(variants(groupFields, kinds, [])),
   });
-  return {
-    title: "weir configuration",
-    ...z.toJSONSchema(root.partial(), { io: "input", unrepresentable: "any", override }),
-  };
+  const schema = z.toJSONSchema(root.partial(), { io: "input", unrepresentable: "any", override });
+  describeSchema(schema, new Map(protocols.map(({ type, descriptions = {} }) => [type, descriptions])));
+  return { title: "weir configuration", ...schema };
 }
 
 /** One branch a type that is built in, and one for the words that are only known. */
@@ -66,6 +66,13 @@ function override({ zodSchema, jsonSchema }: Node): void {
     jsonSchema.anyOf = typeof items === "object" && !Array.isArray(items) ? [whole, items] : [whole];
   }
   if (def.type === "transform") widenScalar(jsonSchema);
+  if (def.type === "default" && isPlain(def.defaultValue)) jsonSchema.default = def.defaultValue;
+}
+
+/** What a file could hold as it is; other defaults are what a reader makes of a text. */
+function isPlain(value: unknown): value is string | number | boolean | string[] {
+  if (Array.isArray(value)) return value.every((item) => typeof item === "string");
+  return ["string", "number", "boolean"].includes(typeof value);
 }
 
 /** YAML reads `secret: 123` as a number and `port: "80"` as text; both are fine where the other is meant. */

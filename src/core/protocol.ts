@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Inbound, InboundEnv } from "./inbound.ts";
+import type { Descriptions } from "./key-descriptions.ts";
 import type { Outbound, OutboundEnv } from "./outbound.ts";
 import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "./share-link.ts";
 
@@ -40,6 +41,8 @@ export interface Protocol {
   readonly listenerNodes?: (options: object, listener: ListenerContext) => readonly LinkNode[];
   /** A node for a profile of sing-box; null where it has no such outbound. */
   readonly singBox?: (node: LinkNode) => SingBoxOutbound | null;
+  /** What the keys that only it has mean, for editors and the manual. */
+  readonly descriptions?: Descriptions;
   /** Keys that `weir generate` makes for it. */
   readonly keyMaterial?: KeyMaterial;
 }

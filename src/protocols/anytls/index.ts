@@ -1,6 +1,7 @@
 /** AnyTLS: streams in TLS sessions whose first writes are padded (docs/protocols/anytls.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
+import { descriptions } from "./descriptions.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
@@ -15,4 +16,5 @@ export const anytls: Protocol = {
   links,
   listenerNodes,
   singBox,
+  descriptions,
 };

@@ -1,5 +1,6 @@
 /** hysteria2: streams and datagrams in a QUIC connection that looks like HTTP/3 (docs/protocols/hysteria2.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
+import { descriptions } from "./descriptions.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
@@ -14,4 +15,5 @@ export const hysteria2: Protocol = {
   links,
   listenerNodes,
   singBox,
+  descriptions,
 };

@@ -1,6 +1,7 @@
 import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
+import { descriptions } from "./descriptions.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes } from "./links.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
@@ -12,4 +13,5 @@ export const trojan: Protocol = {
   outbound: outboundSide("Trojan", outboundSchema, openOutbound),
   links,
   listenerNodes,
+  descriptions,
 };

@@ -1,5 +1,6 @@
 /** TUIC version 5: streams and datagrams in a QUIC connection (docs/protocols/tuic.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
+import { descriptions } from "./descriptions.ts";
 import { inboundSchema } from "./inbound-options.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
@@ -15,4 +16,5 @@ export const tuic: Protocol = {
   links,
   listenerNodes,
   singBox,
+  descriptions,
 };

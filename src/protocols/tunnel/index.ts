@@ -7,6 +7,7 @@ import { describe } from "#net/listen/accept.ts";
 import { parseIp, toDestination } from "#net/address/ip.ts";
 import { listenSilently } from "#net/listen/silent-sources.ts";
 import { UdpClients } from "#net/udp/udp-clients.ts";
+import { descriptions } from "./descriptions.ts";
 
 const TARGET = /^(?:\[([^\]]+)\]|([^\s:[\]/]{1,255})):(\d{1,5})$/;
 
@@ -31,7 +32,7 @@ const schema = z.object({ network: list(leftOut(choice(["tcp", "udp"]))), target
 export type TunnelOptions = z.output<typeof schema>;
 
 /** Everything that comes to the listener goes to one target. */
-export const tunnel: Protocol = { type: "tunnel", inbound: inboundSide(schema, open) };
+export const tunnel: Protocol = { type: "tunnel", inbound: inboundSide(schema, open), descriptions };
 
 async function open(options: TunnelOptions, env: InboundEnv): Promise<Inbound> {
   const destination = parseTarget(options.target) as Destination; // the schema has looked at it

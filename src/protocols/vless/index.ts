@@ -1,6 +1,7 @@
 import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
+import { descriptions } from "./descriptions.ts";
 import { openInbound } from "./inbound.ts";
 import { keyMaterial } from "./encryption/generate.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
@@ -17,4 +18,5 @@ export const vless: Protocol = {
   listenerNodes,
   singBox,
   keyMaterial,
+  descriptions,
 };

@@ -1,6 +1,7 @@
 /** VMess with the AEAD header (docs/protocols/vmess.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
+import { descriptions } from "./descriptions.ts";
 import { openInbound } from "./inbound.ts";
 import { links, listenerNodes } from "./links.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
@@ -12,4 +13,5 @@ export const vmess: Protocol = {
   outbound: outboundSide("Vmess", outboundSchema, openOutbound),
   links,
   listenerNodes,
+  descriptions,
 };
