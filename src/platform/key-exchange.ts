@@ -20,6 +20,11 @@ export function generatePair(name: ExchangeName): ExchangePair | null {
   return exchanges()?.generate(name) ?? null;
 }
 
+/** The same of an X25519 private key of 32 bytes that is used many times. */
+export function keepX25519(raw: Uint8Array): ExchangePair | null {
+  return exchanges()?.keep(raw) ?? null;
+}
+
 /** The accepting side of X25519MLKEM768. Undefined: as the null of `generatePair`; null: the peer's share cannot be used. */
 export function encapsulate(peer: Uint8Array): ExchangeAnswer | null | undefined {
   return exchanges()?.encapsulate(peer);

@@ -15,8 +15,9 @@ const SIGNATURES = {
   EVP_PKEY_free: { arguments: ["pointer"], return: "void" },
   EVP_PKEY_get_raw_public_key: { arguments: WORDS[3], return: "i32" },
   EVP_PKEY_new_raw_public_key_ex: { arguments: WORDS[5], return: "pointer" },
+  EVP_PKEY_new_raw_private_key_ex: { arguments: WORDS[5], return: "pointer" },
   EVP_PKEY_derive_init: { arguments: ["pointer"], return: "i32" },
-  EVP_PKEY_derive_set_peer: { arguments: WORDS[2], return: "i32" },
+  EVP_PKEY_derive_set_peer_ex: { arguments: WORDS[3], return: "i32" },
   EVP_PKEY_derive: { arguments: WORDS[3], return: "i32" },
   EVP_PKEY_encapsulate_init: { arguments: WORDS[2], return: "i32" },
   EVP_PKEY_encapsulate: { arguments: WORDS[5], return: "i32" },
@@ -40,6 +41,8 @@ const OUT_AT = IN_AT + 1216;
 const SECRET_AT = OUT_AT + 1216;
 const SCRATCH_BYTES = SECRET_AT + 64;
 const NULL = 0n;
+/** Any 32 bytes are a public key of X25519, and a secret of zeros is refused when it is derived. */
+const NOT_VALIDATED = 0n;
 
 /** What an accepting side answers with, and the secret. */
 export interface ExchangeAnswer {
@@ -108,6 +111,23 @@ export class EvpExchanges {
     const isMade = this.#calls.EVP_PKEY_generate(this.#generators.get(name) ?? NULL, this.#at) === 1;
     const key = this.#numbers.getBigUint64(0, true);
     if (!isMade || key === NULL) throw this.#failed(`generates no ${name}`);
+    return this.#pairOf(name, key);
+  }
+
+  /** Of a private key of 32 bytes that is used many times. */
+  keep(raw: Uint8Array): EvpPair {
+    const { EVP_PKEY_new_raw_private_key_ex } = this.#calls;
+    const { share: size } = SIZES.X25519;
+    if (raw.length !== size) throw new RangeError(`X25519: a private key of ${raw.length} bytes`);
+    this.#scratch.set(raw, SECRET_AT);
+    const name = this.#nameAt("X25519");
+    const key = EVP_PKEY_new_raw_private_key_ex(NULL, name, NULL, this.#of(SECRET_AT), BigInt(size));
+    this.#scratch.fill(0, SECRET_AT);
+    if (key === NULL) throw this.#failed("takes no private key of X25519");
+    return this.#pairOf("X25519", key);
+  }
+
+  #pairOf(name: ExchangeName, key: bigint): EvpPair {
     const pair = new EvpPair(this, name, key, this.#publicKey(name, key));
     this.#forgotten.register(pair, pair.kept, pair.kept);
     return pair;
@@ -147,7 +167,7 @@ export class EvpExchanges {
       context !== NULL &&
       peer !== NULL &&
       this.#calls.EVP_PKEY_derive_init(context) === 1 &&
-      this.#calls.EVP_PKEY_derive_set_peer(context, peer) === 1 &&
+      this.#calls.EVP_PKEY_derive_set_peer_ex(context, peer, NOT_VALIDATED) === 1 &&
       this.#calls.EVP_PKEY_derive(context, this.#of(SECRET_AT), this.#of(LENGTH_AT)) === 1;
     this.#calls.EVP_PKEY_free(peer);
     return isDone;

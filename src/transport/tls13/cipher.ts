@@ -7,7 +7,7 @@ export const TAG_BYTES = 16;
 const TAG = { authTagLength: TAG_BYTES } as const;
 
 /** `key` has the suite's length. `portable`: by `node:crypto` alone. */
-export function openCipher({ aead }: CipherSuite, key: Uint8Array, portable = false): KeptAead {
+export function openCipher({ aead }: Pick<CipherSuite, "aead">, key: Uint8Array, portable = false): KeptAead {
   const kept = portable ? null : keepAead(aead, key);
   if (kept !== null) return kept;
   return new NodeAead(aead as CipherGCMTypes, key); // its types know no third name; the calls are the same

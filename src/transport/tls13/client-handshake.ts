@@ -253,6 +253,7 @@ export class ClientHandshake implements Disposable {
     if (rejection !== null) throw rejection;
     if (this.#options.sessions !== undefined)
       this.#resumption = schedule.resumptionSecret(this.#transcript.digest());
+    this.#transcript.forget();
     this.#step = "done";
   }
 

@@ -9,7 +9,12 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from "node:crypto";
-import { encapsulate as encapsulateKept, type ExchangePair, generatePair } from "#platform/key-exchange.ts";
+import {
+  encapsulate as encapsulateKept,
+  type ExchangePair,
+  generatePair,
+  keepX25519,
+} from "#platform/key-exchange.ts";
 import { TlsFault } from "./alerts.ts";
 
 export const GROUP = { p256: 0x17, p384: 0x18, p521: 0x19, x25519: 0x1d, x25519MlKem768: 0x11ec } as const;
@@ -139,10 +144,23 @@ function answerHybrid(client: Buffer): KeyAnswer {
   };
 }
 
-/** The secret of a private key and the X25519 half of a client's share of either group; null: it has none. Throws `TlsFault`. */
-export function agreeWithShares(privateKey: KeyObject, shares: ReadonlyMap<number, Buffer>): Buffer | null {
+/** An X25519 private key of 32 bytes that is used many times: the secret of it and a raw public key. Throws `TlsFault`. */
+export type X25519Agreement = (peer: Buffer) => Buffer;
+
+export function openX25519Agreement(raw: Buffer): X25519Agreement {
+  const kept = keepX25519(raw);
+  if (kept !== null) return (peer) => kept.agree(peer) ?? unusable();
+  const key = x25519PrivateKey(raw);
+  return (peer) => finishX25519(key, peer);
+}
+
+/** The secret with the X25519 half of a client's share of either group; null: it has none. Throws `TlsFault`. */
+export function agreeWithShares(
+  agreeWith: X25519Agreement,
+  shares: ReadonlyMap<number, Buffer>,
+): Buffer | null {
   const peer = shares.get(GROUP.x25519) ?? shares.get(GROUP.x25519MlKem768)?.subarray(-X25519_BYTES);
-  return peer === undefined ? null : finishX25519(privateKey, peer);
+  return peer === undefined ? null : agreeWith(peer);
 }
 
 /** X25519 private key of 32 bytes. */

@@ -209,6 +209,7 @@ export class ServerHandshake implements Handshake {
     if (body.length !== clientFinished.length) throw new TlsFault("decode_error", "Finished: wrong length");
     if (!timingSafeEqual(body, clientFinished)) throw new TlsFault("decrypt_error", "Finished does not fit");
     this.#output.openWith(suite, application.client);
+    this.#transcript.forget();
     this.#step = "done";
   }
 }

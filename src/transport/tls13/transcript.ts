@@ -1,41 +1,44 @@
-import { createHash, type Hash } from "node:crypto";
+import { digest } from "#platform/hmac.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
 import { vector24 } from "./wire.ts";
 
 /** The message that stands for the first ClientHello behind a HelloRetryRequest (RFC 8446 §4.4.1). */
 const MESSAGE_HASH = 254;
 
-/** The running hash of all handshake messages (RFC 8446 §4.4.1). Messages are kept until the hash is chosen. */
+/**
+ * The hash of all handshake messages (RFC 8446 §4.4.1). It is asked for half a dozen times and messages are few and short, so it is made
+ * anew each time: that costs less than a hash object that goes on, and its copies.
+ */
 export class Transcript {
-  #waiting: Buffer[] = [];
-  #hash: Hash | null = null;
+  #messages: Buffer[] = [];
+  #suite: CipherSuite | null = null;
 
   /** A whole message with its header of four bytes. */
   add(message: Buffer): void {
-    if (this.#hash === null) this.#waiting.push(Buffer.from(message));
-    else this.#hash.update(message);
+    this.#messages.push(Buffer.from(message));
   }
 
   /** To be called once, when the cipher suite is known. */
-  choose({ hash }: CipherSuite): void {
-    this.#hash = createHash(hash);
-    for (const message of this.#waiting) this.#hash.update(message);
-    this.#waiting = [];
+  choose(suite: CipherSuite): void {
+    this.#suite = suite;
   }
 
   /** Replaces what was added so far, the first ClientHello, by its hash. To be called before the HelloRetryRequest is added. */
   restart(suite: CipherSuite): void {
-    const first = createHash(suite.hash);
-    for (const message of this.#waiting) first.update(message);
-    this.#waiting = [Buffer.concat([Buffer.of(MESSAGE_HASH), vector24(first.digest())])];
+    const first = digest(suite.hash, this.#messages);
+    this.#messages = [Buffer.concat([Buffer.of(MESSAGE_HASH), vector24(first)])];
     this.choose(suite);
   }
 
   /** Of everything so far, and of `further` as if it had been added. */
   digest(further?: Buffer): Buffer {
-    if (this.#hash === null) throw new Error("the transcript has no hash yet");
-    const hash = this.#hash.copy();
-    if (further !== undefined) hash.update(further);
-    return hash.digest();
+    if (this.#suite === null) throw new Error("the transcript has no hash yet");
+    return digest(this.#suite.hash, further === undefined ? this.#messages : [...this.#messages, further]);
+  }
+
+  /** The handshake is done: its messages are not to be kept for as long as the connection. */
+  forget(): void {
+    this.#messages = [];
+    this.#suite = null;
   }
 }

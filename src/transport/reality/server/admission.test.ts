@@ -7,15 +7,17 @@ import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_120, CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
 import { FIREFOX_148 } from "#transport/tls13/fingerprints/firefox.ts";
 import { SAFARI_26 } from "#transport/tls13/fingerprints/safari.ts";
-import { x25519PrivateKey } from "#transport/tls13/key-exchange.ts";
+import { openX25519Agreement, x25519PrivateKey } from "#transport/tls13/key-exchange.ts";
 import { plainRecord, RECORD } from "#transport/tls13/records.ts";
 import { runs } from "../../../../test/support/runs.ts";
 import { admit, type AdmissionRules } from "./admission.ts";
 import { HelloReader } from "#transport/tls13/hello-reader.ts";
 
 const rawKey = randomBytes(32);
-const privateKey = x25519PrivateKey(rawKey);
-const publicKey = createPublicKey(createPrivateKey(privateKey.export({ type: "pkcs8", format: "pem" })))
+const privateKey = openX25519Agreement(rawKey);
+const publicKey = createPublicKey(
+  createPrivateKey(x25519PrivateKey(rawKey).export({ type: "pkcs8", format: "pem" })),
+)
   .export({ type: "spki", format: "der" })
   .subarray(-32);
 const SHORT_ID = "0123456789abcdef";

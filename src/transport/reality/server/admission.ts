@@ -1,13 +1,12 @@
 /** Who is let in: a ClientHello whose session id holds a token for the server's key. */
-import type { KeyObject } from "node:crypto";
 import { EXTENSION, readProtocols } from "#transport/tls13/extensions.ts";
 import { offersTls13, serverNameOf } from "#transport/tls13/hello-choice.ts";
 import { decodeClientHello, readKeyShares } from "#transport/tls13/hello-messages.ts";
-import { agreeWithShares } from "#transport/tls13/key-exchange.ts";
+import { agreeWithShares, type X25519Agreement } from "#transport/tls13/key-exchange.ts";
 import { openToken } from "#transport/reality/token.ts";
 
 export interface AdmissionRules {
-  readonly privateKey: KeyObject;
+  readonly privateKey: X25519Agreement;
   /** Lower case; the empty name stands for hellos without one. */
   readonly serverNames: ReadonlySet<string>;
   /** 8 bytes in hex each. */

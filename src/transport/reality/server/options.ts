@@ -2,7 +2,7 @@
 import { ConfigError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import type { FallbackLimit, RealityServerFields } from "#transport/tls/fields.ts";
-import { x25519PrivateKey } from "#transport/tls13/key-exchange.ts";
+import { openX25519Agreement } from "#transport/tls13/key-exchange.ts";
 import type { AdmissionRules } from "./admission.ts";
 
 const SHORT_ID_DIGITS = 16;
@@ -32,7 +32,7 @@ export function readRealityServer(fields: RealityServerFields, where: string): R
     throw new ConfigError(`${where}: reality-config.mldsa65-seed: it is the same as private-key`);
   return {
     where,
-    privateKey: x25519PrivateKey(Buffer.from(fields["private-key"], "base64url")),
+    privateKey: openX25519Agreement(Buffer.from(fields["private-key"], "base64url")),
     serverNames: new Set(names.map((name) => name.toLowerCase())),
     shortIds: new Set(ids.map((id) => id.padEnd(SHORT_ID_DIGITS, "0"))),
     maxTimeDifferenceMs: fields["max-time-difference"],
