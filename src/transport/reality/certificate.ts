@@ -1,5 +1,6 @@
 /** The throw-away certificate by which a REALITY server proves that it knows the key of the token. */
-import { createHmac, createPublicKey, type KeyObject, timingSafeEqual, verify } from "node:crypto";
+import { createPublicKey, type KeyObject, timingSafeEqual, verify } from "node:crypto";
+import { hmac } from "#platform/hmac.ts";
 import type { ShownChain } from "#transport/tls13/client-handshake.ts";
 
 const KEY_BYTES = 32;
@@ -29,15 +30,11 @@ export function checkProof(
   const der = shown.chain[0];
   if (der === undefined || leafKey.asymmetricKeyType !== "ed25519") return "foreign";
   const key = leafKey.export({ type: "spki", format: "der" }).subarray(-KEY_BYTES);
-  const expected = createHmac("sha512", authKey).update(key).digest();
+  const expected = hmac("sha512", authKey, key);
   const proof = der.subarray(-PROOF_BYTES);
   if (proof.length !== PROOF_BYTES || !timingSafeEqual(expected, proof)) return "foreign";
   if (mldsa65 === null) return "authentic";
-  const signed = createHmac("sha512", authKey)
-    .update(key)
-    .update(shown.clientHello)
-    .update(shown.serverHello)
-    .digest();
+  const signed = hmac("sha512", authKey, key, shown.clientHello, shown.serverHello);
   return isSigned(der, signed, mldsa65) ? "authentic" : "no signature";
 }
 

@@ -2,10 +2,11 @@
  * The token that a REALITY client hides in the session id of its ClientHello:
  * AES-256-GCM of VERSION(3) 0(1) TIME(4, Unix seconds) SHORT_ID(8), under a key that only the server can also compute.
  */
-import { createCipheriv, createDecipheriv, hkdfSync } from "node:crypto";
 import type { RealityOptions } from "#core/tls.ts";
 import { TlsFault } from "#transport/tls13/alerts.ts";
+import { openCipher } from "#transport/tls13/cipher.ts";
 import { GROUP } from "#transport/tls13/key-exchange.ts";
+import { hkdfExpand, hkdfExtract } from "#transport/tls13/key-schedule.ts";
 import type { ClientHelloMessage } from "#transport/tls13/offered-hello.ts";
 
 /** TYPE(1) LENGTH(3) VERSION(2) RANDOM(32) SESSION_ID(1+32). */
@@ -15,7 +16,9 @@ const SESSION_ID_BYTES = 32;
 const SALT_BYTES = 20;
 const RANDOM_BYTES = 32;
 const TOKEN_BYTES = 16;
-const TAG_BYTES = 16;
+const KEY_BYTES = 32;
+const INFO = Buffer.from("REALITY");
+const AEAD = { aead: "aes-256-gcm" } as const;
 
 export interface SealedHello {
   readonly hello: ClientHelloMessage;
@@ -32,14 +35,10 @@ export function sealHello(
   nowMs: number = Date.now(),
 ): SealedHello {
   const { message, authKey, nonce } = tokenKeys(hello.message, agree(hello, options.publicKey));
-  const cipher = createCipheriv("aes-256-gcm", authKey, nonce);
-  cipher.setAAD(message);
-  const sealed = Buffer.concat([
-    cipher.update(plainToken(options, nowMs)),
-    cipher.final(),
-    cipher.getAuthTag(),
-  ]);
-  sealed.copy(message, SESSION_ID_AT);
+  const sealed = Buffer.alloc(SESSION_ID_BYTES);
+  using cipher = openCipher(AEAD, authKey);
+  cipher.sealInto(sealed, 0, nonce, plainToken(options, nowMs), message);
+  message.set(sealed, SESSION_ID_AT);
   const again = (): never => {
     throw new TlsFault("illegal_parameter", "REALITY: the server asks for another ClientHello");
   };
@@ -51,7 +50,8 @@ function tokenKeys(hello: Buffer, shared: Buffer) {
   const message = Buffer.from(hello);
   message.fill(0, SESSION_ID_AT, SESSION_ID_AT + SESSION_ID_BYTES);
   const random = message.subarray(RANDOM_AT, RANDOM_AT + RANDOM_BYTES);
-  const authKey = Buffer.from(hkdfSync("sha256", shared, random.subarray(0, SALT_BYTES), "REALITY", 32));
+  const secret = hkdfExtract("sha256", random.subarray(0, SALT_BYTES), shared);
+  const authKey = hkdfExpand("sha256", secret, INFO, KEY_BYTES);
   return { message, authKey, nonce: random.subarray(SALT_BYTES) };
 }
 
@@ -68,14 +68,9 @@ export interface OpenedToken {
 export function openToken(hello: Buffer, shared: Buffer): OpenedToken | null {
   const { message, authKey, nonce } = tokenKeys(hello, shared);
   const sealed = hello.subarray(SESSION_ID_AT, SESSION_ID_AT + SESSION_ID_BYTES);
-  const cipher = createDecipheriv("aes-256-gcm", authKey, nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(message).setAuthTag(sealed.subarray(TOKEN_BYTES));
-  const plain = cipher.update(sealed.subarray(0, TOKEN_BYTES));
-  try {
-    cipher.final();
-  } catch {
-    return null;
-  }
+  const plain = Buffer.alloc(TOKEN_BYTES);
+  using cipher = openCipher(AEAD, authKey);
+  if (cipher.openInto(plain, 0, nonce, sealed, message) < 0) return null;
   return { authKey, timeMs: plain.readUInt32BE(4) * 1000, shortId: plain.toString("hex", 8) };
 }
 

@@ -1,31 +1,36 @@
 /** A client and dest, while it is open which of the two the other one speaks with. */
-import type { Tap } from "./tap.ts";
+import type { Tap, TapReader } from "./tap.ts";
 
 export interface Ends {
   readonly client: Tap;
   readonly dest: Tap;
 }
 
-/** The first result, which is made once; `closed` makes it where an end closes before. Both ends are paused behind it. */
+/** Who reads which end. */
+export type Readers = Readonly<Record<keyof Ends, TapReader>>;
+
+/** The first result, which is made once; `closed` makes it where an end closes before. Nobody reads an end behind it. */
 export function untilSettled<Result>(
   { client, dest }: Ends,
   closed: () => Result,
-  start: (settle: (make: () => Result) => void) => (() => void) | void,
+  start: (settle: (make: () => Result) => void) => Readers,
+  stop: () => void = nothingToStop,
 ): Promise<Result> {
   return new Promise((resolve) => {
     let isSettled = false;
-    let stop = (): void => {};
     const settle = (make: () => Result): void => {
       if (isSettled) return;
       isSettled = true;
       stop();
-      for (const { stream } of [client, dest]) stream.off("close", onClose).pause();
+      client.leave();
+      dest.leave();
       resolve(make());
     };
-    const onClose = (): void => settle(closed);
-    for (const { stream } of [client, dest]) stream.on("close", onClose);
-    stop = start(settle) ?? stop;
-    if (isSettled) stop();
-    if (client.stream.destroyed || dest.stream.destroyed) onClose();
+    const close = (): void => settle(closed);
+    const readers = start(settle);
+    if (!isSettled) dest.read({ ...readers.dest, close });
+    if (!isSettled) client.read({ ...readers.client, close });
   });
 }
+
+function nothingToStop(): void {}

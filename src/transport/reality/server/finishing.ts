@@ -19,7 +19,7 @@ export interface Finishing {
 
 /**
  * `connection` has said its flight; `fromDest` came behind the flight of dest that it imitates. What the client says is
- * the connection's once it has finished, and dest's where it has not. Both ends are paused then.
+ * the connection's once it has finished, and dest's where it has not. Nobody reads the ends then.
  */
 export async function finishWithClient(
   ends: Ends,
@@ -46,21 +46,23 @@ export async function finishWithClient(
       if (!isImitable) settle(giveUp);
       else if (ofDest.isFull) dest.stream.pause();
     };
-    client.read({
-      data(bytes) {
-        const verdict = ofClient.take(bytes);
-        if (verdict === "finished") settle(() => ({ isFinished: true, fromDest: ofDest.left }));
-        else if (verdict === "dest") settle(giveUp);
-      },
-      end: () => settle(giveUp),
-    });
-    dest.read({ data: hear, end: () => settle(giveUp) });
     hear(fromDest);
+    return {
+      client: {
+        data(bytes) {
+          const verdict = ofClient.take(bytes);
+          if (verdict === "finished") settle(() => ({ isFinished: true, fromDest: ofDest.left }));
+          else if (verdict === "dest") settle(giveUp);
+        },
+        end: () => settle(giveUp),
+      },
+      dest: { data: hear, end: () => settle(giveUp) },
+    };
   });
 }
 
 /**
- * What is no end of a protected record goes to dest at once. Such an end is what tells the real client from others, and dest
+ * What is no end of a protected record goes to dest as it comes. Such an end is what tells the real client from others, and dest
  * gets it from the others alone.
  */
 class RecordsOfClient {
@@ -71,23 +73,30 @@ class RecordsOfClient {
   #toldBytes = 0;
   /** Ends of protected records. */
   readonly #kept: Buffer[] = [];
+  /** Of the piece that is looked at: its ChangeCipherSpec records, for dest. */
+  #changes: Buffer[] = [];
 
   constructor(connection: RealityConnection, tellDest: (bytes: Buffer) => void) {
     this.#connection = connection;
     this.#tellDest = tellDest;
   }
 
-  /** `finished`: the connection has what is left; `dest`: `giveBack` has it. */
+  /** `finished`: the connection has what is left; `dest`: `giveBack` has it. Dest hears nothing of the piece that finishes. */
   take(bytes: Buffer): "more" | "finished" | "dest" {
     this.#arrived.push(bytes);
+    const verdict = this.#judge();
+    if (verdict !== "finished") for (const change of this.#changes) this.#tellDest(change);
+    this.#changes = [];
+    if (verdict === "more") this.#tellRest();
+    return verdict;
+  }
+
+  #judge(): "more" | "finished" | "dest" {
     for (;;) {
       const header = this.#arrived.peek(HEADER_BYTES);
       if (header !== null && !mayBeOurs(header)) return "dest";
       const record = header === null ? null : this.#arrived.take(HEADER_BYTES + header.readUInt16BE(3));
-      if (record === null) {
-        this.#tellRest();
-        return "more";
-      }
+      if (record === null) return "more";
       if (!this.#isGood(record)) return "dest";
       if (!this.#connection.isSecure) continue;
       this.#connection.feed(this.#arrived.takeAll());
@@ -99,7 +108,7 @@ class RecordsOfClient {
     const rest = record.subarray(this.#toldBytes);
     this.#toldBytes = 0;
     if (record[0] === RECORD.changeCipherSpec) {
-      this.#tellDest(rest); // without meaning; dest knows how many it takes
+      this.#changes.push(rest); // without meaning; dest knows how many it takes
       return true;
     }
     this.#kept.push(rest);

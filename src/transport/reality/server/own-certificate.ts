@@ -2,7 +2,8 @@
  * The throw-away certificate of a REALITY server: minimal, self-signed in name only. In place of a signature stands the
  * HMAC that the client expects; with ML-DSA-65 the only extension holds a signature of both hellos.
  */
-import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { hmac } from "#platform/hmac.ts";
 
 const PROOF_BYTES = 64;
 const MLDSA_AT = 126;
@@ -45,14 +46,11 @@ export class OwnCertificate {
   /** DER for one connection. */
   issue(authKey: Buffer, { clientHello, serverHello }: Hellos): Buffer {
     const der = Buffer.from(this.#template);
-    const hmac = () => createHmac("sha512", authKey).update(this.#raw);
     if (this.#mldsa !== null) {
-      const digest = hmac().update(clientHello).update(serverHello).digest();
+      const digest = hmac("sha512", authKey, this.#raw, clientHello, serverHello);
       sign(null, digest, this.#mldsa).copy(der, MLDSA_AT);
     }
-    hmac()
-      .digest()
-      .copy(der, der.length - PROOF_BYTES);
+    der.set(hmac("sha512", authKey, this.#raw), der.length - PROOF_BYTES);
     return der;
   }
 }
