@@ -9,6 +9,7 @@ import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as protocols from "./protocols.ts";
 import * as quic from "./quic.ts";
+import * as reality from "./reality.ts";
 import * as relay from "./relay.ts";
 import * as tls from "./tls.ts";
 import * as tlsDial from "./tls-dial.ts";
@@ -32,6 +33,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   quic,
   tls,
   tlsDial,
+  reality,
   governance,
   controller,
   users,

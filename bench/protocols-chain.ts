@@ -30,25 +30,39 @@ export interface Chain extends AsyncDisposable {
   readonly pids: readonly number[];
 }
 
-export async function startChain({ speaker, cell: name, root: from = root }: Side): Promise<Chain> {
+export async function startChain({ speaker, cell: name, root: from }: Side): Promise<Chain> {
   const cell = CELLS.find((one) => one.name === name) as Cell;
   const [port, socksPort] = [await freePort(), await freePort()];
   await using undo = new AsyncDisposableStack();
+  const server = undo.use(await startProgram(speaker.server(cell, port) as Launch, port, from));
+  const client = undo.use(
+    await startProgram(speaker.client(cell, socksPort, port) as Launch, socksPort, from),
+  );
+  const opened = undo.move();
+  const pids = [server.pid, client.pid];
+  return { port, socksPort, pids, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+}
+
+/** Until it listens on the port of the loopback. `from`: the checkout, where it is weir. */
+export async function startProgram(
+  { command, files }: Launch,
+  port: number,
+  from: string = root,
+): Promise<Program> {
+  await using undo = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
   undo.defer(() => rmSync(folder, { recursive: true }));
-  const launches = [speaker.server(cell, port), speaker.client(cell, socksPort, port)] as Launch[];
-  const pids: number[] = [];
-  for (const [index, { command, files }] of launches.entries()) {
-    const own = join(folder, `${index}`);
-    const filled = (text: string): string => text.replaceAll("{}/", `${own}-`);
-    for (const [file, text] of Object.entries(files)) writeFileSync(filled(`{}/${file}`), filled(text));
-    const child = start(command.map(filled), from);
-    undo.defer(() => endOf(child));
-    pids.push(child.pid as number);
-    await listening(index === 0 ? port : socksPort);
-  }
+  const filled = (text: string): string => text.replaceAll("{}/", `${folder}/`);
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), filled(text));
+  const child = start(command.map(filled), from);
+  undo.defer(() => endOf(child));
+  await listening(port);
   const opened = undo.move();
-  return { port, socksPort, pids, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { pid: child.pid as number, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** Weir as it is run from a checkout, in a process whose CPU time is its own. */
