@@ -41,6 +41,7 @@ import { codec, handshake, once, session, steps, type Target, whole } from "./ki
 import { linkTargets } from "./links.ts";
 import { lookupTargets } from "./lookups.ts";
 import { quicAndAboveTargets } from "./quic.ts";
+import { realityTargets } from "./reality.ts";
 import { sealedTargets } from "./sealed.ts";
 import { tls13Targets } from "./tls13.ts";
 import { vlessEncryptionTargets } from "./vless-encryption.ts";
@@ -354,6 +355,7 @@ export const TARGETS: readonly Target[] = [
   ...linkTargets,
   ...lookupTargets,
   ...tls13Targets,
+  ...realityTargets,
   ...vlessEncryptionTargets,
   ...quicAndAboveTargets,
 ];
