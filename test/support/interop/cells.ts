@@ -1,5 +1,6 @@
 /** The cells of the matrix: what is spoken, apart from who speaks it. */
 import { makeCertificate } from "../certificate.ts";
+import { type EncryptionCell, encryptionCells } from "./encryption.ts";
 import type { RealityCell } from "./reality.ts";
 
 export const NAME = "server.test";
@@ -47,6 +48,10 @@ export interface Cell {
   readonly salamander: string;
   /** In place of TLS; null: it is TLS. */
   readonly reality: RealityCell | null;
+  /** The client hides the server's name (Encrypted ClientHello). */
+  readonly ech: boolean;
+  /** VLESS Encryption; null: none. */
+  readonly encryption: EncryptionCell | null;
 }
 
 function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell {
@@ -68,6 +73,8 @@ function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell 
     plugin: "none",
     salamander: "",
     reality: null,
+    ech: false,
+    encryption: null,
     ...more,
   };
 }
@@ -156,6 +163,20 @@ export const CELLS: readonly Cell[] = [
   reality("", "trojan"),
   reality("", "vmess", { cipher: "auto" }),
   reality("", "anytls", { udp: "uot" }),
+  cell("ech", "vless", { ech: true }),
+  cell("ech vision", "vless", { ech: true, vision: true }),
+  cell("ech ws", "vless", { ech: true, network: "ws" }),
+  cell("ech", "trojan", { ech: true }),
+  cell("ech", "anytls", { ech: true, udp: "uot" }),
+  ...encryptionCells().flatMap((encryption) =>
+    [false, true].map((vision) =>
+      cell(`encryption ${encryption.name}${vision ? " vision" : ""}`, "vless", {
+        tls: false,
+        encryption,
+        vision,
+      }),
+    ),
+  ),
   cell("bbr", "hysteria2"),
   cell("native", "tuic"),
   cell("quic", "tuic", { udp: "quic" }),

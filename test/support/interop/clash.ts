@@ -1,5 +1,6 @@
 /** Weir and mihomo, which read the same files. */
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
+import { ech as echKeys } from "./encryption.ts";
 import { clashRealityClient, clashRealityServer } from "./reality.ts";
 import type { Launch, Speaker } from "./speaker.ts";
 
@@ -75,7 +76,8 @@ function listener(cell: Cell, port: number): object {
     ...(protocol === "socks5" ? { udp: true } : {}),
     ...obfs(cell),
     ...(tls ? serverTls(cell) : {}),
-    ...(!tls && protocol === "vless" ? { "allow-insecure": true } : {}),
+    ...(!tls && protocol === "vless" && cell.encryption === null ? { "allow-insecure": true } : {}),
+    ...(cell.encryption === null ? {} : { decryption: cell.encryption.decryption }),
     ...(network === "ws" || network === "httpupgrade" ? { "ws-path": PATH } : {}),
     ...(network === "grpc" ? { "grpc-service-name": SERVICE } : {}),
     ...(network === "h2" ? { "h2-config": { host: [NAME], path: PATH } } : {}),
@@ -84,13 +86,17 @@ function listener(cell: Cell, port: number): object {
   };
 }
 
-function serverTls({ reality }: Cell): object {
+function serverTls({ reality, ech }: Cell): object {
   if (reality !== null) return clashRealityServer(reality);
-  return { certificate: certificate.cert, "private-key": certificate.key };
+  const keys = { certificate: certificate.cert, "private-key": certificate.key };
+  return ech ? { ...keys, "ech-key": echKeys.key } : keys;
 }
 
-const clientTls = ({ reality }: Cell): object =>
-  reality === null ? { "skip-cert-verify": true } : clashRealityClient(reality);
+function clientTls({ reality, ech }: Cell): object {
+  if (reality !== null) return clashRealityClient(reality);
+  const hidden = ech ? { "ech-opts": { enable: true, config: echKeys.config } } : {};
+  return { "skip-cert-verify": true, ...hidden };
+}
 
 function obfs({ salamander }: Cell): object {
   return salamander === "" ? {} : { obfs: "salamander", "obfs-password": salamander };
@@ -104,7 +110,11 @@ function ssServer({ cipher, keys, key }: Cell): object {
 function proxy(cell: Cell, port: number): object {
   const { protocol, network, tls, mux, udp } = cell;
   const credentials = {
-    vless: { uuid, ...(cell.vision ? { flow: VISION } : {}) },
+    vless: {
+      uuid,
+      ...(cell.vision ? { flow: VISION } : {}),
+      ...(cell.encryption === null ? {} : { encryption: cell.encryption.encryption }),
+    },
     vmess: { uuid, alterId: 0, cipher: cell.cipher },
     tuic: { uuid, password, "udp-relay-mode": udp },
     ss: { cipher: cell.cipher, password: cell.key },
@@ -168,6 +178,9 @@ export const mihomo: Speaker = speaker({
   version: ["-v"],
   command: (file) => ["mihomo", "-d", "{}/", "-f", file],
   serves: (cell) =>
-    mihomoCan(cell) && cell.keys === null && cell.network !== "h2" && (cell.tls || cell.protocol !== "vless"),
+    mihomoCan(cell) &&
+    cell.keys === null &&
+    cell.network !== "h2" &&
+    (cell.tls || cell.protocol !== "vless" || cell.encryption !== null),
   dials: mihomoCan,
 });

@@ -13,8 +13,8 @@ function trojanLaunch(config: object): Launch {
   };
 }
 
-const isTrojan = ({ protocol, network, mux }: Cell): boolean =>
-  protocol === "trojan" && network === "tcp" && mux === "none";
+const isTrojan = ({ protocol, network, mux, reality, ech }: Cell): boolean =>
+  protocol === "trojan" && network === "tcp" && mux === "none" && reality === null && !ech;
 
 export const trojan: Speaker = {
   program: "trojan",

@@ -1,5 +1,6 @@
 /** Xray, and the v2ray that it comes from. */
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
+import { ech, echServerKeys } from "./encryption.ts";
 import { rayReality } from "./reality.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
@@ -31,7 +32,7 @@ function speaker(dialect: Dialect): Speaker {
             listen: "127.0.0.1",
             port,
             ...serving(cell),
-            streamSettings: stream(cell, { ...serverTls, ...alpnOf(cell) }, "server"),
+            streamSettings: stream(cell, { ...serverTls(cell), ...alpnOf(cell) }, "server"),
           },
         ],
         outbounds: [{ protocol: "freedom", settings: dialect.direct }],
@@ -40,7 +41,8 @@ function speaker(dialect: Dialect): Speaker {
     client(cell, socksPort, port) {
       if (!dialect.knows(cell)) return null;
       const door = { listen: "127.0.0.1", port: socksPort, protocol: "socks", settings: { udp: true } };
-      const tls = { serverName: NAME, ...dialect.trust, ...alpnOf(cell) };
+      const hidden = cell.ech ? { echConfigList: ech.config } : {};
+      const tls = { serverName: NAME, ...dialect.trust, ...alpnOf(cell), ...hidden };
       return launch({
         inbounds: [door],
         outbounds: [
@@ -57,9 +59,10 @@ function speaker(dialect: Dialect): Speaker {
 
 const alpnOf = ({ alpn }: Cell): object => (alpn === null ? {} : { alpn });
 
-const serverTls = {
+const serverTls = (cell: Cell): object => ({
   certificates: [{ certificate: lines(certificate.cert), key: lines(certificate.key) }],
-};
+  ...(cell.ech ? { echServerKeys } : {}),
+});
 const TYPES = { ss: "shadowsocks", socks5: "socks", hysteria2: "hysteria" } as Partial<
   Record<string, string>
 >;
@@ -68,7 +71,10 @@ function serving(cell: Cell): object {
   const { protocol, keys } = cell;
   const account = { user: "ann", pass: password };
   const settings = {
-    vless: { clients: [{ id: uuid, ...(cell.vision ? { flow: VISION } : {}) }], decryption: "none" },
+    vless: {
+      clients: [{ id: uuid, ...(cell.vision ? { flow: VISION } : {}) }],
+      decryption: cell.encryption?.decryption ?? "none",
+    },
     vmess: { clients: [{ id: uuid }] },
     trojan: { clients: [{ password }] },
     ss:
@@ -90,7 +96,8 @@ function serving(cell: Cell): object {
 function dialling(cell: Cell, port: number): object {
   const { protocol } = cell;
   const address = "127.0.0.1";
-  const user = { id: uuid, encryption: "none", ...(cell.vision ? { flow: VISION } : {}) };
+  const encryption = cell.encryption?.encryption ?? "none";
+  const user = { id: uuid, encryption, ...(cell.vision ? { flow: VISION } : {}) };
   const account = { user: "ann", pass: password };
   const settings = {
     vless: { vnext: [{ address, port, users: [user] }] },
@@ -158,6 +165,8 @@ export const v2ray: Speaker = speaker({
     anywhere(cell) &&
     cell.protocol !== "hysteria2" &&
     !cell.vision &&
+    !cell.ech &&
+    cell.encryption === null &&
     cell.udp !== "xudp" &&
     cell.keys === null &&
     cell.reality === null &&

@@ -1,4 +1,5 @@
 import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
+import { ech, echConfigPem } from "./encryption.ts";
 import { singBoxReality } from "./reality.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
@@ -7,8 +8,12 @@ const launch = (config: object): Launch => ({
   files: { "config.json": JSON.stringify({ log: { level: "warn", timestamp: false }, ...config }) },
 });
 
-const knows = ({ network, mux, plugin, reality }: Cell): boolean =>
-  network !== "xhttp" && mux !== "cool" && plugin === "none" && reality?.mldsa65 !== true;
+const knows = ({ network, mux, plugin, reality, encryption }: Cell): boolean =>
+  encryption === null &&
+  network !== "xhttp" &&
+  mux !== "cool" &&
+  plugin === "none" &&
+  reality?.mldsa65 !== true;
 
 export const singBox: Speaker = {
   program: "sing-box",
@@ -84,19 +89,21 @@ function outbound(cell: Cell, port: number): object {
   };
 }
 
-function serverTls({ reality, protocol }: Cell): object {
+function serverTls({ reality, protocol, ech: isHidden }: Cell): object {
   if (reality !== null) return singBoxReality(reality, "server");
   return {
     enabled: true,
     certificate: lines(certificate.cert),
     key: lines(certificate.key),
+    ...(isHidden ? { ech: { enabled: true, key: lines(ech.key) } } : {}),
     ...alpnOf(protocol),
   };
 }
 
-function clientTls({ reality, protocol }: Cell): object {
+function clientTls({ reality, protocol, ech: isHidden }: Cell): object {
   if (reality !== null) return singBoxReality(reality, "client");
-  return { enabled: true, server_name: NAME, insecure: true, ...alpnOf(protocol) };
+  const hidden = isHidden ? { ech: { enabled: true, config: echConfigPem } } : {};
+  return { enabled: true, server_name: NAME, insecure: true, ...alpnOf(protocol), ...hidden };
 }
 
 function alpnOf(protocol: string): object {
