@@ -68,7 +68,7 @@ function connectionOf(bytes: Buffer): RealityConnection | null {
 }
 if (connectionOf(FLIGHT) === null) throw new Error("the flight of the site is none");
 
-/** What one end says while the other one is silent, behind the flight. Nobody of them has the keys. */
+/** What one end says behind the flight while the other one is silent. Neither has the keys. */
 function finishing(name: string, seeds: readonly Buffer[], from: "client" | "dest"): Target {
   return {
     name,

@@ -9,7 +9,7 @@ export interface Ends {
 /** Who reads which end. */
 export type Readers = Readonly<Record<keyof Ends, TapReader>>;
 
-/** The first result, which is made once; `closed` makes it where an end closes before. Nobody reads an end behind it. */
+/** The first result, which is made once; `closed` makes it where an end closes before. Neither end is read behind it. */
 export function untilSettled<Result>(
   { client, dest }: Ends,
   closed: () => Result,

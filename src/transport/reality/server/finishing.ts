@@ -19,7 +19,7 @@ export interface Finishing {
 
 /**
  * `connection` has said its flight; `fromDest` came behind the flight of dest that it imitates. What the client says is
- * the connection's once it has finished, and dest's where it has not. Nobody reads the ends then.
+ * the connection's once it has finished, and dest's where it has not. Neither end is read then.
  */
 export async function finishWithClient(
   ends: Ends,

@@ -15,7 +15,7 @@ export interface Heard {
   readonly fromDest: Buffer;
 }
 
-/** Until it is clear who the client is, or dest has spoken. Nobody reads them then. */
+/** Until it is clear who the client is, or dest has spoken. Neither end is read then. */
 export async function hearHello(ends: Ends, admit: (hello: Buffer) => Admitted | null): Promise<Heard> {
   const { dest } = ends;
   const hello = new HelloReader();
@@ -46,7 +46,7 @@ export interface Answer {
 
 /**
  * Dest's answer to the hello of a client that is let in. Such a client waits for it: one that says more before, ends or goes
- * away has heard the hello from another one. Nobody reads them then.
+ * away has heard the hello from another one. Neither end is read then.
  */
 export async function readAnswer(ends: Ends): Promise<Answer> {
   let fromDest: Buffer = NOTHING;

@@ -107,7 +107,8 @@ export class RealityServer implements Disposable {
     const asked = { network: "tcp", type: "Inner", user: null, destination: dest } as const;
     const metadata = describe({ name: "", ruleList: null, target: null }, { source, local }, asked);
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), DIAL_TIMEOUT_MS); // an AbortSignal.timeout costs a multiple of it
+    // An AbortSignal.timeout costs a multiple of it.
+    const timer = setTimeout(() => late.abort(new Error("dest did not answer in time")), DIAL_TIMEOUT_MS);
     try {
       const stream = await this.#dialer.connect(dest, { signal: late.signal, metadata });
       guardErrors(stream);
