@@ -27,7 +27,7 @@ export class YamlBoundError extends Error {
 }
 
 export type YamlOptions = Pick<SchemaOptions, "schema" | "resolveKnownTags"> &
-  Pick<ParseOptions, "uniqueKeys">;
+  Pick<ParseOptions, "uniqueKeys" | "keepSourceTokens">;
 
 /**
  * The first document of the text, with the faults of its syntax in `errors`, without places in their words. Linear in the
