@@ -12,8 +12,8 @@ export function jsonValueOf(value: object): JsonValue {
 }
 
 /** What is read, and what asks for no credential, leaves no entry. */
-export function isAudited({ method, scope }: Route): boolean {
-  return method !== "GET" && method !== "HEAD" && scope !== "open";
+export function isAudited({ method, scope, onlyReads }: Route): boolean {
+  return onlyReads !== true && method !== "GET" && method !== "HEAD" && scope !== "open";
 }
 
 /** One request. The answer names it, so that an entry can be found for what a client has in its own log. */

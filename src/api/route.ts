@@ -86,6 +86,8 @@ export interface Route {
   readonly guard?: Guard;
   /** A GET that does something, such as a test of delays: no page of another origin may cause it. */
   readonly acts?: boolean;
+  /** Changes nothing, whatever its method: what it works on comes as a body. */
+  readonly onlyReads?: boolean;
   /** Answers with records until the client leaves, also over a WebSocket (then a `token` query may replace the header). */
   readonly stream?: boolean;
   /** Absent: 1 MiB. */

@@ -4,7 +4,7 @@ import { ApiError, messageOf } from "#core/errors.ts";
 import type { Health } from "#core/group.ts";
 import type { Inbound } from "#core/inbound.ts";
 import type { Session } from "#core/session.ts";
-import { configsView, type LiveSettings } from "#app/control/configs.ts";
+import { configsView } from "#app/control/configs.ts";
 import { openControl } from "#app/control/index.ts";
 import { ExternalUi } from "#app/control/external-ui.ts";
 import { keepPorts } from "#app/control/change.ts";
@@ -19,6 +19,7 @@ import { Runtime } from "#runtime/runtime.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import { Tuns } from "#runtime/tuns.ts";
 import type { ControllerEndpoint } from "#api/open-controller.ts";
+import { ConfigKeeper } from "./config-keeper.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 import { UserAdoption } from "./user-adoption.ts";
 import { loadConfig, type ConfigInput } from "./load-config.ts";
@@ -41,6 +42,7 @@ export class App implements AsyncDisposable {
   readonly #health: Health;
   readonly #delays = new DelayBook();
   readonly #controller: ControllerSlot;
+  readonly #keeper: ConfigKeeper;
   readonly #externalUi: ExternalUi;
   readonly control: Control;
   readonly #tuns: Tuns;
@@ -63,12 +65,22 @@ export class App implements AsyncDisposable {
       unified: this.#unifiedDelay,
       trust: (this.#runtime as Runtime | undefined)?.trust ?? DEFAULT_TRUST, // groups test while the first one opens
     }));
+    this.#keeper = new ConfigKeeper({
+      input: env,
+      loader: env.loader,
+      log: env.host.log,
+      exclusively: (work) => this.#exclusively(work),
+      apply: (config) => this.#apply(config),
+      reload: () => this.#readAgain(),
+      settle: () => this.#exclusively(() => this.#settle()).catch(() => {}), // the program ends
+    });
     this.control = openControl({
       host: env.host,
       loader: env.loader,
       exclusively: (work) => this.#exclusively(work),
       health: this.#health,
       configs: this.#configs(),
+      configFile: this.#keeper,
       runtime: () => this.#runtime,
       upgradeUi: () => this.#externalUi.update(),
       restart: () => env.restart(),
@@ -103,8 +115,7 @@ export class App implements AsyncDisposable {
     const first = env.override(config);
     app.#tuns.prepare(first);
     await app.#swap(first, true);
-    await app.#controller.apply(app.#runtime.config);
-    void app.#externalUi.fetchIfMissing();
+    await app.#settle();
     return app;
   }
 
@@ -122,11 +133,19 @@ export class App implements AsyncDisposable {
 
   /** Reads the source again, as SIGHUP asks. Throws with nothing changed. */
   reload(): Promise<void> {
-    return this.#exclusively(async () => {
-      await this.#swap(await loadConfig({ kind: "current" }, this.#env), false);
-      await this.#controller.apply(this.#runtime.config);
-      void this.#externalUi.fetchIfMissing();
-    });
+    return this.#exclusively(() => this.#readAgain());
+  }
+
+  async #readAgain(): Promise<void> {
+    await this.#swap(await loadConfig({ kind: "current" }, this.#env), false);
+    this.#keeper.forget();
+    await this.#settle();
+  }
+
+  /** What follows the configuration besides the runtime. */
+  async #settle(): Promise<void> {
+    await this.#controller.apply(this.#runtime.config);
+    void this.#externalUi.fetchIfMissing();
   }
 
   /** Stops listening, gives sessions `drainMs` to end by themselves, closes the others, and leaves nothing behind. */
@@ -153,6 +172,7 @@ export class App implements AsyncDisposable {
     this.#closing = true;
     this.#env.loader.stop(); // a reload that only begins must not hold up the end
     this.#users[Symbol.dispose]();
+    this.#keeper[Symbol.dispose]();
     await closed;
   }
 
@@ -194,7 +214,7 @@ export class App implements AsyncDisposable {
     undo.move();
     policies?.activate();
     fresh.activate();
-    for (const each of this.#alive) if (each !== fresh) this.#closeRemovedUsers(each, fresh);
+    for (const each of this.#alive) if (each !== fresh) this.#users.closeRemoved(each, fresh);
     host.kernelDirect.use(fresh.classifier);
     if (old !== undefined) this.#retire(old, fresh);
     await host.journal.adopt(journalSettings(config, host.files));
@@ -208,14 +228,6 @@ export class App implements AsyncDisposable {
     const { outbounds, lists } = this.#runtime;
     const provided = lists.proxyProviders.nodeNames();
     this.#delays.prune((node) => outbounds.all.has(node) || provided.has(node));
-  }
-
-  #closeRemovedUsers(old: Runtime, next: Runtime): void {
-    try {
-      old.inbounds.closeRemovedUsers(next.inbounds);
-    } catch (error) {
-      this.#env.host.log.error(`users that are gone keep what they have open: ${messageOf(error)}`);
-    }
   }
 
   #retire(old: Runtime, next: Runtime): void {
@@ -240,22 +252,23 @@ export class App implements AsyncDisposable {
 
   #configs(): ConfigsControl {
     return {
-      view: () => configsView(this.#runtime.config, this.#live(), this.#runtime.inbounds.all),
+      view: () => {
+        const tunDevice = this.#tuns.get(TUN_NAME)?.device ?? null;
+        const live = {
+          mode: this.#mode,
+          logLevel: this.#env.host.log.level,
+          unifiedDelay: this.#unifiedDelay,
+          tunDevice,
+        };
+        return configsView(this.#runtime.config, live, this.#runtime.inbounds.all);
+      },
       patch: (fragment) => this.#exclusively(() => this.#patch(fragment)),
       replace: (source, { force }) =>
         this.#exclusively(async () => {
           const config = await loadConfig(source, this.#env);
           await this.#apply(force ? config : keepPorts(config, this.#runtime.config));
+          this.#keeper.forget();
         }),
-    };
-  }
-
-  #live(): LiveSettings {
-    return {
-      mode: this.#mode,
-      logLevel: this.#env.host.log.level,
-      unifiedDelay: this.#unifiedDelay,
-      tunDevice: this.#tuns.get(TUN_NAME)?.device ?? null,
     };
   }
 

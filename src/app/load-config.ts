@@ -4,7 +4,7 @@ import type { Config } from "#config/config.ts";
 import type { ConfigSource } from "#core/control.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Host } from "#host/host.ts";
-import type { Loader } from "./loader.ts";
+import type { Loaded, Loader } from "./loader.ts";
 
 /** What makes a configuration of a source. */
 export interface ConfigInput {
@@ -15,11 +15,16 @@ export interface ConfigInput {
 }
 
 /** Reads a configuration and logs its warnings. Throws `ConfigError` with every error of the text. */
-export async function loadConfig(
-  source: ConfigSource,
-  { host, loader, override }: ConfigInput,
-): Promise<Config> {
-  const { file, result } = await read(source, loader).finally(() => host.memoryRelease.soon());
+export async function loadConfig(source: ConfigSource, input: ConfigInput): Promise<Config> {
+  const loaded = await read(source, input.loader).finally(() => input.host.memoryRelease.soon());
+  return configOf(loaded, input);
+}
+
+/** What was read, if it is good. Throws `ConfigError` as `loadConfig` does. */
+export function configOf(
+  { file, result }: Loaded,
+  { host, override }: Pick<ConfigInput, "host" | "override">,
+): Config {
   if (result.errors !== undefined)
     throw new ConfigError(result.errors.map((error) => formatDiagnostic(file, error)).join("\n"));
   logSummary(host.log, file, result.warnings);

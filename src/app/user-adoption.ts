@@ -4,6 +4,7 @@ import { messageOf, StoreError } from "#core/errors.ts";
 import type { Host } from "#host/host.ts";
 import { Retry } from "#lib/retry.ts";
 import type { Inbounds } from "#runtime/inbounds.ts";
+import type { Runtime } from "#runtime/runtime.ts";
 import { userSettings } from "#runtime/user-settings.ts";
 
 export interface UserAdoptionEnv {
@@ -64,6 +65,15 @@ export class UserAdoption implements Disposable {
       `svc: the managed listeners admit no client: ${messageOf(error)}${isPassing ? "; it is tried again" : ""}`,
     );
     users.wait(isPassing ? userSettings(config, files) : null, messageOf(error));
+  }
+
+  /** Users that `old` has and `next` has not lose what they have open; never throws. */
+  closeRemoved(old: Runtime, next: Runtime): void {
+    try {
+      old.inbounds.closeRemovedUsers(next.inbounds);
+    } catch (error) {
+      this.#env.host.log.error(`users that are gone keep what they have open: ${messageOf(error)}`);
+    }
   }
 
   [Symbol.dispose](): void {

@@ -1,4 +1,5 @@
 /** What the main thread and the thread that reads a configuration say to each other. */
+import type { Edit } from "#core/config-edit.ts";
 import type { PackedResult } from "#documents/packed-config.ts";
 import type { ParseSettings } from "./parse-env.ts";
 
@@ -11,11 +12,14 @@ export interface BlockEdit {
   readonly value: object;
 }
 
+/** What is done to a text before it is read. */
+export type TextEdit = BlockEdit | { readonly edits: readonly Edit[] };
+
 export interface ConfigRequest {
   readonly settings: ParseSettings;
   readonly document: ConfigDocument;
   /** What is read is the text with this edit. */
-  readonly edit: BlockEdit | null;
+  readonly edit: TextEdit | null;
 }
 
 export interface ConfigReply {

@@ -1,14 +1,14 @@
 /** Configurations of a running program: large ones are read in a thread, so that sessions go on meanwhile. */
 import { statSync } from "node:fs";
-import { withBlock } from "#config/block-edit.ts";
 import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
 import { ABORTED, ConfigError } from "#core/errors.ts";
 import { Slices } from "#core/slices.ts";
 import { unpackResult } from "#documents/packed-config.ts";
 import { ReadingThread, type ThreadBounds } from "#documents/thread.ts";
-import type { BlockEdit, ConfigDocument, ConfigReply, ConfigRequest } from "./config-messages.ts";
+import type { ConfigDocument, ConfigReply, ConfigRequest, TextEdit } from "./config-messages.ts";
 import type { ParseSettings } from "./parse-env.ts";
 import { readConfigFile } from "./source.ts";
+import { withEdit } from "./text-edit.ts";
 
 /**
  * Smaller texts are read at once, in 40 ms whatever they say (8 KiB of faults took 80): a thread takes some hundred to start.
@@ -54,14 +54,14 @@ export class ConfigReader {
   /** The text with an edit, and what it was found to be; throws as `read`, and where it cannot be edited. */
   async readEdited(
     document: ConfigDocument,
-    edit: BlockEdit,
+    edit: TextEdit,
   ): Promise<{ readonly result: ParseResult; readonly text: Uint8Array }> {
     if (!this.#isSmall(document)) {
       const { result, edited } = await this.#readInThread(document, edit);
       if (edited === null) throw new Error("the thread has edited nothing");
       return { result, text: edited };
     }
-    const text = withBlock(textOf(document), edit.key, edit.value);
+    const text = withEdit(textOf(document), edit);
     return { result: parseConfig(text, this.#env), text: Buffer.from(text) };
   }
 
@@ -82,7 +82,7 @@ export class ConfigReader {
 
   async #readInThread(
     document: ConfigDocument,
-    edit: BlockEdit | null,
+    edit: TextEdit | null,
   ): Promise<{ readonly result: ParseResult; readonly edited: Uint8Array | null }> {
     const request: ConfigRequest = { settings: this.#settings, document, edit };
     const { signal } = this.#end;

@@ -1,10 +1,10 @@
 /** From flags to a configuration: what `run`, `-t` and `explain` have in common. */
-import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { fileFaults } from "#config/file-uses.ts";
 import { formatDiagnostic, type Diagnostic } from "#config/report.ts";
 import { patchConfig } from "#config/patch.ts";
 import { parseConfig } from "#config/parse.ts";
 import { safePathEnvironment } from "#config/safe-path.ts";
+import { configSchema } from "#config/schema.ts";
 import type { Config } from "#config/config.ts";
 import { ApiError, ConfigError } from "#core/errors.ts";
 import type { FileGuard, SafeFiles } from "#core/files.ts";
@@ -13,7 +13,8 @@ import type { Loaded, Loader } from "#app/loader.ts";
 import type { ConfigDocument } from "./config-messages.ts";
 import { ConfigReader } from "./config-reader.ts";
 import type { ParsedFlags } from "./flags.ts";
-import { openParseEnv, type ParseSettings } from "./parse-env.ts";
+import { openParseEnv, REGISTRIES, type ParseSettings } from "./parse-env.ts";
+import { openSourceFile } from "./source-file.ts";
 import { homeOf, sourceOf, type Source } from "./source.ts";
 
 export interface Setup {
@@ -56,18 +57,23 @@ export function setUp(
     file,
     result: await reader.read(from),
   });
+  const file = source.file === null ? null : openSourceFile(source.file, reader);
   const loader: Loader = {
     current: () => load(named, document()),
     path: async (path) => load(path, { file: files.resolve(path) }),
     text: (text) => load("payload", { text }),
     patched: (config, fragment) => patchConfig(config, fragment, parseEnv),
     async rewrite(key, value) {
-      const { file } = source;
       if (file === null) throw new ApiError(400, "the configuration is no file that could be written");
-      const { result, text } = await reader.readEdited({ file }, { key, value });
-      if (result.errors !== undefined) throw new ConfigError(linesOf(file, result.errors).join("\n"));
-      await replaceFile(file, text);
+      const { text, hash } = await file.read();
+      const edited = await reader.readEdited({ text }, { key, value });
+      if (edited.result.errors !== undefined)
+        throw new ConfigError(linesOf(file.path, edited.result.errors).join("\n"));
+      await using prepared = await file.prepare(new TextDecoder().decode(edited.text), hash);
+      await prepared.commit();
     },
+    file,
+    schema: () => configSchema(REGISTRIES),
     refusePolicyStore(config, store) {
       const faults = fileFaults({ ...config, trafficControl: { store } }, config.fileUses, files, guard);
       const fault = faults.find(({ path }) => path[0] === "traffic-control");
@@ -77,21 +83,6 @@ export function setUp(
   };
   const first = (): Loaded => ({ file: named, result: parseConfig(source.read(), parseEnv) });
   return { home, source, files, guard, loader, first };
-}
-
-/** Never half written; owner and mode stay, and a symbolic link still leads to its file. */
-async function replaceFile(file: string, text: Uint8Array): Promise<void> {
-  const real = await realpath(file);
-  const { mode, uid, gid } = await stat(real);
-  const made = `${real}.weir-new`;
-  await rm(made, { force: true });
-  {
-    await using handle = await open(made, "wx", mode & 0o777);
-    await handle.writeFile(text);
-    if (process.getuid?.() === 0) await handle.chown(uid, gid);
-    await handle.sync();
-  }
-  await rename(made, real);
 }
 
 /** One line each, `file:line:column key: message`. */

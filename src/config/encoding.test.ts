@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError } from "#core/errors.ts";
-import { decodeConfig } from "./encoding.ts";
+import { decodeConfig, encodeConfig } from "./encoding.ts";
 
 const TEXT = "mixed-port: 7890\nproxies: [{name: \u9999\u6e2f, type: direct}]\n";
 
@@ -27,4 +27,14 @@ test("what is neither is refused with its place", () => {
         error.message === `c.yaml:${position} (document): this is no text in UTF-8; save the file as UTF-8`,
       position,
     );
+});
+
+test("a text goes back into the encoding that its file has", () => {
+  const text = "mode: rule # \u6ce8\u91ca\n";
+  const little = Buffer.from(`\ufeff${text}`, "utf16le");
+  const files = [Buffer.from(text), Buffer.from(`\ufeff${text}`), little, Buffer.from(little).swap16()];
+  for (const bytes of files) {
+    assert.equal(decodeConfig(bytes, "c"), text);
+    assert.deepEqual(Buffer.from(encodeConfig(text, bytes)), bytes);
+  }
 });

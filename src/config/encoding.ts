@@ -16,6 +16,18 @@ export function decodeConfig(bytes: Uint8Array, name: string): string {
   );
 }
 
+/** The text as bytes in the encoding of a file, with the byte order mark that it has. */
+export function encodeConfig(text: string, like: Uint8Array): Uint8Array {
+  const [first, second, third] = like;
+  const isBig = first === 0xfe && second === 0xff;
+  if (isBig || (first === 0xff && second === 0xfe)) {
+    const bytes = Buffer.from(`\ufeff${text}`, "utf16le");
+    return isBig ? bytes.swap16() : bytes;
+  }
+  const isMarked = first === 0xef && second === 0xbb && third === 0xbf;
+  return Buffer.from(isMarked ? `\ufeff${text}` : text);
+}
+
 function utf16Of(bytes: Uint8Array): string | null {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes);

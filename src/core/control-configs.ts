@@ -1,13 +1,9 @@
 /** The running settings as the Controller shows and changes them; part of `control.ts`. */
+import type { Edit } from "./config-edit.ts";
+import type { JsonValue } from "./json-value.ts";
 import type { LogLevel } from "./log.ts";
 
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue };
+export type { JsonValue } from "./json-value.ts";
 
 /** The running settings. The API writes each key in kebab case (`mixedPort` → `mixed-port`). */
 export interface ConfigsView {
@@ -115,4 +111,74 @@ export interface ConfigsControl {
    * and LAN settings anew.
    */
   replace(source: ConfigSource, options: { readonly force: boolean }): Promise<void>;
+}
+
+/** An error or a warning about a configuration's text; `line` and `column` count from 1. */
+export interface ConfigRemark {
+  readonly severity: "error" | "warning";
+  readonly line: number;
+  readonly column: number;
+  /** `proxies[3].port`; "" for the text as a whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** An earlier content of the file. */
+export interface ConfigVersion {
+  /** Grows with every change of the file through weir. */
+  readonly id: number;
+  readonly sizeBytes: number;
+  readonly writtenAtMs: number;
+}
+
+/** What runs for a while only: the file still has what was before. */
+export interface ConfigTrial {
+  readonly text: string;
+  readonly leftMs: number;
+}
+
+export interface ConfigFileView {
+  readonly file: string;
+  readonly text: string;
+  /** SHA-256 of the file in hexadecimal: a change names the one that it was made from. */
+  readonly hash: string;
+  readonly versions: readonly ConfigVersion[];
+  readonly trial: ConfigTrial | null;
+}
+
+/** A change has happened; `settle` makes the Controller anew where its settings changed, once the client knows. It never throws. */
+export interface ConfigKept {
+  readonly hash: string;
+  settle(): void;
+}
+
+export interface ConfigChange {
+  /** Of the file that the change was made from. */
+  readonly hash: string;
+  /** Null: into the file at once. Else it runs for so long, and only `confirm` writes it. */
+  readonly trialMs: number | null;
+}
+
+/**
+ * The configuration file. All changes are read and put in force before the file is replaced, which happens whole or not at
+ * all. `ApiError` 400 where weir was not started with a file, 409 where the file has another hash or a trial runs,
+ * 500 where the configuration cannot be put in force or the file not written: everything is then as before.
+ * `ConfigError` with every error of the text.
+ */
+export interface ConfigFileControl {
+  view(): Promise<ConfigFileView>;
+  /** Reads a text and forgets it. */
+  check(text: string): Promise<readonly ConfigRemark[]>;
+  put(text: string, change: ConfigChange): Promise<ConfigKept>;
+  edit(edits: readonly Edit[], change: ConfigChange): Promise<ConfigKept>;
+  /** To an earlier version; null: the newest. */
+  rollback(id: number | null, change: ConfigChange): Promise<ConfigKept>;
+  /** `ApiError` 404 where there is no such version. */
+  version(id: number): Promise<string>;
+  /** Writes what is on trial; `ApiError` 409 where nothing is. */
+  confirm(): Promise<ConfigKept>;
+  /** Takes a trial back; `ApiError` 409 where there is none. */
+  cancel(): Promise<ConfigKept>;
+  /** JSON Schema of the file. */
+  schema(): object;
 }

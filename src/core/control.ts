@@ -6,7 +6,7 @@
  * Errors: `ApiError` says its own status; `ConfigError` becomes 400 with its message; `DialError` with the reason
  * `timeout` 504, any other 503; everything else 500 with a neutral text, the cause going to the log only.
  */
-import type { ConfigsControl } from "./control-configs.ts";
+import type { ConfigFileControl, ConfigsControl } from "./control-configs.ts";
 import type { ConnectionsControl, LogsControl } from "./control-connections.ts";
 import type { CachesControl, DnsControl, StorageControl } from "./control-dns.ts";
 import type { ProxiesControl, ProxyProvidersControl } from "./control-proxies.ts";
@@ -24,6 +24,7 @@ export type * from "./control-rules.ts";
 export interface Control {
   readonly build: BuildView;
   readonly configs: ConfigsControl;
+  readonly configFile: ConfigFileControl;
   readonly proxies: ProxiesControl;
   readonly proxyProviders: ProxyProvidersControl;
   readonly rules: RulesControl;

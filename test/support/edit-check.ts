@@ -1,7 +1,8 @@
 /** What an edit of a text has to have done, by other means than the editor's own. */
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { withEdits, type Edit } from "#config/edit/index.ts";
+import { withEdits } from "#config/edit/index.ts";
+import type { Edit } from "#core/config-edit.ts";
 import type { JsonValue } from "#core/control.ts";
 import { ConfigError } from "#core/errors.ts";
 

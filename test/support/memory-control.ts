@@ -1,4 +1,5 @@
 /** A core that lives in memory: what is selected stays selected, what is stored comes back. For tests of the API alone. */
+import { memoryConfigFile } from "./memory-config-file.ts";
 import type * as c from "#core/control.ts";
 import { ApiError, ConfigError, DialError, ProtocolError } from "#core/errors.ts";
 import type { GovernanceControl } from "#core/governance.ts";
@@ -238,6 +239,8 @@ export class MemoryControl implements c.Control {
     put: async (key, json) => void this.stored.set(key, json),
     delete: async (key) => void this.stored.delete(key),
   };
+
+  readonly configFile = memoryConfigFile();
 
   readonly upkeep: c.UpkeepControl = {
     prepareRestart: async () => () => void this.restarts.push("restart"),

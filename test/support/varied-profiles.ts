@@ -1,5 +1,5 @@
 /** Profiles as people write them: comments, anchors, flow style, odd indentation, CRLF, tabs in comments, names in Chinese. */
-import type { Edit } from "#config/edit/index.ts";
+import type { Edit } from "#core/config-edit.ts";
 import type { JsonValue } from "#core/control.ts";
 import { randomFrom } from "./random.ts";
 

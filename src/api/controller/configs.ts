@@ -6,12 +6,18 @@ import { ApiError } from "#core/errors.ts";
 import { jsonValueOf } from "#api/audit-trail.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
+import { changeOf, confirmQuery, done } from "./config-file.ts";
+import { hashField } from "./config-file-shapes.ts";
 import { configsPatch } from "./configs-patch.ts";
 import { configsShape } from "./configs-shape.ts";
 
-const replacement = jsonObject({ path: z.string().default(""), payload: z.string().default("") });
+const replacement = jsonObject({
+  path: z.string().default(""),
+  payload: z.string().default(""),
+  hash: hashField.optional(),
+});
 
-export function configRoutes({ configs }: Control): readonly Route[] {
+export function configRoutes({ configs, configFile }: Control): readonly Route[] {
   const common = { path: "/configs", slash: true } as const;
   return [
     route({
@@ -39,15 +45,32 @@ export function configRoutes({ configs }: Control): readonly Route[] {
       ...common,
       method: "PUT",
       scope: "admin",
-      summary: "Load a configuration: the file in use, another file, or text",
-      query: queryOf({ force: z.string().optional() }),
+      summary:
+        "Load a configuration: the file in use, another file, or text; with persist=true text that is kept",
+      query: queryOf({
+        force: z.string().optional(),
+        persist: z.string().optional(),
+        confirm: confirmQuery,
+      }),
       body: replacement,
       answer: DONE,
       faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
-      handle({ body, query, note }) {
-        const source = sourceOf(body);
-        note({ after: sourceNote(source) });
-        return configs.replace(source, { force: query.force === "true" });
+      async handle({ body, query, signal, note }) {
+        const { payload, hash } = body;
+        if (query.persist !== "true") {
+          const source = sourceOf(body);
+          note({ after: sourceNote(source) });
+          return configs.replace(source, { force: query.force === "true" });
+        }
+        if (payload === "" || body.path !== "" || hash === undefined)
+          throw new ApiError(
+            400,
+            "persist=true takes payload, the text, and hash, that of the file it was made from",
+          );
+        const kept = await configFile.put(payload, changeOf(hash, query.confirm));
+        note({ after: sourceNote({ kind: "payload", text: payload }) });
+        done(kept, signal);
+        return undefined;
       },
     }),
   ];

@@ -6,6 +6,7 @@ import type { Route } from "#api/route.ts";
 import { uiRoutes } from "#api/ui.ts";
 import { cacheRoutes } from "./caches.ts";
 import { capabilityRoutes } from "./capabilities.ts";
+import { configFileRoutes } from "./config-file.ts";
 import { configRoutes } from "./configs.ts";
 import { connectionRoutes } from "./connections.ts";
 import { dnsRoutes } from "./dns.ts";
@@ -30,6 +31,7 @@ export function controllerRoutes(env: AppEnv): readonly Route[] {
     ...logRoutes(control.logs, subscribers),
     ...connectionRoutes(control, subscribers),
     ...configRoutes(control),
+    ...configFileRoutes(control.configFile),
     ...proxyRoutes(control.proxies),
     ...groupRoutes(control.proxies),
     ...proxyProviderRoutes(control.proxyProviders),

@@ -58,7 +58,7 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
 }
 
 /** The client gets its answer first, unless it has left already. */
-function afterwards(over: AbortSignal, act: () => void): void {
+export function afterwards(over: AbortSignal, act: () => void): void {
   if (over.aborted) act();
   else over.addEventListener("abort", act, { once: true });
 }

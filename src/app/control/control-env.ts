@@ -1,5 +1,5 @@
 /** What the views and commands of the Controller are made of. */
-import type { ConfigsControl } from "#core/control.ts";
+import type { ConfigFileControl, ConfigsControl } from "#core/control.ts";
 import type { Health } from "#core/group.ts";
 import type { Loader } from "#app/loader.ts";
 import type { Host } from "#host/host.ts";
@@ -12,6 +12,7 @@ export interface ControlEnv {
   exclusively<T>(work: () => Promise<T>): Promise<T>;
   readonly health: Health;
   readonly configs: ConfigsControl;
+  readonly configFile: ConfigFileControl;
   /** The one in force. */
   runtime(): Runtime;
   /** Downloads the dashboard of `external-ui`. */

@@ -16,7 +16,7 @@ import { upkeepControl } from "./upkeep.ts";
 import type { ControlEnv } from "./control-env.ts";
 
 export function openControl(env: ControlEnv): Control {
-  const { host, health, configs, runtime, restart } = env;
+  const { host, health, configs, configFile, runtime, restart } = env;
   const names = () => runtime().names;
   const proxies = {
     health,
@@ -27,6 +27,7 @@ export function openControl(env: ControlEnv): Control {
   return {
     build: { version: VERSION, managedProtocols: managedProtocols(PROTOCOLS) },
     configs,
+    configFile,
     proxies: proxiesControl(proxies),
     proxyProviders: proxyProvidersControl(proxies),
     rules: rulesControl(

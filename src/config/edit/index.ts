@@ -5,7 +5,8 @@ import { itemAt } from "#lib/at.ts";
 import { parseYamlDocument, YamlBoundError } from "#core/yaml-document.ts";
 import { readYaml, type YamlMap } from "#config/yaml.ts";
 import { isNull } from "#config/yaml-nodes.ts";
-import type { Edit, Splice, Step } from "./edit.ts";
+import type { Edit, Step } from "#core/config-edit.ts";
+import { spliced, type Splice } from "./splice.ts";
 import { entriesOf, isFlow, valueAt, type Collection } from "./entries.ts";
 import { insertEntry, linesAt } from "./insert.ts";
 import { mergeValue, writtenItem, writtenPair } from "./merge.ts";
@@ -14,8 +15,6 @@ import { changed, isSame, nested, plainAt, type Change } from "./plain.ts";
 import { linesOf, removeEntry } from "./remove.ts";
 import { pairLines } from "./render.ts";
 import { replaceValue } from "./replace.ts";
-
-export type { Edit, Step } from "./edit.ts";
 
 /**
  * One after the other. Throws `ConfigError`: the text is no YAML map, an edit names what is not there, or would change
@@ -66,16 +65,6 @@ function plainOf(text: string): YamlMap {
   const { root, faults } = readYaml(text);
   if (root !== null && faults.length === 0) return root;
   throw new ConfigError(`the configuration file cannot be edited: ${faults[0]?.message ?? "it is no map"}`);
-}
-
-function spliced(text: string, splices: readonly Splice[]): string {
-  let made = "";
-  let at = 0;
-  for (const splice of splices.toSorted((left, right) => left.start - right.start)) {
-    made += text.slice(at, Math.max(at, splice.start)) + splice.text;
-    at = Math.max(at, splice.end);
-  }
-  return made + text.slice(at);
 }
 
 function planOf(source: Source, edit: Edit): Plan {

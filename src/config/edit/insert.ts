@@ -1,5 +1,5 @@
 /** New entries of lists and maps, as changes of the text. */
-import type { Splice } from "./edit.ts";
+import type { Splice } from "./splice.ts";
 import { entriesOf, isFlow, type Collection, type Entry } from "./entries.ts";
 import {
   before,

@@ -2,7 +2,7 @@
 import { isMap as isMapNode, isScalar, isSeq } from "yaml";
 import type { JsonValue } from "#core/control.ts";
 import { textOf } from "#config/yaml-nodes.ts";
-import type { Splice } from "./edit.ts";
+import type { Splice } from "./splice.ts";
 import { isFlow, valueAt, type Collection } from "./entries.ts";
 import { insertEntry } from "./insert.ts";
 import { isSame, plainAt } from "./plain.ts";

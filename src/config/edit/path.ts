@@ -3,7 +3,7 @@ import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from "yaml";
 import { ConfigError } from "#core/errors.ts";
 import { pathText } from "#config/report.ts";
 import { isNull, textOf } from "#config/yaml-nodes.ts";
-import type { Step } from "./edit.ts";
+import type { Step } from "#core/config-edit.ts";
 import { valueAt, type Collection } from "./entries.ts";
 
 /** One step of a path: the entry of a collection. */

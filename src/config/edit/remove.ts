@@ -1,5 +1,5 @@
 /** Entries that go, as changes of the text. The last entry of a collection is not taken out here: what is left is no collection. */
-import type { Splice } from "./edit.ts";
+import type { Splice } from "./splice.ts";
 import { entriesOf, isFlow, type Collection, type Entry } from "./entries.ts";
 import { before, isBlank, lineBehind, lineStart, nextLine } from "./lines.ts";
 import { itemAt } from "#lib/at.ts";

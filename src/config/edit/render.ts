@@ -1,10 +1,9 @@
 /** Values as YAML: one scalar a line, quoted where a reader of YAML 1.1 or 1.2 could take it for something else. */
 import type { JsonValue } from "#core/control.ts";
 
-/** Numbers, dates, times, infinities of either version. */
-const LIKE_NUMBER =
-  /^[-+]?(?:\.?\d[\d_]*\.?[\d_]*(?:e[-+]?\d+)?|0[xob][\da-f_]+|\d+(?::[0-5]?\d)+(?:\.\d*)?|\.inf|\.nan)$|^\d{4}-\d\d?-\d\d?/i;
-const WORDS = /^(?:|~|null|true|false|yes|no|on|off|y|n|=|<<|---.*|\.\.\..*)$/i;
+/** Numbers, dates and times of either version, and some words more. */
+const LIKE_NUMBER = /^[-+.]?\d[\d_:exob+a-f-]*(?:\.[\d_e+-]*)?$|^\d{4}-\d\d?-\d\d?/i;
+const WORDS = /^(?:|~|null|true|false|yes|no|on|off|y|n|=|<<|[-+]?\.inf|\.nan|---.*|\.\.\..*)$/i;
 /** An indicator in front, blanks at an end, a comment or a key inside, or what is hard to see (YAML 1.2 §5.3, §7.3.3). */
 const NOT_PLAIN = /^[-?:,[\]{}#&*!|>'"%@`]|^\s|\s$|:(?:\s|$)|\s#|[\p{Cc}\p{Cs}\u2028\u2029\ufeff]/u;
 const FLOW_SIGNS = /[,[\]{}]/;

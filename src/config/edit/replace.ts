@@ -3,7 +3,7 @@ import { isMap, isScalar, isSeq, type ParsedNode } from "yaml";
 import type { JsonValue } from "#core/control.ts";
 import { ConfigError } from "#core/errors.ts";
 import { itemAt } from "#lib/at.ts";
-import type { Splice } from "./edit.ts";
+import type { Splice } from "./splice.ts";
 import { endOf, entriesOf, isFlow, valueAt, type Collection, type Entry } from "./entries.ts";
 import { linesAt } from "./insert.ts";
 import { before, eolNear, lineBehind, nextLine } from "./lines.ts";
@@ -29,7 +29,8 @@ export function replaceValue(
   const column = before(text, entry.start).length;
   if (isBlockOf(old)) return inBlock(text, { entry, old, value, lines }, entry.props);
   if (old !== null && isInline(old)) {
-    const start = old.range[0] - (/[ \t]*$/.exec(before(text, old.range[0]))?.[0].length ?? 0);
+    const lead = before(text, old.range[0]);
+    const start = old.range[0] - (lead.length - lead.trimEnd().length);
     const behind = lineBehind(text, old.range[1]);
     return [{ start, end: old.range[1], text: "" }, linesAt(text, behind, lines ?? [], column + 2)];
   }

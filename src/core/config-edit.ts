@@ -1,5 +1,5 @@
-/** Changes of a file's text that name what they change; everything else keeps its bytes. */
-import type { JsonValue } from "#core/control.ts";
+/** Changes of a configuration's text that name what they change; everything else keeps its bytes. */
+import type { JsonValue } from "./json-value.ts";
 
 /**
  * A key of a map; in a list the index of an item, or text: the `name` or `id` of an item that is a map, or an item that
@@ -19,10 +19,3 @@ export type Edit =
   /** The value at `path`; maps on the way are made, and a place is for a key that is new. */
   | ({ readonly op: "set"; readonly path: readonly Step[]; readonly value: JsonValue } & Place)
   | { readonly op: "remove"; readonly path: readonly Step[] };
-
-/** Of text: from `start` to `end`, `text` instead. */
-export interface Splice {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
