@@ -54,6 +54,8 @@ export class ReceiveBatch {
   readonly #lastControl = new Uint8Array(CONTROL_BYTES);
   #lastControlBytes = 0;
   #control: Control = NO_CONTROL;
+  /** What a receiver threw first. */
+  #fault: { readonly error: unknown } | null = null;
 
   constructor(ffi: typeof Ffi) {
     this.#library = ffi.dlopen(null, SIGNATURES);
@@ -86,13 +88,17 @@ export class ReceiveBatch {
 
   /**
    * Gives what has arrived, one batch of messages at most; one may hold many datagrams (UDP_GRO). Never waits; a pending
-   * error of the socket is taken off it. True: the batch was full, there may be more.
+   * error of the socket is taken off it. True: the batch was full, there may be more. Throws what `on` threw, when all the
+   * others have been given: they are of other peers.
    */
   read(fd: number, on: OnReceived): boolean {
     const { recvmmsg } = this.#library.functions;
     const count = recvmmsg(BigInt(fd), this.#pointer, BATCH_WORD, DONTWAIT, 0n);
     for (let at = 0; at < count; at++) this.#give(at, on);
-    return count === BATCH;
+    if (this.#fault === null) return count === BATCH;
+    const { error } = this.#fault;
+    this.#fault = null;
+    throw error;
   }
 
   #give(at: number, on: OnReceived): void {
@@ -109,7 +115,11 @@ export class ReceiveBatch {
     let from = start;
     do {
       const to = Math.min(from + segment, start + length);
-      on(this.#payloads.subarray(from, to), name, control);
+      try {
+        on(this.#payloads.subarray(from, to), name, control);
+      } catch (error) {
+        this.#fault ??= { error };
+      }
       from = to;
     } while (from < start + length);
   }
