@@ -117,13 +117,20 @@ export class QuicCiphers {
     if (keys.key.length !== keyBytes || keys.headerKey.length !== keyBytes)
       throw new RangeError("a key of another length");
     const body = this.#context(aead, keys.key, seals);
-    const header = this.#context(mask, keys.headerKey, true);
+    let header: bigint;
+    try {
+      header = this.#context(mask, keys.headerKey, true);
+    } catch (error) {
+      this.free([body, NULL]);
+      throw error;
+    }
     if (suite !== CHACHA) this.functions.EVP_CIPHER_CTX_set_padding(header, 0);
     return new PacketCipher(this, suite, keys.iv, body, header);
   }
 
   #context(name: (typeof SUITES)[Suite]["aead" | "mask"], key: Uint8Array, seals: boolean): bigint {
     const context = this.functions.EVP_CIPHER_CTX_new();
+    if (context === NULL) throw new Error("libcrypto has no memory for a cipher context");
     const memory = this.allocate(key.length);
     memory.bytes.set(key);
     const done = this.functions.EVP_CipherInit_ex(
@@ -135,7 +142,7 @@ export class QuicCiphers {
       seals ? 1n : 0n,
     );
     memory.bytes.fill(0); // it lives to here
-    if (context !== NULL && done === 1) return context;
+    if (done === 1) return context;
     this.free([context, NULL]);
     this.functions.ERR_clear_error();
     throw new Error(`libcrypto refuses ${name}`);

@@ -63,6 +63,12 @@ export class QuicTlsSession implements Disposable {
     this.#forget = forget;
   }
 
+  /** The library's object, for calls that look at it. Throws once it is freed: the library would follow a null pointer. */
+  get object(): bigint {
+    if (this.ssl === 0n) throw new Error("the TLS of this connection was freed");
+    return this.ssl;
+  }
+
   setParameters(): boolean {
     const { ffi, functions } = this.#library;
     const at = ffi.getRawPointer(this.#parameters);
@@ -86,7 +92,7 @@ export class QuicTlsSession implements Disposable {
     this.#isDriving = true;
     try {
       this.#step();
-      while (this.isDone && this.#pending.some(({ level }) => level === this.#readLevel)) {
+      while (this.isDone && !this.#isClosed && this.#pending.some(({ level }) => level === this.#readLevel)) {
         const waiting = this.#pending.length;
         this.#step();
         if (this.#pending.length === waiting) break;

@@ -76,6 +76,21 @@ describe("TLS of QUIC by libssl", { skip: SKIP }, () => {
     }
   });
 
+  test("once it is disposed of, questions throw instead of asking the library about nothing", async () => {
+    const client = new Side(await openQuicClientTls(), "");
+    const server = new Side(openQuicServerTls(), "");
+    shakeHands(client, server);
+    for (const { tls } of [client, server]) {
+      tls[Symbol.dispose]();
+      assert.throws(() => tls.alpn(), /was freed/);
+      assert.throws(() => tls.refusal(), /was freed/);
+      assert.throws(() => tls.exportKey(Buffer.of(1), Buffer.of(), 8), /no key/);
+      assert.match(tls.explain(new Error("it ended")).message, /it ended/);
+      tls.give(2, Buffer.of(1));
+      tls[Symbol.dispose]();
+    }
+  });
+
   test("keys of the connection are the same on both sides, for each label and context, once it is done", async () => {
     const client = new Side(await openQuicClientTls(), "");
     const server = new Side(openQuicServerTls(), "");
