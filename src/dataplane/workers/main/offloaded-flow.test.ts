@@ -11,6 +11,7 @@ import type { Wire } from "#dataplane/workers/wire/wire.ts";
 import { Readiness } from "#dataplane/workers/wire/readiness.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import {
+  CLOSE,
   GRANT_WANTED,
   COMMANDS,
   GRANT,
@@ -66,6 +67,13 @@ class StillThread {
     }
   }
 
+  /** The commands to it, which it does not obey. */
+  told(): number[] {
+    const words: number[] = [];
+    for (let word = this.table.nextCommand(); word >= 0; word = this.table.nextCommand()) words.push(word);
+    return words;
+  }
+
   /** The main thread gets its events, to the end of that turn. */
   async delivered(): Promise<void> {
     this.takeEvents();
@@ -83,7 +91,7 @@ class StillThread {
   }
 }
 
-function start() {
+function start(idleMs = Infinity) {
   const thread = new StillThread();
   const seen = { paid: 0, late: 0, out: 0 };
   let observer: MeterObserver | null = null;
@@ -98,7 +106,7 @@ function start() {
     admit: () => true,
     [Symbol.dispose]() {},
   } satisfies Meter;
-  const timeouts = { timers: new IdleTimers(), idleMs: Infinity, halfClosedIdleMs: Infinity };
+  const timeouts = { timers: new IdleTimers(), idleMs, halfClosedIdleMs: Infinity };
   const owner = { onBytes() {}, onEnded() {} };
   const flow = new OffloadedFlow(thread as unknown as WorkerHandle, meter, timeouts, owner);
   thread.flow = flow;
@@ -129,6 +137,20 @@ test("a question from before a time without limits is not answered behind it", a
     assert.equal(thread.table.counts[0], whileFree + (pieces - 1) * PIECE_BYTES);
   }
   assert.equal(seen.late, whileFree);
+});
+
+test("a connection is not idle whose question for leave was not read yet; one that asks for nothing is", () => {
+  for (const [isRead, commands] of [
+    [false, [GRANT]],
+    [true, [GRANT, CLOSE]],
+  ] as const) {
+    using connection = start(1_000);
+    const { thread, flow } = connection;
+    if (isRead) thread.takeEvents();
+    flow.activeAtMs -= 10_000; // this thread has stood still
+    flow.expire();
+    assert.deepEqual(thread.told(), commands);
+  }
 });
 
 test("what was given leave for is out when the thread has obeyed, and not before", async () => {

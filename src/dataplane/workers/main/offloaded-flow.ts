@@ -181,6 +181,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   }
 
   #grant(one: GrantState, bytes: number): void {
+    this.activeAtMs = this.#timeouts.timers.exactMs; // its bytes are there
     this.#thread.table.asked[this.#slot * 2 + one.at] = bytes;
     one.grant = this.#thread.command(this.#slot, GRANT + one.at, this);
   }
@@ -237,8 +238,13 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     this.#end(RESET);
   }
 
+  /** Where this thread gets next to no CPU time, the question for leave may have waited for as long as that. */
   expire(): void {
-    this.#end(CLOSE);
+    const { timers } = this.#timeouts;
+    this.#thread.takeEvents();
+    if (this.#ended) return;
+    if (timers.exactMs - this.activeAtMs < this.idleMs) timers.slow.add(this);
+    else this.#end(CLOSE);
   }
 
   #end(command: typeof RESET | typeof CLOSE): void {
