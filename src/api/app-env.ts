@@ -3,7 +3,7 @@ import type { AccessControl } from "#core/access.ts";
 import type { Control } from "#core/control.ts";
 import type { Log } from "#core/log.ts";
 import type { CorsOptions } from "./cors.ts";
-import type { Metrics } from "./metrics.ts";
+import type { Metrics } from "./metrics/index.ts";
 import type { Route } from "./route.ts";
 import type { Subscribers } from "./subscriber.ts";
 import type { Upgrades } from "./upgrade.ts";

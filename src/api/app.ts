@@ -44,7 +44,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
   });
   app.addHook("onRequest", gatekeeper(options, transport, cors, upgrades));
   app.addHook("onResponse", async (request, reply) => {
-    env.metrics.count(request.routeOptions.config.route ?? null, reply.statusCode);
+    env.metrics.count(request.routeOptions.config.route ?? null, reply.statusCode, reply.elapsedTime);
   });
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error);

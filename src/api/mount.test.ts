@@ -5,7 +5,7 @@ import * as z from "zod";
 import { ApiError } from "#core/errors.ts";
 import { apiApp } from "../../test/support/api-app.ts";
 import { controllerRoutes } from "./controller/index.ts";
-import { Metrics } from "./metrics.ts";
+import { Metrics } from "./metrics/index.ts";
 import { openApi } from "./openapi.ts";
 import { SVC_OWNER } from "#core/access.ts";
 import { route, type Route } from "./route.ts";

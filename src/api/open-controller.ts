@@ -20,7 +20,7 @@ import {
   type Serve,
   type TcpListener,
 } from "./listeners.ts";
-import { Metrics } from "./metrics.ts";
+import { Metrics } from "./metrics/index.ts";
 import { Subscribers } from "./subscriber.ts";
 import { openTlsServer, type TlsOptions } from "./tls.ts";
 import { takeUpgrade, type Upgrades } from "./upgrade.ts";
@@ -67,7 +67,7 @@ export async function openController(
   refuseMissingSecret(options);
   await using undo = new AsyncDisposableStack();
   const endpoints: ControllerEndpoint[] = [];
-  const metrics = new Metrics(control);
+  const metrics = undo.use(new Metrics(control));
   const open = async (kind: Transport["kind"], at: string, start: Start): Promise<void> => {
     await using parts = new AsyncDisposableStack();
     try {

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from "fastify";
 import { buildApp } from "#api/app.ts";
 import type { AppOptions, Transport } from "#api/app-env.ts";
-import { Metrics } from "#api/metrics.ts";
+import { Metrics } from "#api/metrics/index.ts";
 import { Subscribers } from "#api/subscriber.ts";
 import { SILENT, type Log } from "#core/log.ts";
 import { MemoryControl } from "./memory-control.ts";
