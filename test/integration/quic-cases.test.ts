@@ -40,6 +40,24 @@ describe("cases of the QUIC interop runner", { skip: SKIP }, () => {
     assert.ok(network.nowMs < 20_000, `${network.nowMs} ms`);
   });
 
+  test("resumption: a node's next connection shows no certificate, and a server that lost its keys does again", async () => {
+    const openTls = await openQuicClientTls();
+    const server = { openTls: openQuicServerTls() };
+    const again: [boolean, number][] = [];
+    for (const each of [server, server, { openTls: openQuicServerTls() }]) {
+      const link = { up: PLAIN, down: PLAIN };
+      const network = await QuicNetwork.open({ ...link, client: { openTls }, server: each });
+      await transfer(network, 1000, () => {});
+      again.push([network.client.made.statistics.isResumed, network.server.sentBytes]);
+    }
+    assert.deepEqual(
+      again.map(([isResumed]) => isResumed),
+      [false, true, false],
+    );
+    const [first = 0, second = 0] = again.map(([, bytes]) => bytes);
+    assert.ok(first - second > 300, `${first} and ${second} bytes`);
+  });
+
   test("blackhole: nothing arrives for two seconds", async () => {
     const network = await QuicNetwork.open({ up: PLAIN, down: PLAIN });
     await transfer(network, 1_000_000, () => {

@@ -1,15 +1,18 @@
 /** The TLS of one connection of QUIC, as libssl calls back for it (SSL_set_quic_tls_cbs(3)). */
 import type { QuicTlsCalls } from "./quic-tls-calls.ts";
+import type { QuicTlsTickets } from "./quic-tls-tickets.ts";
 
 const SSL_ERROR_SSL = 1;
 const SSL_ERROR_SYSCALL = 5;
 const SSL_ERROR_ZERO_RETURN = 6;
+const SSL_SENT_SHUTDOWN = 1;
 const INTERNAL_ERROR_ALERT = 80;
 
 /** Of handshake bytes and secrets, as TLS numbers them. */
 export type TlsLevel = 0 | 1 | 2 | 3;
 /** As `TlsLevel`: Initial, 0-RTT, Handshake, 1-RTT. */
 const LEVELS = [0, 1, 2, 3] as const;
+const APPLICATION: TlsLevel = 3;
 
 /** Called from within `give`. What is passed is the receiver's. */
 export interface QuicTlsEvents {
@@ -48,18 +51,23 @@ export class QuicTlsSession implements Disposable {
   #alert = 0;
   #isDriving = false;
   #isClosed = false;
+  /** Null: of the accepting side. */
+  readonly #tickets: QuicTlsTickets | null;
+  #keepsTickets = false;
 
   constructor(
     library: QuicTlsCalls,
     ssl: bigint,
     parameters: Uint8Array,
     events: QuicTlsEvents,
+    tickets: QuicTlsTickets | null,
     forget: () => void,
   ) {
     this.#library = library;
     this.ssl = ssl;
     this.#parameters = pinned(parameters);
     this.#events = events;
+    this.#tickets = tickets;
     this.#forget = forget;
   }
 
@@ -85,6 +93,8 @@ export class QuicTlsSession implements Disposable {
     if (this.#isClosed) return;
     this.#pending.push({ level, bytes: pinned(bytes) });
     this.#drive();
+    if (level === APPLICATION && this.#keepsTickets && !this.#isClosed)
+      this.#tickets?.keep(this.ssl, performance.now());
   }
 
   #drive(): void {
@@ -109,6 +119,7 @@ export class QuicTlsSession implements Disposable {
     const answer = this.isDone ? SSL_read(this.ssl, 0n, 0) : SSL_do_handshake(this.ssl);
     if (!this.isDone && answer === 1) {
       this.isDone = true;
+      if (this.#tickets === null) this.#giveTicket();
       return;
     }
     const error = answer > 0 ? 0 : SSL_get_error(this.ssl, answer);
@@ -117,6 +128,25 @@ export class QuicTlsSession implements Disposable {
     const reason = this.#reason();
     if (this.failure !== null) throw this.failure;
     throw new TlsAlert(this.#alert === 0 ? INTERNAL_ERROR_ALERT : this.#alert, reason);
+  }
+
+  /** Of the accepting side. Nothing happens where tickets are off: clients have to show certificates. */
+  #giveTicket(): void {
+    const { SSL_set_num_tickets, SSL_new_session_ticket, SSL_do_handshake, ERR_clear_error } =
+      this.#library.functions;
+    SSL_set_num_tickets(this.ssl, 1n);
+    if (SSL_new_session_ticket(this.ssl) === 1) SSL_do_handshake(this.ssl);
+    ERR_clear_error();
+  }
+
+  /** An earlier session goes on: no certificate was shown. */
+  get isResumed(): boolean {
+    return !this.#isClosed && this.#library.functions.SSL_session_reused(this.ssl) === 1;
+  }
+
+  /** The peer is the right one: its tickets are for later connections. */
+  keepTickets(): void {
+    this.#keepsTickets = true;
   }
 
   #reason(): string {
@@ -204,8 +234,11 @@ export class QuicTlsSession implements Disposable {
   #free(): void {
     if (this.ssl === 0n) return;
     this.#forget();
-    this.#library.functions.SSL_free(this.ssl);
-    this.#library.functions.ERR_clear_error();
+    const { SSL_set_shutdown, SSL_free, ERR_clear_error } = this.#library.functions;
+    // QUIC has its own end; without this the library would make the session one that cannot be resumed.
+    if (this.isDone) SSL_set_shutdown(this.ssl, SSL_SENT_SHUTDOWN);
+    SSL_free(this.ssl);
+    ERR_clear_error();
     this.ssl = 0n;
     this.#lent.length = 0;
     this.#pending.length = 0;

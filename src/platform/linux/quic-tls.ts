@@ -6,6 +6,7 @@ import type * as Ffi from "node:ffi";
 import { asError } from "#core/errors.ts";
 import { QUIC_TLS_CALLS } from "./quic-tls-calls.ts";
 import { type QuicTlsEvents, QuicTlsSession } from "./quic-tls-session.ts";
+import { openTickets, type QuicTlsTickets } from "./quic-tls-tickets.ts";
 
 export { type QuicTlsEvents, TlsAlert, type TlsLevel } from "./quic-tls-session.ts";
 
@@ -25,12 +26,16 @@ export interface ClientHello {
   readonly serverName: string;
   /** Each protocol with its length in front (RFC 7301 §3.1). */
   readonly alpn: Uint8Array;
+  /** Of earlier connections with the same server. */
+  readonly tickets: QuicTlsTickets;
 }
 
 export class QuicTlsLibrary {
   readonly ffi: typeof Ffi;
   readonly functions;
   readonly #library;
+  /** Of one node. */
+  readonly makeTickets: () => QuicTlsTickets;
   readonly #sessions = new Map<bigint, QuicTlsSession>();
   readonly #table: BigUint64Array<ArrayBuffer>;
   readonly #tableAt: bigint;
@@ -51,6 +56,7 @@ export class QuicTlsLibrary {
     this.ffi = ffi;
     this.#library = ffi.dlopen(null, QUIC_TLS_CALLS);
     this.functions = this.#library.functions;
+    this.makeTickets = openTickets(this);
     this.#table = this.#openCallbacks();
     this.#tableAt = ffi.getRawPointer(this.#table);
   }
@@ -108,7 +114,9 @@ export class QuicTlsLibrary {
     const ssl = SSL_new(context);
     if (ssl === 0n) throw this.#noMemory();
     const key = this.#next++;
-    const session = new QuicTlsSession(this, ssl, parameters, events, () => this.#sessions.delete(key));
+    const tickets = hello?.tickets ?? null;
+    const forget = (): void => void this.#sessions.delete(key);
+    const session = new QuicTlsSession(this, ssl, parameters, events, tickets, forget);
     this.#sessions.set(key, session);
     if (hello === null) SSL_set_accept_state(ssl);
     else SSL_set_connect_state(ssl);
@@ -116,7 +124,10 @@ export class QuicTlsLibrary {
       SSL_set_quic_tls_cbs(ssl, this.#tableAt, key) === 1 &&
       session.setParameters() &&
       (hello === null || this.#setHello(ssl, hello));
-    if (isReady) return session;
+    if (isReady) {
+      tickets?.offer(ssl, performance.now());
+      return session;
+    }
     session[Symbol.dispose]();
     throw this.#noMemory();
   }

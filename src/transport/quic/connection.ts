@@ -88,11 +88,14 @@ export class Connection implements PacketHandler {
     readonly lostPackets: number;
     readonly keyUpdates: number;
     readonly datagramBytes: number;
+    /** The handshake went on with an earlier session. */
+    readonly isResumed: boolean;
   } {
     return {
       lostPackets: this.#parts.recovery.lostPackets,
       keyUpdates: this.#parts.keys.updates,
       datagramBytes: this.#parts.sender.mtu.bytes,
+      isResumed: this.#parts.handshake.tls.isResumed,
     };
   }
 

@@ -28,6 +28,26 @@ class Side {
   }
 }
 
+/** A whole handshake by these two, and what comes behind it; was it with an earlier session? */
+function isResumed(openClient: OpenQuicTls, openServer: OpenQuicTls, isRight = true): boolean {
+  const [client, server] = [new Side(openClient, "c"), new Side(openServer, "s")];
+  client.tls.begin();
+  for (let turn = 0; turn < 3; turn++) {
+    for (const { level, bytes } of client.out.splice(0)) server.tls.give(level, bytes);
+    for (const { level, bytes } of server.out.splice(0)) {
+      client.tls.give(level, bytes);
+      if (client.tls.isDone && isRight) assert.equal(client.tls.refusal(), null);
+    }
+  }
+  assert.ok(client.tls.isDone && server.tls.isDone);
+  assert.equal(client.tls.isResumed, server.tls.isResumed);
+  const keys = [client, server].map(({ tls }) => tls.exportKey(Buffer.from("l"), Buffer.from("c"), 32));
+  assert.deepEqual(keys[0], keys[1]);
+  const answer = client.tls.isResumed;
+  for (const side of [client, server]) side.tls[Symbol.dispose]();
+  return answer;
+}
+
 /** Hands on in pieces of `size` bytes until neither side says more. */
 function shakeHands(client: Side, server: Side, size = 64): void {
   client.tls.begin();
@@ -89,6 +109,21 @@ describe("TLS of QUIC by libssl", { skip: SKIP }, () => {
       tls.give(2, Buffer.of(1));
       tls[Symbol.dispose]();
     }
+  });
+
+  test("a node goes on with its last session, once each time, and begins anew with a server that lost it", async () => {
+    const [node, other] = [await openQuicClientTls(), await openQuicClientTls()];
+    const server = openQuicServerTls();
+    assert.equal(isResumed(node, server), false);
+    assert.equal(isResumed(other, server), false, "another node has sessions of its own");
+    for (let again = 0; again < 3; again++) assert.equal(isResumed(node, server), true);
+    assert.equal(isResumed(node, openQuicServerTls()), false, "other ticket keys");
+  });
+
+  test("sessions of a server that was not found to be the right one are not kept", async () => {
+    const node = await openQuicClientTls();
+    const server = openQuicServerTls();
+    for (let again = 0; again < 2; again++) assert.equal(isResumed(node, server, false), false);
   });
 
   test("keys of the connection are the same on both sides, for each label and context, once it is done", async () => {

@@ -49,7 +49,7 @@ export function hasQuic(): boolean {
 function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
   const { tls, clients, contexts } = found;
   const check = new ServerCheck(clients, options);
-  const hello = { serverName: sniOf(options), alpn: wireOf(options.alpn) };
+  const hello = { serverName: sniOf(options), alpn: wireOf(options.alpn), tickets: tls.makeTickets() };
   let context: SslHandle | null = null;
   return (parameters, events) => {
     context ??= contextsOf(found).of(options, check.belief);
@@ -60,7 +60,15 @@ function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
       },
       begin: () => session.begin(),
       give: (level, bytes) => session.give(level, bytes),
-      refusal: () => check.refusal(session.object),
+      refusal() {
+        // A session is kept only where the server was found to be the right one, by this node.
+        const refusal = session.isResumed ? null : check.refusal(session.object);
+        if (refusal === null) session.keepTickets();
+        return refusal;
+      },
+      get isResumed() {
+        return session.isResumed;
+      },
       alpn: () => contexts.alpnOf(session.object),
       exportKey: (label, about, size) => session.exportKey(label, about, size),
       explain: (failure) => (session.ssl === 0n ? failure : check.explain(session.ssl, failure.message)),
@@ -101,6 +109,9 @@ export function serverTls(
       },
       begin: () => {},
       give: (level, bytes) => session.give(level, bytes),
+      get isResumed() {
+        return session.isResumed;
+      },
       refusal: () => clientRefusal(contexts.clientCertificate(session.object), clientAuthType),
       alpn: () => contexts.alpnOf(session.object),
       exportKey: (label, about, size) => session.exportKey(label, about, size),

@@ -17,6 +17,8 @@ export interface QuicTls extends Disposable {
   give(level: TlsLevel, bytes: Uint8Array): void;
   /** Once it is done: why the peer will not do; null: it will. */
   refusal(): Error | null;
+  /** It goes on with the session of an earlier connection: the peer has shown no certificate. */
+  readonly isResumed: boolean;
   /** What both sides agreed on; null: nothing. */
   alpn(): string | null;
   /** `size` bytes that only both sides of this connection know (RFC 8446 §7.5). Throws where it is not done. */
