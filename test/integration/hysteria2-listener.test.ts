@@ -66,15 +66,16 @@ describe("the listener of hysteria2", { skip: SKIP }, () => {
     assert.deepEqual([destination, source.ip], [TO, "127.0.0.1"]);
   });
 
-  test("behind salamander, with rates of both sides", async () => {
-    const obfs = { obfs: "salamander", "obfs-password": "obfspass", up: "200 mbps", down: "200 mbps" };
-    await using listener = await openListener(echo, obfs);
-    await using node = await openNode(listener.port, obfs);
-    const bytes = randomBytes(400_000);
-    assert.equal(sha(await exchange(await node.connect(TO, context()), bytes)), sha(bytes));
-    await using bare = await openNode(listener.port, { "handshake-timeout": 1 });
-    await assert.rejects(bare.connect(TO, context()), DialError);
-  });
+  for (const kind of ["salamander", "gecko"])
+    test(`behind ${kind}, with rates of both sides`, async () => {
+      const obfs = { obfs: kind, "obfs-password": "obfspass", up: "200 mbps", down: "200 mbps" };
+      await using listener = await openListener(echo, obfs);
+      await using node = await openNode(listener.port, obfs);
+      const bytes = randomBytes(400_000);
+      assert.equal(sha(await exchange(await node.connect(TO, context()), bytes)), sha(bytes));
+      await using bare = await openNode(listener.port, { "handshake-timeout": 1 });
+      await assert.rejects(bare.connect(TO, context()), DialError);
+    });
 
   test("a dial that fails is told in a word", async () => {
     await using listener = await openListener((session) => {

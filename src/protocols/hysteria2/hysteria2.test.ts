@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
-import type { Datagram } from "#core/session.ts";
+import type { Datagram, Ip } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { parseDataUrl } from "./masquerade/fixed.ts";
 import { Fault } from "#core/fields.ts";
+import { gecko } from "./gecko.ts";
+import { GeckoParts } from "./gecko-parts.ts";
+import type { PacketFilter } from "#transport/quic/packet-filter.ts";
 import { inboundSchema, outboundSchema, parseBandwidth } from "./options.ts";
 import { salamander } from "./salamander.ts";
 import { chooseRate } from "./session.ts";
@@ -83,18 +86,87 @@ describe("messages", () => {
   });
 });
 
+function sealedBy(filter: PacketFilter, datagram: Uint8Array): Buffer[] {
+  const sealed: Buffer[] = [];
+  filter.seal(datagram, null, (each) => void sealed.push(Buffer.from(each)));
+  return sealed;
+}
+
 test("salamander: the specification's vector, and both ways for any datagram", () => {
   const filter = salamander("obfspass");
-  const opened = filter.open(hex("010203040506070831bba134b5c681ec"));
+  const opened = filter.open(hex("010203040506070831bba134b5c681ec"), null);
   assert.equal(Buffer.from(opened ?? []).toString("hex"), "c000000001aabbcc");
-  assert.equal(filter.open(hex("0102030405060708")), null);
+  assert.equal(filter.open(hex("0102030405060708"), null), null);
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 1, maxLength: 1500 }), (plain) => {
-      const sealed = Buffer.from(filter.seal(plain));
+      const [sealed = Buffer.alloc(0)] = sealedBy(filter, plain);
       assert.equal(sealed.length, plain.length + filter.overheadBytes);
-      assert.deepEqual(new Uint8Array(filter.open(sealed) ?? []), plain);
+      assert.deepEqual(new Uint8Array(filter.open(sealed, null) ?? []), plain);
     }),
   );
+});
+
+describe("gecko", () => {
+  const LONG = Buffer.concat([hex("c000000001"), Buffer.alloc(1195, 7)]);
+  const near = () => gecko("obfspass");
+  const from = { ip: "192.0.2.1" as Ip, port: 4433 };
+
+  test("a packet of the handshake goes in two to eight parts of random sizes, others as salamander has them", () => {
+    const counts = new Set<number>();
+    for (let again = 0; again < 200; again++) {
+      const parts = sealedBy(near(), LONG);
+      counts.add(parts.length);
+      for (const { length } of parts) assert.ok(length >= 512 && length <= 1200, `${length} bytes`);
+    }
+    assert.deepEqual([...counts].sort(), [2, 3, 4, 5, 6, 7, 8]);
+    const short = hex("40aabbcc");
+    const [sealed = Buffer.alloc(0), ...others] = sealedBy(near(), short);
+    assert.equal(others.length, 0);
+    assert.deepEqual(Buffer.from(salamander("obfspass").open(sealed, null) ?? []), short);
+    assert.deepEqual(Buffer.from(near().open(sealed, null) ?? []), short);
+  });
+
+  test("parts in any order are a packet again, doubled ones are dropped, and sources are kept apart", () => {
+    const far = near();
+    const [first = Buffer.alloc(0), ...rest] = sealedBy(near(), LONG);
+    const elsewhere = { ...from, port: 1 };
+    assert.equal(far.open(first, elsewhere), null);
+    for (const part of rest.toReversed()) assert.equal(far.open(part, from), null);
+    for (const part of rest) assert.equal(far.open(part, from), null, "again");
+    assert.deepEqual(Buffer.from(far.open(first, from) ?? []), LONG);
+  });
+
+  test("what is written by hand as the specification has it is read; every cut and random bytes are nothing", () => {
+    const far = near();
+    const plain = salamander("obfspass");
+    const open = (text: string) => far.open(sealedBy(plain, hex(text))[0] ?? Buffer.alloc(0), from);
+    assert.equal(open("8005130002ffffaabb"), null); // index 1 of 3, two bytes of padding
+    assert.equal(open("8005230000cc"), null);
+    assert.equal(Buffer.from(open("80050300018f") ?? []).toString("hex"), "aabbcc");
+    assert.equal(Buffer.from(open("8006010000c1c2") ?? []).toString("hex"), "c1c2", "a single part");
+    for (const bad of ["80", "80070900", "8007330000aa", "8007000000aa", "800701ffffaa"])
+      assert.equal(open(bad), null, bad);
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 2100 }), (bytes) => {
+        const datagram = far.open(bytes, from);
+        assert.ok(datagram === null || datagram.length <= 2048 * 8);
+      }),
+    );
+  });
+
+  test("messages that are not whole are bounded, by source, by number and by time", () => {
+    const parts = new GeckoParts();
+    const piece = new Uint8Array(1024);
+    const send = (source: string, message: number, nowMs: number, index = 0) =>
+      parts.take(source, { message, index, count: 2 }, piece, nowMs);
+    for (let message = 0; message < 20; message++) send("a", message, 0);
+    assert.equal(parts.size, 8);
+    assert.equal(send("a", 7, 8_000, 1)?.length, 2048);
+    assert.equal(send("a", 6, 8_001, 1), null, "too late");
+    for (let source = 0; source < 10_000; source++) send(`s${source}`, 1, 9_000);
+    assert.ok(parts.size <= 4096, `${parts.size}`);
+    assert.equal(send("s9999", 1, 9_000, 1)?.length, 2048, "the newest is there");
+  });
 });
 
 test("datagrams between two ends: fragments in any order, numbers of their own, nothing for others", () => {
@@ -153,7 +225,7 @@ test("keys: ranges of ports and seconds, rates as numbers, and words that are no
   for (const [key, value] of Object.entries({
     "ech-key": "k",
     masquerade: "/srv/www",
-    obfs: "gecko",
+    obfs: "scramble",
     up: "fast",
   }))
     assert.equal(inboundSchema.safeParse({ ...listener, [key]: value }).success, false, key);

@@ -1,4 +1,3 @@
-import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { PasswordTable } from "#protocols/managed/password-table.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
@@ -10,7 +9,7 @@ import { QuicPorts } from "#transport/quic/server/port.ts";
 import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
 import { openMasquerade } from "./masquerade/index.ts";
 import { bbrProfile, type InboundOptions, receiveWindows } from "./options.ts";
-import { LEAST_PASSWORD_BYTES, salamander } from "./salamander.ts";
+import { openObfs } from "./obfs.ts";
 import { ServerSession, type ServerSessionOptions } from "./server-session.ts";
 
 /** What visitors may send ahead: much more than a request, and little for each of many. */
@@ -20,8 +19,7 @@ const VISITOR_WINDOW_BYTES = 256 * 1024;
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { name } = env;
   const where = `listener ${name}`;
-  if (options.obfs !== "" && Buffer.byteLength(options["obfs-password"]) < LEAST_PASSWORD_BYTES)
-    throw new ConfigError(`${where}: obfs-password: salamander needs at least ${LEAST_PASSWORD_BYTES} bytes`);
+  const filter = openObfs(options, where);
   const noUsers = PasswordTable.empty((password) => Buffer.from(password)); // all tables of the listener share its key
   const tableOf = (users: readonly User[]) => noUsers.with(users, where);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
@@ -59,7 +57,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     abortCode: REQUEST_CANCELLED,
     closeCode: NO_ERROR,
     makeCongestion: () => new Bbr(bbrProfile(options)),
-    filter: options.obfs === "" ? null : salamander(options["obfs-password"]),
+    filter,
     onConnection: (client) => new ServerSession(client, session),
   };
   const ports = env.memory?.of(QuicPorts) ?? new QuicPorts();

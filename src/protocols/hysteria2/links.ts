@@ -56,8 +56,10 @@ export function listenerNodes(options: object, listener: ListenerContext): reado
   return clientNodes(options, listener, clients);
 }
 
-export function singBox(node: LinkNode): SingBoxOutbound {
+/** It does not know gecko. */
+export function singBox(node: LinkNode): SingBoxOutbound | null {
   const obfs = textOf(node["obfs"]);
+  if (obfs === "gecko") return null;
   return {
     ...singBoxHead("hysteria2", node),
     password: node["password"],

@@ -7,7 +7,6 @@ import {
   list,
   mapOf,
   name,
-  noneOf,
   parseInteger,
   scalar,
   secret,
@@ -19,6 +18,7 @@ import { parseRanges, ranges } from "#core/ranges.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";
 import type { BbrProfile } from "#transport/quic/congestion/bbr.ts";
 import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
+import { MOST_SIZE } from "./gecko.ts";
 import { parseDataUrl } from "./masquerade/fixed.ts";
 import { muxServerFields } from "#transport/mux/fields.ts";
 import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
@@ -107,20 +107,20 @@ const idleMs = () =>
     );
   });
 
-const LISTENER_OBFS = ["", "salamander"] as const;
-const listenerObfs = () =>
-  scalar({ type: "string", enum: [...LISTENER_OBFS] }, (source, raw) => {
-    if (source === "gecko") return new Unsupported("gecko is not in this build; salamander is");
-    return LISTENER_OBFS.find((word) => word === source) ?? noneOf(LISTENER_OBFS, source, raw);
-  });
+/** Keys of either side. */
+const obfsFields = {
+  obfs: choice(["", "salamander", "gecko"]).default(""),
+  "obfs-password": secret().default(""),
+  "obfs-min-packet-size": int(0, MOST_SIZE).default(0),
+  "obfs-max-packet-size": int(0, MOST_SIZE).default(0),
+};
 
 export const inboundSchema = z.object({
   users: mapOf(secret()),
   up: bandwidth().default(0),
   down: bandwidth().default(0),
   "ignore-client-bandwidth": flag().default(false),
-  obfs: listenerObfs().default(""),
-  "obfs-password": secret().default(""),
+  ...obfsFields,
   masquerade: masquerade().default(""),
   "max-idle-time": idleMs().default(DEFAULT_IDLE_MS),
   alpn: list(name()).optional(),
@@ -145,8 +145,7 @@ export const outboundSchema = z.object({
   "hop-interval": hopInterval().optional(),
   up: bandwidth().default(0),
   down: bandwidth().default(0),
-  obfs: choice(["", "salamander", "gecko"]).default(""),
-  "obfs-password": secret().default(""),
+  ...obfsFields,
   sni: text().optional(),
   "bbr-profile": choice(["", "conservative", "standard", "aggressive"]).default(""),
   cwnd: int(0, 1_000_000).optional(),

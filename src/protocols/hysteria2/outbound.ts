@@ -11,7 +11,7 @@ import { Bbr } from "#transport/quic/congestion/bbr.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";
 import { bbrProfile, type OutboundOptions, receiveWindows } from "./options.ts";
-import { LEAST_PASSWORD_BYTES, salamander } from "./salamander.ts";
+import { openObfs } from "./obfs.ts";
 import { Hysteria2Session } from "./session.ts";
 
 const KEEP_ALIVE_MS = 10_000;
@@ -21,12 +21,7 @@ const DEFAULT_HOP_SECONDS = { from: 30, to: 30 };
 /** Throws `ConfigError` for keys that do not fit, and where this runtime has no QUIC. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
   const { name, files, trust } = env;
-  if (options.obfs === "gecko")
-    throw new ConfigError(`proxy ${name}: obfs: gecko is not in this build; salamander is`);
-  if (options.obfs !== "" && Buffer.byteLength(options["obfs-password"]) < LEAST_PASSWORD_BYTES)
-    throw new ConfigError(
-      `proxy ${name}: obfs-password: salamander needs at least ${LEAST_PASSWORD_BYTES} bytes`,
-    );
+  openObfs(options, `proxy ${name}`);
   const openTls = await readQuicTlsClient(options, {
     node: name,
     server: options.server,
@@ -108,7 +103,7 @@ class Client {
           node: env.name,
           flow,
           server,
-          filter: options.obfs === "" ? null : salamander(options["obfs-password"]),
+          filter: openObfs(options, `proxy ${env.name}`),
           ciphers: this.#library.ciphers,
           openTls: this.#openTls,
           congestion: new Bbr(bbrProfile(options)),

@@ -23,7 +23,7 @@ export function salamander(password: string): PacketFilter {
   const mask = (salt: Uint8Array): Uint8Array => key.clone().update(salt).digest();
   return {
     overheadBytes: SALT_BYTES,
-    seal(datagram) {
+    seal(datagram, to, send) {
       if (used === salts.length) {
         randomFillSync(salts);
         used = 0;
@@ -32,7 +32,7 @@ export function salamander(password: string): PacketFilter {
       used += SALT_BYTES;
       const size = Math.min(datagram.length, MOST_DATAGRAM_BYTES - SALT_BYTES);
       apply(mask(sealed.subarray(0, SALT_BYTES)), datagram, 0, sealed, SALT_BYTES, size);
-      return sealed.subarray(0, SALT_BYTES + size);
+      send(sealed.subarray(0, SALT_BYTES + size), to);
     },
     open(datagram) {
       const size = datagram.length - SALT_BYTES;

@@ -33,6 +33,10 @@ export class QuicClient implements AsyncDisposable {
   #close: (error: Error | null) => void = () => {};
   /** What is being sent; the same object each time. */
   readonly #outgoing: { payload: Uint8Array; destination: Destination };
+  readonly #sendSealed = (datagram: Uint8Array, flow: DatagramFlow): void => {
+    this.#outgoing.payload = datagram;
+    flow.send(this.#outgoing);
+  };
   #retiring: { readonly code: number; readonly hasFlows: () => boolean } | null = null;
   readonly #clock = new ConnectionClock(() => this.connection);
 
@@ -127,7 +131,8 @@ export class QuicClient implements AsyncDisposable {
 
   #send(datagram: Uint8Array): void {
     const { filter, flow } = this.#options;
-    this.#outgoing.payload = filter === null ? datagram : filter.seal(datagram);
+    if (filter !== null) return filter.seal(datagram, flow, this.#sendSealed);
+    this.#outgoing.payload = datagram;
     flow.send(this.#outgoing);
   }
 
@@ -138,7 +143,7 @@ export class QuicClient implements AsyncDisposable {
 
   #receive(payload: Uint8Array): void {
     const { filter } = this.#options;
-    const datagram = filter === null ? payload : filter.open(payload);
+    const datagram = filter === null ? payload : filter.open(payload, null);
     if (datagram === null) return;
     this.connection.receive(datagram, this.#clock.nowMs);
     this.#clock.wake();

@@ -27,12 +27,20 @@ import {
   encodeTransportParameters,
   UNSAID_NUMBERS,
 } from "#transport/quic/wire/transport-parameters.ts";
+import type { PacketFilter } from "#transport/quic/packet-filter.ts";
+import { gecko } from "#protocols/hysteria2/gecko.ts";
 import { handshake, once, over, type Target } from "./kinds.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 const noop = (): void => {};
 const ID = Buffer.alloc(8, 1);
 const SENT_PACKETS = 40;
+
+function sealedBy(filter: PacketFilter, datagram: Uint8Array): Buffer[] {
+  const sealed: Buffer[] = [];
+  filter.seal(datagram, null, (each) => void sealed.push(Buffer.from(each)));
+  return sealed;
+}
 
 /** What stands behind the frames of a connection on which some packets went out and one stream is open. */
 function dispatch(): { read(bytes: Uint8Array): void } {
@@ -198,8 +206,11 @@ const hysteria2Targets: readonly Target[] = [
       sessions.close();
     },
   ),
-  once("hysteria2 salamander", [Buffer.from(disguise.seal(Buffer.alloc(40, 3)))], (bytes) =>
-    disguise.open(bytes),
+  once("hysteria2 salamander", sealedBy(disguise, Buffer.alloc(40, 3)), (bytes) =>
+    disguise.open(bytes, null),
+  ),
+  once("hysteria2 gecko", sealedBy(gecko("password"), Buffer.alloc(1200, 0xc3)), (bytes) =>
+    gecko("password").open(bytes, null),
   ),
 ];
 

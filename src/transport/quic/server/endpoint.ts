@@ -62,6 +62,7 @@ export class QuicEndpoint implements ServerConnectionHost {
   readonly #unsettled = new PendingLimiter(UNSETTLED);
   readonly #reader = new WireReader();
   readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint) => void;
+  readonly #sendSealed = (datagram: Uint8Array, to: Endpoint): void => this.#socket.send(datagram, to);
   #unvalidated = 0;
   readonly #resets = new PerSecond(MOST_RESETS);
   readonly #answers = new PerSecond(MOST_ANSWERS);
@@ -96,7 +97,7 @@ export class QuicEndpoint implements ServerConnectionHost {
    */
   take(payload: Uint8Array, from: Endpoint, accepts: boolean): boolean {
     const { filter } = this.#options;
-    const datagram = filter === null ? payload : filter.open(payload);
+    const datagram = filter === null ? payload : filter.open(payload, from);
     if (datagram === null || datagram.length < 1 + CID_BYTES) return false;
     const known = this.#find(datagram);
     if (known !== null) known.receive(datagram, from);
@@ -193,7 +194,8 @@ export class QuicEndpoint implements ServerConnectionHost {
 
   send(datagram: Uint8Array, to: Endpoint): void {
     const { filter } = this.#options;
-    this.#socket.send(filter === null ? datagram : filter.seal(datagram), to);
+    if (filter === null) this.#socket.send(datagram, to);
+    else filter.seal(datagram, to, this.#sendSealed);
   }
 
   onId(connection: QuicServerConnection, id: Uint8Array, isGiven: boolean): void {
