@@ -1,4 +1,5 @@
 /** What QUIC needs of the runtime's own libcrypto and libssl, by FFI. */
+import { Blake2bLibrary } from "./linux/blake2b.ts";
 import { QuicCiphers } from "./linux/quic-cipher.ts";
 import { QuicTlsLibrary } from "./linux/quic-tls.ts";
 import { SslClients } from "./linux/ssl-client.ts";
@@ -14,6 +15,8 @@ export interface QuicLibrary {
   readonly tls: QuicTlsLibrary;
   readonly contexts: SslContexts;
   readonly clients: SslClients;
+  /** Null: this libcrypto does not show it. */
+  readonly blake2b: Blake2bLibrary | null;
 }
 
 interface Library {
@@ -34,5 +37,5 @@ function open(): QuicLibrary | null {
   const contexts = SslContexts.open();
   const clients = SslClients.open();
   if (ciphers === null || tls === null || contexts === null || clients === null) return null;
-  return { ciphers, tls, contexts, clients };
+  return { ciphers, tls, contexts, clients, blake2b: Blake2bLibrary.open() };
 }
