@@ -30,7 +30,7 @@ export interface AppOptions {
   /** Tokens and the audit log; absent: there are none. */
   readonly access?: AccessControl;
   /** Routes of other parts of the program, for each transport anew. */
-  readonly mounts?: (transport: Transport) => readonly Route[];
+  readonly mounts?: (transport: Transport, subscribers: Subscribers) => readonly Route[];
 }
 
 export interface AppEnv {

@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { WebSocketServer, type WebSocket } from "ws";
+import type { Caller } from "#core/access.ts";
 import { ApiError } from "#core/errors.ts";
 import { Duplex } from "node:stream";
 import type { Call } from "./route.ts";
@@ -19,6 +20,8 @@ const PING_MS = 30_000;
 const MAX_CLIENT_MESSAGE_BYTES = 65_536;
 
 const VERSION = "13";
+
+type Ending = Pick<Subscriber, "close" | "onClose">;
 
 export interface Subscriber {
   /** One JSON document. False: dropped, the client reads too slowly. */
@@ -38,7 +41,7 @@ export interface Subscriber {
 
 /** All subscribers of one server. */
 export class Subscribers implements Disposable {
-  readonly #open = new Set<Subscriber>();
+  readonly #open = new Set<Ending>();
   readonly #sockets = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -57,15 +60,25 @@ export class Subscribers implements Disposable {
     reply.hijack();
     const subscriber =
       upgrade === null ? ndjson(reply.raw, reply.getHeaders()) : handshake(this.#sockets, upgrade);
-    if (subscriber === null) return null;
-    this.#open.add(subscriber);
-    const end = (): void => subscriber.close();
-    caller.token?.gone.addEventListener("abort", end);
-    subscriber.onClose(() => {
-      this.#open.delete(subscriber);
-      caller.token?.gone.removeEventListener("abort", end);
-    });
+    if (subscriber !== null) this.#follow(caller, subscriber);
     return subscriber;
+  }
+
+  /** The same for a stream of another form, which takes the connection over by itself. */
+  enter({ caller }: Pick<Call, "caller">, stream: Ending): void {
+    if (this.#open.size >= MAX_SUBSCRIBERS) throw new ApiError(503, "too many open streams");
+    this.#follow(caller, stream);
+  }
+
+  /** A stream ends with the server, and with the token that opened it. */
+  #follow({ token }: Caller, stream: Ending): void {
+    this.#open.add(stream);
+    const end = (): void => stream.close();
+    token?.gone.addEventListener("abort", end);
+    stream.onClose(() => {
+      this.#open.delete(stream);
+      token?.gone.removeEventListener("abort", end);
+    });
   }
 
   [Symbol.dispose](): void {
@@ -164,7 +177,7 @@ function ndjson(response: ServerResponse, headers: Headers): Subscriber {
 }
 
 /** An answer over HTTP/2 does not say so itself, its stream does. */
-function isGone(response: ServerResponse): boolean {
+export function isGone(response: ServerResponse): boolean {
   const { destroyed } =
     "stream" in response && response.stream instanceof Duplex ? response.stream : response;
   return destroyed;

@@ -21,6 +21,7 @@ import { Tuns } from "#runtime/tuns.ts";
 import type { ControllerEndpoint } from "#api/open-controller.ts";
 import { ConfigKeeper } from "./config-keeper.ts";
 import { ControllerSlot } from "./controller-slot.ts";
+import { RuntimeReports } from "./runtime-reports.ts";
 import { UserAdoption } from "./user-adoption.ts";
 import { loadConfig, type ConfigInput } from "./load-config.ts";
 
@@ -48,6 +49,7 @@ export class App implements AsyncDisposable {
   readonly #tuns: Tuns;
   readonly #inForce: InForce = inForce(() => this.#runtime ?? null);
   readonly #users: UserAdoption;
+  readonly #reports: RuntimeReports;
   readonly #retiring = new Set<Promise<void>>();
   #runtime!: Runtime;
   /** The present one last, before it those that still have sessions. */
@@ -61,16 +63,22 @@ export class App implements AsyncDisposable {
 
   private constructor(env: AppEnv) {
     this.#env = env;
-    this.#health = openHealth(this.#delays, () => ({
+    const settings = () => ({
       unified: this.#unifiedDelay,
       trust: (this.#runtime as Runtime | undefined)?.trust ?? DEFAULT_TRUST, // groups test while the first one opens
-    }));
+    });
+    this.#health = openHealth(this.#delays, settings, env.host.journal.sinks);
+    this.#reports = new RuntimeReports({
+      files: env.host.files,
+      events: env.host.journal.sinks,
+      runtime: () => this.#runtime ?? null,
+    });
     this.#keeper = new ConfigKeeper({
       input: env,
       loader: env.loader,
       log: env.host.log,
       exclusively: (work) => this.#exclusively(work),
-      apply: (config) => this.#apply(config),
+      apply: (config) => this.#reports.report("edit", () => this.#apply(config)),
       reload: () => this.#readAgain(),
       settle: () => this.#exclusively(() => this.#settle()).catch(() => {}), // the program ends
     });
@@ -114,7 +122,7 @@ export class App implements AsyncDisposable {
     const app = new App(env);
     const first = env.override(config);
     app.#tuns.prepare(first);
-    await app.#swap(first, true);
+    await app.#reports.report("start", () => app.#swap(first, true));
     await app.#settle();
     return app;
   }
@@ -137,7 +145,9 @@ export class App implements AsyncDisposable {
   }
 
   async #readAgain(): Promise<void> {
-    await this.#swap(await loadConfig({ kind: "current" }, this.#env), false);
+    await this.#reports.report("file", async () =>
+      this.#swap(await loadConfig({ kind: "current" }, this.#env), false),
+    );
     this.#keeper.forget();
     await this.#settle();
   }
@@ -173,6 +183,7 @@ export class App implements AsyncDisposable {
     this.#env.loader.stop(); // a reload that only begins must not hold up the end
     this.#users[Symbol.dispose]();
     this.#keeper[Symbol.dispose]();
+    this.#reports[Symbol.dispose]();
     await closed;
   }
 
@@ -217,7 +228,7 @@ export class App implements AsyncDisposable {
     for (const each of this.#alive) if (each !== fresh) this.#users.closeRemoved(each, fresh);
     host.kernelDirect.use(fresh.classifier);
     if (old !== undefined) this.#retire(old, fresh);
-    await host.journal.adopt(journalSettings(config, host.files));
+    await host.journal.adopt(journalSettings(config, host.files), this.#reports.running);
   }
 
   #takeChoices(config: Config): void {
@@ -265,8 +276,10 @@ export class App implements AsyncDisposable {
       patch: (fragment) => this.#exclusively(() => this.#patch(fragment)),
       replace: (source, { force }) =>
         this.#exclusively(async () => {
-          const config = await loadConfig(source, this.#env);
-          await this.#apply(force ? config : keepPorts(config, this.#runtime.config));
+          await this.#reports.report(source.kind === "current" ? "file" : source.kind, async () => {
+            const config = await loadConfig(source, this.#env);
+            await this.#apply(force ? config : keepPorts(config, this.#runtime.config));
+          });
           this.#keeper.forget();
         }),
     };
@@ -283,10 +296,12 @@ export class App implements AsyncDisposable {
     const base: Config = { ...this.#runtime.config, mode, logLevel };
     const config = { ...base, general: { ...base.general, unifiedDelay } };
     if (Object.keys(rest).length > 0)
-      await this.#apply(this.#env.loader.patched(config, rest), {
-        keepPolicies: true,
-        asksTuns: rest.tun !== undefined,
-      });
+      await this.#reports.report("patch", async () =>
+        this.#apply(this.#env.loader.patched(config, rest), {
+          keepPolicies: true,
+          asksTuns: rest.tun !== undefined,
+        }),
+      );
     else this.#takeChoices(config);
   }
 

@@ -106,9 +106,9 @@ function controllerOptions(
     },
     hosts: [],
     access: host.journal,
-    mounts: (transport) => [
+    mounts: (transport, subscribers) => [
       ...adminRoutes(host.users, control, transport, host.journal),
-      ...journalRoutes(host.journal, transport),
+      ...journalRoutes(host.journal, transport, subscribers),
       ...subscriptionRoutes(host.users, host.log),
     ],
     uiFolder: externalUiFolder(config, host.home) ?? builtInUiFolder(),

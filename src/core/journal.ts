@@ -1,5 +1,6 @@
 /** What is kept beside the users' state file: tokens and the audit log, as the API reads and changes them. */
 import type { AccessControl, Scope } from "./access.ts";
+import type { EventFeed, WebhooksControl } from "./events.ts";
 import type { AuditPage, AuditQuery, AuditVerdict } from "./audit.ts";
 
 export interface TokenView {
@@ -39,4 +40,6 @@ export interface JournalControl extends AccessControl {
   /** One JSON document an entry, the oldest first, as they are hashed. */
   auditLines(): Iterable<string>;
   verifyAudit(): AuditVerdict;
+  readonly events: EventFeed;
+  readonly webhooks: WebhooksControl;
 }

@@ -6,27 +6,10 @@ import type { Reach } from "#core/reach.ts";
 import type { Decision } from "#core/router.ts";
 import type { Facts, Rule } from "#core/rule.ts";
 import type { Ip, Metadata, Network } from "#core/session.ts";
-import { cidrOf } from "#net/address/cidr.ts";
-import { CidrTable } from "#net/address/cidr-trie.ts";
 import { familyOf, ipOf } from "#net/address/ip.ts";
+import { PRIVATE, THIS_MACHINE } from "#net/address/special-ranges.ts";
 import type { OwnListeners } from "#net/listen/own-listeners.ts";
 import type { SelfDials } from "#net/dial/self-dials.ts";
-
-/** Loopback, unspecified and link-local. `::/96` has `::`, `::1` and the spelling `::127.0.0.1`. */
-const THIS_MACHINE = table("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "::/96", "fe80::/10");
-
-/** What a client from elsewhere has no business in unless a rule says so: private, shared, multicast, reserved. */
-const PRIVATE = table(
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "172.16.0.0/12",
-  "192.168.0.0/16",
-  "224.0.0.0/4",
-  "240.0.0.0/4",
-  "fc00::/7",
-  "fec0::/10",
-  "ff00::/8",
-);
 
 /** A rule that is as true of these names no address in particular. */
 const ANYWHERE = { 4: ipOf("9.9.9.9"), 6: ipOf("2620:fe::fe") };
@@ -91,8 +74,4 @@ function tellsApart({ matcher }: Rule, facts: Facts, ip: Ip): boolean {
     matcher.match({ ...facts, ip }) === true &&
     matcher.match({ ...facts, ip: ANYWHERE[familyOf(ip)] }) !== true
   );
-}
-
-function table(...texts: readonly string[]): CidrTable {
-  return new CidrTable(texts.map(cidrOf));
 }

@@ -2,6 +2,7 @@
 import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
+import { NO_EVENTS, type StoreEvents } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 import { PARTS, type StoreFile } from "#governance/store.ts";
 import type { StoreOptions } from "#store/store-options.ts";
@@ -16,11 +17,12 @@ export function governanceStore(
   path: string,
   log: Log,
   open: (options: StoreOptions) => Promise<OpenedStore> = openSupervisedStore,
+  events: StoreEvents = NO_EVENTS,
 ): { readonly key: string; readonly file: StoreFile } {
   const file: StoreFile = {
     async open() {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const options = { path, parts: PARTS, nowMs: Date.now, log, isMarked: true };
+      const options = { path, parts: PARTS, nowMs: Date.now, log, isMarked: true, events };
       const openMarked = async () => ({ ...(await open(options)), rollback: rollbackOf(path) });
       try {
         return await openMarked();

@@ -33,6 +33,7 @@ import { startReaper } from "#dataplane/reaper.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { foreignSelections } from "#store/foreign-choices.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
+import { openSupervisedStore } from "#store/supervised-store.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
 import { DocumentReader } from "#documents/reader.ts";
 import { makeTlsProvider } from "#transport/tls/provider.ts";
@@ -100,10 +101,12 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const cache = new ProfileCache(join(home, CACHE_FILE), log);
   cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
   const boot = openBootClock();
-  const storeFile = (store: string) => governanceStore(files.resolve(store), log);
+  const journal = new Journal({ log, nowMs: Date.now });
+  const storeFile = (store: string) =>
+    governanceStore(files.resolve(store), log, openSupervisedStore, journal.sinks);
   const slices = new Slices();
   const memoryRelease = new MemoryRelease();
-  const kernelDirect = new KernelDirect(log);
+  const kernelDirect = new KernelDirect(log, journal.sinks);
   const sockets = new SocketPool();
   const tlsLibrary = new TlsLibrary();
   const onAllDead = (): void => sockets.useThreads(null);
@@ -134,6 +137,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     protocols: PROTOCOLS,
     formsOf: clientForms,
     openFleet: async (context) => (await import("#fleet/index.ts")).openFleet(context),
+    events: journal.sinks,
   });
   const portals = new PortalSlot({
     log,
@@ -154,7 +158,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     ledger,
     metering: users.metering(ledger),
     users,
-    journal: new Journal({ log, nowMs: Date.now }),
+    journal,
     governance,
     portals,
     cache,

@@ -2,11 +2,24 @@
 import type { TokenGrant } from "#core/access.ts";
 import type { AuditDraft, AuditPage, AuditQuery, AuditVerdict } from "#core/audit.ts";
 import { ApiError, messageOf } from "#core/errors.ts";
+import type { EventFeed, EventSinks, WebhooksControl, WeirEvent } from "#core/events.ts";
 import type { JournalControl, TokenDraft, TokenView } from "#core/journal.ts";
 import { withoutFolders } from "#core/places.ts";
 import { Retry } from "#lib/retry.ts";
-import { OpenJournal, type OpenJournalEnv } from "./open-journal.ts";
+import { openReports } from "./event-reports.ts";
+import { OpenJournal, type OpenJournalEnv, UNSENT } from "./open-journal.ts";
 import type { JournalSettings } from "./settings.ts";
+import type { SendWebhook } from "./webhook-settings.ts";
+
+/** What the program that runs gives its journal. */
+export interface Running {
+  /** Of the build. */
+  readonly version: string;
+  readonly send: SendWebhook;
+}
+
+const MOST_WAITING = 1000;
+const VERSION_KEY = "version";
 
 export class Journal implements JournalControl {
   readonly #env: OpenJournalEnv;
@@ -18,16 +31,31 @@ export class Journal implements JournalControl {
   /** Files are opened and closed one after the other. */
   #queue: Promise<void> = Promise.resolve();
   #isOver = false;
+  /** Reports from before the file is open. */
+  readonly #waiting: (() => void)[] = [];
+  /** Until it is known that there is no file, there may be one. */
+  #mayWait = true;
+  #running: Running | null = null;
+  readonly #watchers = new Set<(event: WeirEvent) => void>();
+  /** What the parts of weir are given to report to. */
+  readonly sinks: EventSinks;
 
-  constructor(env: OpenJournalEnv) {
-    this.#env = env;
+  constructor(env: Omit<OpenJournalEnv, "send" | "events">) {
+    this.sinks = openReports({
+      nowMs: env.nowMs,
+      when: (report) => this.#when(report),
+      markOf: (key) => this.#open?.events.markOf(key) ?? null,
+      emit: (draft, mark) => this.#open?.events.emit(draft, mark),
+    });
+    this.#env = { ...env, send: () => this.#running?.send ?? UNSENT, events: this.sinks };
   }
 
   /**
    * Puts settings in force, null: none. Never rejects: a file that cannot be opened is tried again by itself, and until
    * then tokens open nothing.
    */
-  adopt(settings: JournalSettings | null): Promise<void> {
+  adopt(settings: JournalSettings | null, running: Running): Promise<void> {
+    this.#running = running;
     this.#queue = this.#queue.then(() => this.#adopt(settings));
     return this.#queue;
   }
@@ -35,15 +63,16 @@ export class Journal implements JournalControl {
   async #adopt(settings: JournalSettings | null): Promise<void> {
     if (this.#isOver) return;
     this.#settings = settings;
+    this.#mayWait = settings !== null;
     this.#retry.stop();
     if (settings !== null && this.#open?.path === settings.path) {
-      this.#open.audit.settings = settings.audit;
+      this.#open.configure(settings);
       return;
     }
     const left = this.#open;
     this.#open = null;
     await left?.close();
-    if (settings === null) return;
+    if (settings === null) return this.#forgetReports();
     try {
       await this.#enter(settings);
     } catch (error) {
@@ -58,6 +87,30 @@ export class Journal implements JournalControl {
     const opened = await OpenJournal.open(settings, this.#env);
     if (this.#isOver) return opened.closeNow();
     this.#open = opened;
+    opened.events.watch((event) => {
+      for (const on of this.#watchers) on(event);
+    });
+    for (const report of this.#waiting.splice(0)) report();
+    this.#reportVersion(opened);
+  }
+
+  /** What is reported while no file is open is so once there is one. */
+  #when(report: () => void): void {
+    if (this.#open !== null) report();
+    else if (this.#mayWait && this.#waiting.length < MOST_WAITING) this.#waiting.push(report);
+  }
+
+  #forgetReports(): void {
+    this.#mayWait = false;
+    this.#waiting.length = 0;
+  }
+
+  #reportVersion({ events }: OpenJournal): void {
+    const version = this.#running?.version ?? null;
+    const before = events.markOf(VERSION_KEY);
+    if (version === null || before === version) return;
+    const data = { from: before, to: version };
+    events.emit({ type: "program.upgraded", subject: "program", data }, [VERSION_KEY, version]);
   }
 
   #failed(error: unknown): string {
@@ -126,6 +179,28 @@ export class Journal implements JournalControl {
   verifyAudit(): AuditVerdict {
     return this.#demand().audit.verify();
   }
+
+  readonly events: EventFeed = {
+    since: (seq) => this.#demand().events.since(seq),
+    watch: (on) => {
+      this.#demand();
+      this.#watchers.add(on);
+      return { [Symbol.dispose]: () => void this.#watchers.delete(on) };
+    },
+  };
+
+  readonly webhooks: WebhooksControl = {
+    views: () => this.#demand().webhooks.views(),
+    deadLetters: (name) => this.#demand().webhooks.deadLetters(name),
+    resend: async (name) => this.#demand().webhooks.resend(name),
+    test: async (name) => {
+      const { webhooks, events } = this.#demand();
+      webhooks.demand(name);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      events.emit({ type: "webhook.test", subject: `webhook/${name}`, data: {} }, null, resolve);
+      return promise;
+    },
+  };
 
   #demand(): OpenJournal {
     if (this.#open !== null) return this.#open;

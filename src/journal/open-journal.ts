@@ -1,19 +1,28 @@
 /** One journal, as long as its file is in use. */
 import { mkdirSync } from "node:fs";
+import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
+import type { StoreEvents } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 import { setAside } from "#store/healing.ts";
 import type { AsyncStore, OpenedStore, StoredRecords, SupervisedOptions } from "#store/opened-store.ts";
 import { DamageError } from "#store/sealed-blob.ts";
 import { openSupervisedStore } from "#store/supervised-store.ts";
 import { AuditLog } from "./audit-log.ts";
-import { AUDIT, HEADS, PARTS, TOKENS } from "./parts.ts";
+import { EventLog } from "./event-log.ts";
+import { AUDIT, DELIVERIES, EVENTS, HEADS, MARKS, PARTS, TOKENS } from "./parts.ts";
 import type { JournalSettings } from "./settings.ts";
 import { TokenBook } from "./token-book.ts";
+import type { SendWebhook } from "./webhook-settings.ts";
+import { Webhooks } from "./webhooks.ts";
 
 export interface OpenJournalEnv {
   readonly log: Log;
+  /** Is told where the journal itself was healed. */
+  readonly events?: StoreEvents;
+  /** Delivers to webhooks. Absent: nothing is delivered. */
+  readonly send?: () => SendWebhook;
   /** Unix time. */
   readonly nowMs: () => number;
   /** Absent: in a thread of its own. */
@@ -24,6 +33,8 @@ export class OpenJournal {
   readonly path: string;
   readonly tokens: TokenBook;
   readonly audit: AuditLog;
+  readonly events: EventLog;
+  readonly webhooks: Webhooks;
   readonly #store: AsyncStore;
   readonly #log: Log;
 
@@ -33,6 +44,14 @@ export class OpenJournal {
     this.#log = env.log;
     this.tokens = new TokenBook(store, recordsOf(records, TOKENS), env.nowMs);
     this.audit = new AuditLog(store, auditOf(records), settings.audit, env);
+    const heads = recordsOf(records, HEADS);
+    const { send = () => UNSENT, log, nowMs } = env;
+    const event = (seq: number) => this.events.event(seq);
+    const instance = this.#instanceOf(heads);
+    this.webhooks = new Webhooks(store, { log, nowMs, send, instance, event });
+    const stored = { heads, events: recordsOf(records, EVENTS), marks: recordsOf(records, MARKS) };
+    this.events = new EventLog(store, stored, this.webhooks, env);
+    this.webhooks.adopt(settings.webhooks, recordsOf(records, DELIVERIES));
   }
 
   /** Rejects with `StoreError`. What is damaged in both files is kept aside, and the journal begins anew. */
@@ -54,7 +73,7 @@ export class OpenJournal {
   }
 
   static async #open(settings: JournalSettings, env: OpenJournalEnv): Promise<OpenJournal> {
-    const { openStore = openSupervisedStore, nowMs, log } = env;
+    const { openStore = openSupervisedStore, nowMs, log, events } = env;
     let journal: OpenJournal | null = null;
     const agree = async (records: OpenedStore["records"]): Promise<void> => {
       if (journal !== null) journal.#adopt(records);
@@ -66,6 +85,7 @@ export class OpenJournal {
       nowMs,
       log,
       agree,
+      ...(events === undefined ? {} : { events }),
     });
     try {
       return (journal = new OpenJournal(opened, settings, env));
@@ -75,21 +95,44 @@ export class OpenJournal {
     }
   }
 
+  /** Made with the file. Where it cannot be written now, the next start makes another one. */
+  #instanceOf(heads: StoredRecords): string {
+    const stored = heads.find(([key]) => key === INSTANCE_KEY)?.[1];
+    if (stored !== undefined) return stored.toString();
+    const instance = randomBytes(6).toString("hex");
+    const change = { part: HEADS, key: INSTANCE_KEY, value: Buffer.from(instance) };
+    this.#store.commit([change], { backup: true }).catch(this.#unwritten);
+    return instance;
+  }
+
+  readonly #unwritten = (error: unknown): void =>
+    this.#log.warning(`the journal's own id is not written: ${messageOf(error)}`);
+
+  configure(settings: JournalSettings): void {
+    this.audit.settings = settings.audit;
+    this.webhooks.adopt(settings.webhooks);
+  }
+
   /** The file was opened anew: a commit that was interrupted is in it whole or not at all. */
   #adopt(records: OpenedStore["records"]): void {
     this.tokens.adopt(recordsOf(records, TOKENS));
     this.audit.adopt(auditOf(records));
+    this.events.adopt({
+      heads: recordsOf(records, HEADS),
+      events: recordsOf(records, EVENTS),
+      marks: recordsOf(records, MARKS),
+    });
   }
 
   /** Never rejects. */
   async close(): Promise<void> {
-    this.tokens[Symbol.dispose]();
+    this.#end();
     await this.#store.close().catch(this.#unclosed);
   }
 
   /** The same, done when it returns. Never throws. */
   closeNow(): void {
-    this.tokens[Symbol.dispose]();
+    this.#end();
     try {
       this.#store.closeNow();
     } catch (error) {
@@ -97,8 +140,20 @@ export class OpenJournal {
     }
   }
 
+  /** What is pending is handed to the store before its last word. */
+  #end(): void {
+    this.tokens[Symbol.dispose]();
+    this.webhooks[Symbol.dispose]();
+    this.events.flush();
+    this.webhooks.flush();
+    this.events[Symbol.dispose]();
+  }
+
   readonly #unclosed = (error: unknown): void => this.#log.error(`closing the journal: ${messageOf(error)}`);
 }
+
+const INSTANCE_KEY = "instance";
+export const UNSENT: SendWebhook = () => Promise.reject(new Error("nothing is sent from here"));
 
 /** Of what weir does by itself. */
 export const BY_PROGRAM = { actor: { kind: "program", name: "weir" }, from: "", request: "" } as const;

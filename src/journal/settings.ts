@@ -1,9 +1,12 @@
+import type { WebhookSettings } from "./webhook-settings.ts";
+
 /** The parts of the `svc` block that are about the journal. */
 export interface JournalSettings {
   readonly secret: string;
   /** Absolute path. */
   readonly path: string;
   readonly audit: AuditSettings;
+  readonly webhooks: readonly WebhookSettings[];
 }
 
 export interface AuditSettings {

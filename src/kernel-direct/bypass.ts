@@ -110,9 +110,11 @@ export class Bypass implements BypassViews, AsyncDisposable {
     const { learning, log } = this.#env;
     learning.lastError = null;
     try {
-      return await this.#openClassifier(settings);
+      const classifier = await this.#openClassifier(settings);
+      learning.report(null);
+      return classifier;
     } catch (error) {
-      learning.lastError = messageOf(error);
+      learning.report(messageOf(error));
       if (settings.required) throw new ConfigError(`kernel-direct-ebpf-required: ${messageOf(error)}`);
       log.warning(`${KEY}: ${messageOf(error)}; nftables alone decides`);
       return null;
@@ -154,7 +156,7 @@ export class Bypass implements BypassViews, AsyncDisposable {
   #onFailed(error: unknown): void {
     const { learning, log } = this.#env;
     this.#classifier = null;
-    learning.lastError = messageOf(error);
+    learning.report(messageOf(error));
     log.error(`${KEY}: ${messageOf(error)}; the classifier is gone, nftables alone decides`);
     this.#context.capture
       .steer(null)

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { NO_EVENTS } from "#core/events.ts";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
@@ -55,7 +56,7 @@ function world(maxEntries = 100, before: readonly Plane[] = []) {
     isDirect: ({ outbound }) => outbound.name === "DIRECT",
     signature: () => state.signature,
   };
-  const direct = new KernelDirect(SILENT, () => state.nowMs);
+  const direct = new KernelDirect(SILENT, NO_EVENTS, () => state.nowMs);
   direct.use(classifier);
   const planes = [...before, plane];
   const consumer = direct.attach({ maxEntries, inbound: { ruleList: null, target: null }, planes });

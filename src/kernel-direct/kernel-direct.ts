@@ -4,6 +4,7 @@
  */
 import type { FlowWatch } from "#core/flow-watch.ts";
 import type { FastPathView, LearnedSetView, LearntExplanation } from "#core/kernel-direct.ts";
+import { NO_EVENTS, type KernelDirectEvents } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 import type { Decision } from "#core/router.ts";
 import type { Ip } from "#core/session.ts";
@@ -38,6 +39,7 @@ export class KernelDirect implements FlowWatch, Disposable {
   /** One for each TUN that learns. */
   readonly bypasses = new Set<BypassViews>();
   readonly #log: Log;
+  readonly #events: KernelDirectEvents;
   readonly #nowMs: () => number;
   readonly #consumers = new Set<Consumer>();
   readonly #onAnswer = (answer: AnswerSeen): Promise<void> | undefined => this.answered(answer);
@@ -46,9 +48,20 @@ export class KernelDirect implements FlowWatch, Disposable {
   #sweep: NodeJS.Timeout | undefined;
   #watch: NodeJS.Timeout | undefined;
 
-  constructor(log: Log, nowMs: () => number = () => performance.now()) {
+  constructor(
+    log: Log,
+    events: KernelDirectEvents = NO_EVENTS,
+    nowMs: () => number = () => performance.now(),
+  ) {
     this.#log = log;
+    this.#events = events;
     this.#nowMs = nowMs;
+  }
+
+  /** Null: a classifier runs, as is asked for. */
+  report(reason: string | null): void {
+    this.lastError = reason;
+    this.#events.kernelDirect(reason);
   }
 
   /** Null while no plane is attached. */

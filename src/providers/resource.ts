@@ -5,6 +5,7 @@
  */
 import { utimes } from "node:fs/promises";
 import { ABORTED, INTERRUPTED, messageOf, errnoOf } from "#core/errors.ts";
+import type { ProviderEvents } from "#core/events.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { Fetched } from "./fetch.ts";
@@ -45,6 +46,8 @@ export interface ResourceEnv {
   readonly written: WrittenBook;
   /** Puts other contents in use by `apply`; rejects with what that throws. */
   changeRouting(apply: () => void): Promise<void>;
+  /** Absent: nothing is reported. */
+  readonly events?: ProviderEvents;
   /** The header `subscription-userinfo` of a download that was used. */
   onUserInfo?(text: string): void;
 }
@@ -121,10 +124,16 @@ export class Resource implements AsyncDisposable {
 
   /** Whatever is interrupted fails with words of its own, which do not say that a reload was the cause. */
   async #updateOrSay(): Promise<void> {
+    const { events } = this.#env;
+    const { title, type } = this.#source;
     try {
       await this.#update();
+      if (type === "http") events?.provider(title, null);
     } catch (error) {
-      if (!this.#stop.signal.aborted) throw error;
+      if (!this.#stop.signal.aborted) {
+        events?.provider(title, messageOf(error));
+        throw error;
+      }
       throw new Error(`${this.#source.title}: ${INTERRUPTED}; nothing of it is in use`, { cause: error });
     }
   }

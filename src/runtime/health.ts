@@ -1,6 +1,7 @@
 import type { Delays } from "#core/delays.ts";
 import type { Health, TestPlan } from "#core/group.ts";
-import type { Outbound } from "#core/outbound.ts";
+import { NO_EVENTS, type NodeEvents } from "#core/events.ts";
+import { isGroup, type Outbound } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
 import { probe, statusIn } from "#net/dial/http-probe.ts";
 
@@ -10,7 +11,15 @@ export interface HealthSettings {
 }
 
 /** Delay tests whose results are kept in `delays`; `settings` is asked at each test, because they can change live. */
-export function openHealth(delays: Delays, settings: () => HealthSettings): Health {
+export function openHealth(
+  delays: Delays,
+  settings: () => HealthSettings,
+  events: NodeEvents = NO_EVENTS,
+): Health {
+  const record = (member: Outbound, url: string, delayMs: number, accepted: boolean): void => {
+    delays.record(member.name, url, delayMs, accepted);
+    if (!isGroup(member)) events.node(member.name, delayMs > 0);
+  };
   return {
     delays,
     async test(
@@ -20,11 +29,11 @@ export function openHealth(delays: Delays, settings: () => HealthSettings): Heal
     ): Promise<number> {
       try {
         const { delayMs, status } = await probe(member, { url, timeoutMs, ...settings(), signal });
-        delays.record(member.name, url, delayMs, statusIn(status, expected));
+        record(member, url, delayMs, statusIn(status, expected));
         return delayMs;
       } catch (error) {
         // A test that we gave up ourselves says nothing about the node.
-        if (!signal.aborted) delays.record(member.name, url, 0, false);
+        if (!signal.aborted) record(member, url, 0, false);
         throw error;
       }
     },

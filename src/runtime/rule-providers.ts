@@ -95,7 +95,13 @@ export function sourceOf({ type, url, path, interval, sizeLimit }: ProviderConfi
 export function resourceEnv(
   { url, proxy, header }: ProviderConfig,
   { maxBytes }: Source,
-  { files, log, cache, changeRouting }: Pick<Host, "files" | "log" | "cache" | "changeRouting">,
+  {
+    files,
+    log,
+    cache,
+    journal,
+    changeRouting,
+  }: Pick<Host, "files" | "log" | "cache" | "journal" | "changeRouting">,
   fetch: Fetch,
   etags: EtagBook | null,
 ): Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
@@ -104,6 +110,7 @@ export function resourceEnv(
     log,
     nowMs: Date.now,
     changeRouting,
+    events: journal.sinks,
     fetch: (etag, signal) =>
       fetch({ url: url as string, proxy, headers: header, timeoutMs: TIMEOUT_MS, maxBytes, etag }, signal),
     etags,

@@ -26,7 +26,11 @@ export function journalSettings({ svc }: Config, files: SafeFiles): JournalSetti
   if (svc === null) return null;
   const { secret, store, audit } = svc;
   const path = `${files.resolve(store)}${JOURNAL_SUFFIX}`;
-  return { secret, path, audit: { keepMs: audit.keep, mostEntries: audit.entries } };
+  const hooks = svc.webhooks.map(({ secretFile, ...hook }) => ({
+    ...hook,
+    secretFile: secretFile === null ? null : files.resolve(secretFile),
+  }));
+  return { secret, path, audit: { keepMs: audit.keep, mostEntries: audit.entries }, webhooks: hooks };
 }
 
 /** What is not written is told by this machine and by `public-base-url`. Throws `ConfigError` for an unsafe path. */

@@ -75,6 +75,7 @@ function repair(path: string, found: Found, source: KeyValueFile, options: Store
       `${path}: ${isSound ? `generation ${found.generation}, while` : "missing;"} ${source.path} has generation ${source.generation}; healed from it`,
     );
   putInPlace(made, path);
+  options.events?.healed(path);
   return KeyValueFile.open(path, parts); // decodes all of it
 }
 

@@ -1,4 +1,5 @@
 /** What a store is opened with. */
+import type { StoreEvents } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 
 export interface StoreOptions {
@@ -10,4 +11,6 @@ export interface StoreOptions {
   readonly log: Log;
   /** A third file, `<path>.seen`, tells where both files are older together. Absent: none is kept. */
   readonly isMarked?: boolean;
+  /** Is told of each file that was made anew from the other one. */
+  readonly events?: StoreEvents;
 }

@@ -82,6 +82,7 @@ export class StoreThread implements AsyncStore {
     void this.#watch();
     this.#worker.on("message", (reply: StoreReply) => {
       if (reply.kind === "log") options.log[reply.level](reply.text);
+      else if (reply.kind === "healed") options.events?.healed(reply.file);
       else if (reply.kind === "done") this.#answer(reply.failure === null ? null : errorOf(reply.failure));
       else {
         const records = [...reply.records].map(([part, all]) => [part, all.map(asBuffer)] as const);

@@ -46,6 +46,7 @@ export type StoreRequest =
 
 /** `done` answers the requests one by one, in their order; the first one may be the opening's that failed. */
 export type StoreReply =
+  | { readonly kind: "healed"; readonly file: string }
   | { readonly kind: "log"; readonly level: LogEventLevel; readonly text: string }
   | {
       readonly kind: "opened";

@@ -42,6 +42,8 @@ const log = {
   error: writer("error"),
 };
 
+const events = { healed: (file: string) => say({ kind: "healed", file }) };
+
 if (data.role === "second") serveLink(data.link, path, data.parts);
 else {
   ({ nowMs } = data);
@@ -52,7 +54,7 @@ else {
 function open({ link, parts, isMarked }: StoreThreadData): Store | null {
   using undo = new DisposableStack();
   try {
-    const opened = undo.use(Store.open({ path, parts, isMarked, nowMs: () => nowMs, log }));
+    const opened = undo.use(Store.open({ path, parts, isMarked, nowMs: () => nowMs, log, events }));
     const records = parts.map((part) => [part, [...opened.entries(part)]] as const);
     opened.writeAtOnce(link);
     say({ kind: "opened", records: new Map(records) });

@@ -1,6 +1,8 @@
 /** Where the sessions of managed users pass: they get their user's name, and those beyond a limit are refused. */
+import { NO_EVENTS, type UserEvents } from "#core/events.ts";
 import type { Metadata, Session, StreamSession } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
+import { eventUser } from "./user-reports.ts";
 import type { Found, UserRegistry } from "./user-registry.ts";
 
 export interface AdmittedSession {
@@ -16,6 +18,7 @@ export function passGate(
   registry: UserRegistry | null,
   session: Session,
   nowMs: number,
+  events: UserEvents = NO_EVENTS,
 ): AdmittedSession | string {
   const { inbound, source } = session.metadata;
   const found = inbound.user === null ? null : (registry?.findAt(inbound.name, inbound.user) ?? null);
@@ -26,8 +29,15 @@ export function passGate(
   const { user } = found;
   const who = { listener: inbound.name, id: user.id };
   const from = { ip: source.ip, close: () => endSession(session) };
+  const presence = registry.presences.get(who.listener, who.id);
+  const isKnown = presence !== null && presence.origin(source.ip) !== null;
   const leave = registry.presences.enter(who, from, user.limits, nowMs);
-  return typeof leave === "string" ? leave : { session: named(session, found), leave };
+  if (typeof leave === "string") {
+    events.refused(eventUser(found), isKnown || user.limits.ips === 0 ? "connections" : "addresses");
+    return leave;
+  }
+  if (!isKnown) events.connected(eventUser(found), source.ip);
+  return { session: named(session, found), leave };
 }
 
 /** Rules and people know the user by name, counters by id. */

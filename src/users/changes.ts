@@ -16,6 +16,7 @@ import type { ManagerEnv } from "./manager-env.ts";
 import { barOf, type Found, type UserRegistry, toggled } from "./user-registry.ts";
 import type { ManagedListener } from "./settings.ts";
 import type { UserViews } from "./user-views.ts";
+import { eventUser, reportChange } from "./user-reports.ts";
 import { newToken } from "./tokens.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
@@ -180,6 +181,7 @@ export class Changes {
     const isBlocked = after !== null && barOf(counted, env.nowMs()) !== null;
     const blocked =
       isBlocked === registry.blocked.has(user.id) ? registry.blocked : toggled(registry.blocked, [user.id]);
+    const wasBlocked = registry.blocked.has(user.id);
     const knew = before?.enabled === true && !registry.blocked.has(user.id) ? before : null;
     if (books.changesListener(knew, after?.enabled === true && !isBlocked ? after : null)) {
       const targets = this.#targets(book);
@@ -196,6 +198,9 @@ export class Changes {
     }
     registry.blocked = blocked;
     this.#publish(next, step, counted);
+    reportChange(next, before, after, env.events);
+    if (after !== null && (before?.limits !== after.limits || isBlocked !== wasBlocked))
+      env.events.limited(eventUser({ book: next, user: after }), barOf(counted, env.nowMs()));
   }
 
   /** What will have been counted for the user, and by which limits. */

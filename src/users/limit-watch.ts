@@ -1,6 +1,7 @@
 /** Enforces limits over time: blocks users whose quota is used up or whose time is over, and unblocks them later. */
 import { valueAt } from "#lib/at.ts";
 import type { Shared } from "./changes.ts";
+import { eventUser } from "./user-reports.ts";
 import { toggled } from "./user-registry.ts";
 import * as books from "./user-book.ts";
 
@@ -41,6 +42,7 @@ export class LimitMonitor {
     try {
       for (const target of targets) target.replaceUsers(books.activeUsers(book, blocked));
       registry.blocked = blocked;
+      for (const { user, bar } of turned) env.events.limited(eventUser({ book, user }), bar);
     } catch (error) {
       env.onFailure(error); // a user without quota must not stay connected
     }

@@ -1,4 +1,5 @@
 /** What the users' manager is given. */
+import type { StoreEvents, UserEvents } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
@@ -6,6 +7,7 @@ import type { UserViewsEnv } from "./user-views.ts";
 
 export interface ManagerEnv extends UserViewsEnv {
   readonly log: Log;
+  readonly events: UserEvents & StoreEvents;
   readonly protocols: readonly Protocol[];
   readonly openStore: (options: SupervisedOptions) => Promise<OpenedStore>;
   /** A listener could be neither changed nor put back: no user may be admitted any more. */

@@ -31,16 +31,9 @@ import { StateRepository } from "./state-repository.ts";
 import type { UserRepository } from "./user-repository.ts";
 import { LimitMonitor } from "./limit-watch.ts";
 import { NO_LIMITS } from "./limits.ts";
-import {
-  decodeState,
-  encodeListener,
-  encodeUser,
-  LISTENERS,
-  PARTS,
-  type StoredState,
-  USERS,
-} from "./records.ts";
+import { encodeListener, encodeUser, LISTENERS, PARTS, stateIn, USERS } from "./records.ts";
 import { barOf, UserRegistry } from "./user-registry.ts";
+import { reportBars } from "./user-reports.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import { UserViews } from "./user-views.ts";
@@ -112,10 +105,11 @@ export class Manager implements UserAdmin {
       isMarked: true,
       nowMs,
       log,
+      events: env.events,
       agree,
     });
     try {
-      const registry = new UserRegistry(env, settings, stateOf(opened.records));
+      const registry = new UserRegistry(env, settings, stateIn(opened.records));
       const local = new StateRepository(opened.store, settings.store, registry, log);
       const { fleet: wanted } = settings;
       const fleet =
@@ -154,7 +148,7 @@ export class Manager implements UserAdmin {
 
   /** The file was opened anew; no commit is taken before this settles. */
   #agree(records: OpenedStore["records"]): Promise<void> {
-    const state = stateOf(records);
+    const state = stateIn(records);
     return this.#queues.exclusive(async () => {
       if (this.#isOver) return;
       if (this.#fleet !== null) this.#fleet.distrust();
@@ -196,6 +190,7 @@ export class Manager implements UserAdmin {
     registry.settings = settings;
     registry.blocked = blocked;
     this.#take(settings, next);
+    reportBars(this.registry, next.values(), nowMs, this.#env.events);
   }
 
   /** Listeners that come to be managed get the users that the fleet has; so does the state file. */
@@ -356,8 +351,4 @@ export class Manager implements UserAdmin {
 function changeOf(book: UserBook, id: string, traffic: Traffic): Change {
   const user = book.users.get(id);
   return { part: USERS, key: id, value: user === undefined ? null : encodeUser(book, user, traffic) };
-}
-
-function stateOf(records: OpenedStore["records"]): StoredState {
-  return decodeState(records.get(LISTENERS) ?? [], records.get(USERS) ?? []);
 }

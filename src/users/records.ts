@@ -76,6 +76,11 @@ export interface StoredState {
   readonly traffic: ReadonlyMap<string, Traffic>;
 }
 
+/** Of an opened store. Throws `StoreError` as `decodeState` does. */
+export function stateIn(records: ReadonlyMap<string, Records>): StoredState {
+  return decodeState(records.get(LISTENERS) ?? [], records.get(USERS) ?? []);
+}
+
 type Records = Iterable<readonly [key: string, value: Buffer]>;
 
 /** Throws `StoreError` where the records contradict each other: then something wrote them that did not know the rules. */

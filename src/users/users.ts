@@ -1,4 +1,5 @@
 import { ConfigError, messageOf } from "#core/errors.ts";
+import { NO_EVENTS, type StoreEvents, type UserEvents } from "#core/events.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { LiveConnection } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
@@ -25,6 +26,8 @@ export interface UsersEnv {
   /** Absent: the system has none that counts its sleep. */
   readonly boot?: BootClock | null;
   readonly live: Iterable<LiveConnection>;
+  /** Absent: nothing is reported. */
+  readonly events?: UserEvents & StoreEvents;
   /** All that this build speaks. */
   readonly protocols: readonly Protocol[];
   /** A share link in the forms that profiles of clients are made of. Absent: in none. */
@@ -83,7 +86,7 @@ export class Users implements UsersControl {
 
   /** Every session passes here before it is served. A text says why it may not begin. */
   enter(session: Session): AdmittedSession | string {
-    return passGate(this.#manager?.registry ?? null, session, this.#monotonicMs());
+    return passGate(this.#manager?.registry ?? null, session, this.#monotonicMs(), this.#env.events);
   }
 
   /**
@@ -150,6 +153,7 @@ export class Users implements UsersControl {
       formsOf: () => ({ node: null, singBox: null }),
       openStore: openSupervisedStore,
       boot: null,
+      events: NO_EVENTS,
       ...this.#env,
       monotonicMs: this.#monotonicMs,
       inbounds: () => this.#inbounds(),

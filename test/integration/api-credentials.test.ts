@@ -20,8 +20,8 @@ const OPEN = new Set([
   "HEAD /sub/svc/:token",
 ]);
 /** What the secret of the svc block opens. */
-const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit)(\/|$)/;
-const STREAMS = new Set(["/traffic", "/memory", "/logs"]);
+const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit|svc\/webhooks)(\/|$)/;
+const STREAMS = new Set(["/traffic", "/memory", "/logs", "/api/svc/events"]);
 
 interface Credential {
   readonly name: string;

@@ -11,7 +11,7 @@ import { ADMIN_SECRET, MemoryUsers } from "../support/memory-users.ts";
 import { routeTable, type Row } from "../support/route-table.ts";
 
 const SECRET = "correct horse";
-const STREAMS = new Set(["/traffic", "/memory", "/logs"]);
+const STREAMS = new Set(["/traffic", "/memory", "/logs", "/api/svc/events"]);
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
 /** All that would be logged. */

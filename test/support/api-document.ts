@@ -59,9 +59,9 @@ export function everyRoute(
     access: journal,
     uiFolder: "/nonexistent",
     dohPath: "/dns-query",
-    mounts: (transport) => [
+    mounts: (transport, subscribers) => [
       ...adminRoutes(users, control, transport, journal),
-      ...journalRoutes(journal, transport),
+      ...journalRoutes(journal, transport, subscribers),
       ...subscriptionRoutes(users, SILENT),
     ],
   };

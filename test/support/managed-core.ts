@@ -27,6 +27,8 @@ export interface ManagedOptions {
   readonly logLevel?: string;
   /** The `svc.fleet` block, without indentation of its own. */
   readonly fleet?: string;
+  /** Further keys of the svc block: YAML without indentation of its own. */
+  readonly svc?: string;
 }
 
 const { cert, key } = makeCertificate();
@@ -53,7 +55,7 @@ ${TLS_KEYS}`;
 /** `edge` is vless, `side` is anytls; both on loopback, both managed unless said otherwise. */
 export function managedConfig(options: ManagedOptions = {}): string {
   const { store = "users.db", managed = ["edge", "side"], off = false } = options;
-  const { listeners = EDGE_AND_SIDE, logLevel = "info", fleet } = options;
+  const { listeners = EDGE_AND_SIDE, logLevel = "info", fleet, svc: more = "" } = options;
   const { baseUrl = "https://proxy.example.com", controller = "127.0.0.1:0" } = options;
   const svc = `
 svc:
@@ -61,6 +63,7 @@ svc:
   public-base-url: "${baseUrl}"
   store: ${store}
   managed-listeners: [${managed.join(", ")}]
+${more.replaceAll(/^(?=.)/gm, "  ")}
 ${fleet === undefined ? "" : `  fleet:\n${fleet.trimEnd().replaceAll(/^/gm, "    ")}\n`}`;
   return `${off ? "" : svc}
 external-controller: "${controller}"

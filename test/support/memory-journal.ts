@@ -1,11 +1,15 @@
 /** A journal in memory, with the real tokens and the real audit log: for tests of the API alone. */
 import type { AuditDraft, AuditQuery } from "#core/audit.ts";
 import type { JournalControl, TokenDraft } from "#core/journal.ts";
+import type { WebhooksControl } from "#core/events.ts";
 import { SILENT } from "#core/log.ts";
 import { AuditLog } from "#journal/audit-log.ts";
+import { EventLog } from "#journal/event-log.ts";
+import { Webhooks } from "#journal/webhooks.ts";
 import { TokenBook } from "#journal/token-book.ts";
 import { ADMIN_SECRET } from "./memory-users.ts";
 
+export const WEBHOOK_SECRET = `whsec_${Buffer.alloc(24, 7).toString("base64")}`;
 const STORE = { commit: async () => {} };
 
 export class MemoryJournal implements JournalControl {
@@ -19,6 +23,37 @@ export class MemoryJournal implements JournalControl {
     { keepMs: 1e12, mostEntries: 10_000 },
     { log: SILENT, nowMs: this.#now },
   );
+
+  readonly #webhooks = new Webhooks(STORE, {
+    log: SILENT,
+    nowMs: this.#now,
+    send: () => async () => ({ status: 204, retryAfterMs: null }),
+    instance: "memory",
+    event: (seq) => this.events.event(seq),
+  });
+  readonly events = new EventLog(STORE, { events: [], marks: [], heads: [] }, this.#webhooks, {
+    log: SILENT,
+    nowMs: this.#now,
+  });
+  readonly webhooks: WebhooksControl = {
+    views: () => this.#webhooks.views(),
+    deadLetters: (name) => this.#webhooks.deadLetters(name),
+    resend: (name) => this.#webhooks.resend(name),
+    test: async (name) => this.#webhooks.demand(name),
+  };
+
+  constructor() {
+    this.#webhooks.adopt([
+      {
+        name: "Proxy",
+        url: "https://hook.example/x",
+        secret: WEBHOOK_SECRET,
+        secretFile: null,
+        events: [],
+        allowPrivate: false,
+      },
+    ]);
+  }
 
   tokenOf = (token: string) => this.#tokens.find(token);
   record = (draft: AuditDraft) => this.#audit.record(draft);

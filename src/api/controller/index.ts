@@ -46,7 +46,7 @@ export function controllerRoutes(env: AppEnv): readonly Route[] {
     ...trafficControlRoutes(control.governance),
     ...env.metrics.routes(),
     ...uiRoutes(options.uiFolder, options.uiIsOurs === true),
-    ...(options.mounts?.(transport) ?? []),
+    ...(options.mounts?.(transport, subscribers) ?? []),
   ];
   const taken = new Set(["/openapi.json", ...resources.map(({ path }) => path)]);
   const doh = dohRoutes(options.dohPath, control.dns).filter(({ path }) => !taken.has(path)); // ours come first

@@ -2,13 +2,25 @@
 import { svcGuard } from "#api/admin/guard.ts";
 import type { Transport } from "#api/app-env.ts";
 import type { Route } from "#api/route.ts";
+import type { Subscribers } from "#api/subscriber.ts";
 import type { JournalControl } from "#core/journal.ts";
 import { auditRoutes } from "./audit.ts";
+import { eventRoutes } from "./events.ts";
+import { webhookRoutes } from "./webhooks.ts";
 import { tokenRoutes } from "./tokens.ts";
 
-/** None on a plain TCP port that other machines reach: there the secret would travel in the clear. */
-export function journalRoutes(journal: JournalControl, transport: Transport): readonly Route[] {
+/** Events go by the Controller's secret, like other streams; the rest is not on a plain TCP port that other machines reach: there the secret would travel in the clear. */
+export function journalRoutes(
+  journal: JournalControl,
+  transport: Transport,
+  subscribers: Subscribers,
+): readonly Route[] {
+  return [...eventRoutes(journal, subscribers), ...ownRoutes(journal, transport)];
+}
+
+function ownRoutes(journal: JournalControl, transport: Transport): readonly Route[] {
   if (transport.kind === "http" && !transport.isLocal) return [];
   const guard = svcGuard(() => journal.secret, journal, transport);
-  return [...tokenRoutes(journal), ...auditRoutes(journal)].map((each) => ({ ...each, guard }));
+  const own = [...tokenRoutes(journal), ...auditRoutes(journal), ...webhookRoutes(journal)];
+  return own.map((each) => ({ ...each, guard }));
 }

@@ -3,6 +3,7 @@ import { block, Fault, filePath, int, list, maybe, name, scalar } from "#core/fi
 import { duration } from "#core/duration.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
 import { fleet } from "./fleet.ts";
+import { webhooks } from "./webhooks.ts";
 
 const SHORTEST_SECRET_BYTES = 32;
 
@@ -44,5 +45,6 @@ export const svc = block({
   store: filePath().default("svc-state.db"),
   "managed-listeners": list(name()).default([]),
   audit: audit().default({ keep: AUDIT_KEEP_MS, entries: AUDIT_ENTRIES }),
+  webhooks: webhooks(),
   fleet: maybe(fleet),
 });

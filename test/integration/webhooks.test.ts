@@ -1,0 +1,166 @@
+/** Webhooks of a journal against receivers that are down, slow, broken or elsewhere. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { SILENT } from "#core/log.ts";
+import { DEFAULT_TRUST } from "#net/dial/trust.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
+import type { Ip } from "#core/session.ts";
+import { Journal } from "#journal/journal.ts";
+import type { WebhookSettings } from "#journal/webhook-settings.ts";
+import { postWebhook } from "#runtime/webhook-post.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { openStoreHere } from "../support/store-here.ts";
+import { until } from "../support/until.ts";
+import {
+  disorderOf,
+  openReceiver,
+  SIGNING_SECRET,
+  WELL,
+  type Behave,
+  type Receiver,
+} from "../support/webhook-receiver.ts";
+
+const dialer = openDirectDialer({
+  resolver: {
+    lookup: async (host) => [
+      { ip: (host === "inside.example" ? "127.0.0.1" : "192.168.1.1") as Ip, ttlMs: 1000 },
+    ],
+  },
+});
+
+interface World {
+  hook(name: string, url: string, more?: Partial<WebhookSettings>): WebhookSettings;
+  /** A program that has these; the file is the same each time. */
+  open(webhooks: readonly WebhookSettings[]): Promise<Journal>;
+}
+
+function world(context: TestContext): World {
+  const folder = mkdtempSync(join(tmpdir(), "weir-webhooks-"));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "users.db.journal");
+  return {
+    hook: (name, url, more = {}) => ({
+      name,
+      url,
+      secret: SIGNING_SECRET,
+      secretFile: null,
+      events: [],
+      allowPrivate: true,
+      ...more,
+    }),
+    async open(webhooks) {
+      const journal = new Journal({ log: SILENT, nowMs: Date.now, openStore: openStoreHere });
+      context.after(() => journal.close());
+      const audit = { keepMs: 1e12, mostEntries: 100 };
+      const send = (request: Parameters<typeof postWebhook>[0], signal: AbortSignal) =>
+        postWebhook(request, { dialer, trust: DEFAULT_TRUST }, signal);
+      await journal.adopt({ secret: "", path, audit, webhooks }, { version: "1", send });
+      return journal;
+    },
+  };
+}
+
+const USERS = ["a", "b", "c"].map((id) => ({ id, name: id, listener: "edge" }));
+
+function report({ sinks }: Journal, rounds: number): void {
+  for (let at = 0; at < rounds; at++) for (const user of USERS) sinks.changed(user, [`name ${at}`]);
+}
+
+/** The first requests go wrong, each in its way. */
+const BAD: Readonly<Record<string, Behave>> = {
+  "answers 500": (at, response) => at >= 2 || (response.writeHead(500).end(), false),
+  redirects: (at, response) =>
+    at >= 2 || (response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(), false),
+  "closes without an answer": (at, response) => at >= 2 || (response.destroy(), false),
+  "closes in the middle": (at, response) => {
+    if (at >= 2) return true;
+    response.writeHead(200, { "content-length": 100 }).write("half");
+    setTimeout(() => response.destroy(), 20);
+    return false;
+  },
+  "is slow": (_at, response) => {
+    const end = response.end.bind(response);
+    response.end = (() => (setTimeout(end, 40), response)) as typeof response.end;
+    return true;
+  },
+};
+
+test("every event reaches every receiver at least once, of a subject in order, whatever the receiver does first", async (context) => {
+  const { hook, open } = world(context);
+  const [downPort] = await freePorts(1);
+  const receivers = new Map<string, Receiver>();
+  for (const [name, behave] of [...Object.entries(BAD), ["is well", WELL] as const])
+    receivers.set(name, await openReceiver(behave));
+  await using closing = new AsyncDisposableStack();
+  for (const receiver of receivers.values()) closing.use(receiver);
+  const hooks = [...receivers.values()].map(({ url }, at) => hook(`h${at}`, url));
+  const journal = await open([...hooks, hook("down", `http://127.0.0.1:${downPort}/`)]);
+  report(journal, 5);
+  await until(
+    "the failures of the one that is down",
+    () => (journal.webhooks.views().at(-1)?.failures ?? 0) >= 2,
+  );
+  receivers.set("was down", closing.use(await openReceiver(WELL, downPort)));
+  await until(
+    () => JSON.stringify(journal.webhooks.views()),
+    () => journal.webhooks.views().every(({ pending }) => pending === 0),
+    { withinMs: 60_000 },
+  );
+  for (const [name, { received, faults }] of receivers) {
+    const changes = received.filter(({ type }) => type === "user.changed");
+    assert.equal(new Set(changes.map(({ seq }) => seq)).size, 15, name);
+    assert.deepEqual([disorderOf(received), faults], [[], []], name);
+  }
+  assert.deepEqual(receivers.get("is well")?.received.length, 16); // once each, and program.upgraded
+});
+
+test("a redirect is not followed, and private addresses are refused where they are not allowed, by name, too", async (context) => {
+  const { hook, open } = world(context);
+  await using inside = await openReceiver();
+  const to = (host: string) => `http://${host}:${inside.port}/`;
+  const inward = [
+    "127.0.0.1",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "inside.example",
+    "lan.example",
+    "169.254.169.254",
+    "0.0.0.0",
+  ];
+  const journal = await open(inward.map((host, at) => hook(`h${at}`, to(host), { allowPrivate: false })));
+  report(journal, 1);
+  await until("their refusals", () => journal.webhooks.views().every(({ lastError }) => lastError !== ""));
+  for (const { lastError, origin } of journal.webhooks.views())
+    assert.match(lastError, /no address of the public internet/, origin);
+  assert.equal(inside.requests(), 0);
+});
+
+test("events are chosen by type, a test goes to its webhook alone, and what is kept outlives the program", async (context) => {
+  const { hook, open } = world(context);
+  await using all = await openReceiver();
+  await using nodes = await openReceiver();
+  const [deadPort] = await freePorts(1);
+  const hooks = [
+    hook("all", all.url),
+    hook("nodes", nodes.url, { events: ["node.*"] }),
+    hook("dead", `http://127.0.0.1:${deadPort}/secret-path`),
+  ];
+  const journal = await open(hooks);
+  journal.sinks.node("far", false);
+  report(journal, 1);
+  await journal.webhooks.test("nodes");
+  await assert.rejects(journal.webhooks.test("nothing"), { status: 404 });
+  await until("theirs", () => nodes.received.length === 2 && all.received.length === 5);
+  assert.deepEqual(nodes.received.map(({ type }) => type).sort(), ["node.dead", "webhook.test"]);
+  assert.ok(!JSON.stringify(journal.webhooks.views()).includes("secret-path"));
+  await until("its failure", () => journal.webhooks.views().at(-1)?.lastError !== "");
+  journal.close();
+
+  await using back = await openReceiver(WELL, deadPort);
+  await open(hooks);
+  await until("the events of before", () => back.received.length === 5, { withinMs: 30_000 });
+  assert.deepEqual([back.faults, disorderOf(back.received)], [[], []]);
+});
