@@ -13,6 +13,22 @@ export const service: Descriptions = {
   audit: "The log of who changed what.",
   "audit.keep": ["How long its entries are kept.", "365d"],
   "audit.entries": ["Entries that are kept at most; the oldest go first.", 100000],
+  webhooks: "Programs that are told of events by signed requests (docs/events.md).",
+  "webhooks.name": ["Name of the webhook; deliveries are kept under it.", "billing"],
+  "webhooks.url": ["Address that gets a POST of each event; https.", "https://billing.example.com/weir"],
+  "webhooks.secret": [
+    "Key of the signatures: `whsec_` and the base64 of 24 to 64 random bytes.",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+  ],
+  "secret-file": [
+    "File with up to four such keys, one a line; it is read for each delivery.",
+    "billing.whsec",
+  ],
+  "webhooks.events": [
+    "Types that are sent, `user.*` for all of a kind; empty: all.",
+    ["user.*", "node.dead"],
+  ],
+  "allow-private": "Whether the receiver may be in the own network, and spoken to by http.",
   fleet: "Makes this program a node of several that share one database of users (PostgreSQL).",
   dsn: ["Address of the database.", "postgres://weir_node@db1,db2/weir?sslmode=verify-full"],
   "dsn-file": ["File that holds the address of the database.", "weir-dsn"],
