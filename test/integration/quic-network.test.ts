@@ -105,6 +105,22 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
     assert.equal(network.client.made.statistics.keyUpdates, network.server.made.statistics.keyUpdates);
   });
 
+  test("a server that has let go of TLS goes on, updates keys, and exports none", async () => {
+    const network = await QuicNetwork.open({ up: { delayMs: 10 }, down: { delayMs: 10 } });
+    let releasedAtMs = 0;
+    network.server.onConnected = () => {
+      const { made } = network.server;
+      made.releaseTls();
+      assert.throws(() => made.exportKey(Buffer.of(1), Buffer.of(2), 32), /no key/);
+      releasedAtMs = network.nowMs;
+    };
+    await echoAll(network, [400_000]);
+    network.client.made.updateKeys();
+    await network.run(() => network.server.made.statistics.keyUpdates > 0);
+    assert.ok(releasedAtMs > 0);
+    assert.ok(network.client.made.statistics.keyUpdates > 0);
+  });
+
   test("datagrams arrive or are lost, and are not sent again", async () => {
     const network = await QuicNetwork.open({ up: { ...PLAIN, loss: 0.1 }, down: PLAIN });
     network.client.onConnected = () => {

@@ -118,7 +118,10 @@ describe("gecko", () => {
       counts.add(parts.length);
       for (const { length } of parts) assert.ok(length >= 512 && length <= 1200, `${length} bytes`);
     }
-    assert.deepEqual([...counts].sort(), [2, 3, 4, 5, 6, 7, 8]);
+    assert.deepEqual(
+      [...counts].sort((a, b) => a - b),
+      [2, 3, 4, 5, 6, 7, 8],
+    );
     const short = hex("40aabbcc");
     const [sealed = Buffer.alloc(0), ...others] = sealedBy(near(), short);
     assert.equal(others.length, 0);

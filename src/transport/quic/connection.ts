@@ -95,7 +95,7 @@ export class Connection implements PacketHandler {
       lostPackets: this.#parts.recovery.lostPackets,
       keyUpdates: this.#parts.keys.updates,
       datagramBytes: this.#parts.sender.mtu.bytes,
-      isResumed: this.#parts.handshake.tls.isResumed,
+      isResumed: this.#parts.handshake.isResumed,
     };
   }
 
@@ -111,6 +111,14 @@ export class Connection implements PacketHandler {
   /** As `QuicTls.exportKey`. */
   exportKey(label: Uint8Array, context: Uint8Array, size: number): Buffer {
     return this.#parts.handshake.tls.exportKey(label, context, size);
+  }
+
+  /**
+   * Of the accepting side, once the client needs no more of TLS than its keys: they stay, and the library's object goes,
+   * with the memory that it has for a handshake. `exportKey` throws from then on.
+   */
+  releaseTls(): void {
+    this.#parts.handshake.release();
   }
 
   setCongestion(congestion: Congestion): void {

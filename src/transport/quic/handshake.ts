@@ -47,6 +47,8 @@ export class Handshake implements Disposable {
   readonly tls: QuicTls;
   /** Not authenticated before the handshake is done; null: not there yet. */
   peer: TransportParameters | null = null;
+  /** It went on with an earlier session. */
+  isResumed = false;
   readonly #options: HandshakeOptions;
 
   constructor(options: HandshakeOptions) {
@@ -104,8 +106,14 @@ export class Handshake implements Disposable {
     }
   }
 
+  /** The keys are made, and nothing more is asked of TLS; what the peer still says of it is not read. */
+  release(): void {
+    this[Symbol.dispose]();
+  }
+
   /** Once both sides have finished: the peer's parameters. Throws `QuicFault` where the peer is not the right one. */
   finish(said: SaidByHeaders): TransportParameters {
+    this.isResumed = this.tls.isResumed;
     const refusal = this.tls.refusal();
     if (refusal !== null) throw new HandshakeFailed(CRYPTO_ERROR + BAD_CERTIFICATE, refusal);
     // RFC 9001 §8.1

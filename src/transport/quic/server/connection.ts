@@ -103,8 +103,12 @@ export class QuicServerConnection {
     this.connection.setCongestion(make());
   }
 
-  /** The client has shown who it is: it is not among those any more that give way to others. */
+  /**
+   * The client has shown who it is: it is not among those any more that give way to others, and TLS is let go of. To be
+   * called when nothing is exported from it any more.
+   */
   settle(): void {
+    this.connection.releaseTls();
     this.#host.onSettled(this);
   }
 
