@@ -2,11 +2,18 @@
  * The audit log of one journal. Entries are chained in the order in which they come; those that come while others are
  * written go into the next commit together. What is not written has not been chained.
  */
+import { setTimeout } from "node:timers/promises";
 import { ApiError, messageOf, StoreError } from "#core/errors.ts";
 import type { AuditDraft, AuditEntry, AuditHead, AuditPage, AuditQuery, AuditVerdict } from "#core/audit.ts";
 import type { Log } from "#core/log.ts";
+import { withoutFolders } from "#core/places.ts";
 import type { Change } from "#store/kv.ts";
-import type { AsyncStore, StoredRecords } from "#store/opened-store.ts";
+import {
+  type AsyncStore,
+  InterruptedError,
+  type StoredRecords,
+  UnavailableError,
+} from "#store/opened-store.ts";
 import { EMPTY_HEAD, entryOf, hashOf, nextLink, verifyLines, type Ends, type Link } from "./audit-chain.ts";
 import { AUDIT, HEADS, keyOf } from "./parts.ts";
 import type { AuditSettings } from "./settings.ts";
@@ -17,6 +24,19 @@ const MOST_IN_COMMIT = 128;
 /** Of those whose time is over so many go with one commit. */
 const MOST_REMOVED = 256;
 const HEAD_KEY = "audit";
+
+/** So long a store is waited for that is being opened again. */
+const MOST_WAIT_MS = 15_000;
+const RETRY_MS = 50;
+
+/** What one commit would make of the log. */
+interface Attempt {
+  readonly links: readonly Link[];
+  /** Of the oldest. */
+  readonly gone: number;
+  readonly ends: Ends;
+  readonly changes: readonly Change[];
+}
 
 interface Pending {
   readonly draft: AuditDraft;
@@ -115,17 +135,34 @@ export class AuditLog {
     if (this.#isWriting) return;
     this.#isWriting = true;
     try {
-      for (let batch = this.#take(); batch.length > 0; batch = this.#take()) await this.#commit(batch);
+      while (this.#pending.length > 0) await this.#commit(this.#pending.splice(0, MOST_IN_COMMIT));
     } finally {
       this.#isWriting = false;
     }
   }
 
-  #take(): readonly Pending[] {
-    return this.#pending.splice(0, MOST_IN_COMMIT);
+  /** A store that is being opened again is waited for: the changes are made already. */
+  async #commit(batch: readonly Pending[]): Promise<void> {
+    const untilMs = performance.now() + MOST_WAIT_MS;
+    const unsure: string[] = [];
+    for (;;) {
+      const attempt = this.#attempt(batch);
+      try {
+        await this.#store.commit(attempt.changes, { backup: true });
+        this.#take(attempt);
+        break;
+      } catch (error) {
+        const isPassing = error instanceof UnavailableError || error instanceof InterruptedError;
+        if (!isPassing || performance.now() >= untilMs) return this.#give(batch, error);
+        if (error instanceof InterruptedError) unsure.push(attempt.ends.head.hash);
+      }
+      await setTimeout(RETRY_MS);
+      if (unsure.some((hash) => this.#links.some((link) => link.hash === hash))) break; // the file has it
+    }
+    for (const { resolve } of batch) resolve();
   }
 
-  async #commit(batch: readonly Pending[]): Promise<void> {
+  #attempt(batch: readonly Pending[]): Attempt {
     const atMs = Math.trunc(this.#env.nowMs());
     const links: Link[] = [];
     for (const { draft } of batch) links.push(nextLink(draft, links.at(-1) ?? this.head, atMs));
@@ -137,18 +174,19 @@ export class AuditLog {
       ...gone.map((link) => ({ part: AUDIT, key: keyOf(link.seq), value: null })),
       { part: HEADS, key: HEAD_KEY, value: Buffer.from(JSON.stringify(ends)) },
     ];
-    try {
-      await this.#store.commit(changes, { backup: true });
-    } catch (error) {
-      this.#env.log.error(`the audit log lacks ${batch.length} entries: ${messageOf(error)}`);
-      for (const { reject } of batch) reject(notWritten(error));
-      return;
-    }
-    if (this.head.seq < seq) {
-      this.#links = [...this.#links.slice(gone.length), ...links];
-      this.#ends = ends;
-    }
-    for (const { resolve } of batch) resolve();
+    return { links, gone: gone.length, ends, changes };
+  }
+
+  /** It is on the medium; what was opened anew since then has it already. */
+  #take({ links, gone, ends }: Attempt): void {
+    if (this.head.seq >= ends.head.seq) return;
+    this.#links = [...this.#links.slice(gone), ...links];
+    this.#ends = ends;
+  }
+
+  #give(batch: readonly Pending[], error: unknown): void {
+    this.#env.log.error(`the audit log lacks ${batch.length} entries: ${messageOf(error)}`);
+    for (const { reject } of batch) reject(notWritten(error));
   }
 
   /** The oldest, whose time is over or that are too many. */
@@ -183,5 +221,9 @@ function isAsked(entry: AuditEntry, { actor, action, about, untilMs }: Omit<Audi
 
 function notWritten(cause: unknown): Error {
   if (!(cause instanceof StoreError)) return new ApiError(500, "the audit log failed", { cause });
-  return new ApiError(500, `done, but the audit log could not be written: ${messageOf(cause)}`, { cause });
+  return new ApiError(
+    500,
+    `done, but the audit log could not be written: ${withoutFolders(messageOf(cause), "")}`,
+    { cause },
+  );
 }

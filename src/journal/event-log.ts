@@ -64,6 +64,11 @@ export class EventLog implements EventFeed, Disposable {
   #events = new Map<number, WeirEvent>();
   #marks = new Map<string, string>();
   #last = 0;
+  /** How many reports have come, and how many of them are on the medium. */
+  #reported = 0;
+  #written = 0;
+  /** Until so many are written. */
+  #waiters: { readonly until: number; readonly resolve: () => void }[] = [];
   #lost = 0;
   #failures = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -101,8 +106,21 @@ export class EventLog implements EventFeed, Disposable {
     if (this.#isOver) return;
     if (this.#pending.length >= MOST_PENDING) return void this.#lost++;
     if (mark !== null) this.#setMark(...mark);
+    this.#reported++;
     this.#pending.push({ draft, mark, written, atMs: Math.trunc(this.#env.nowMs()) });
     this.#writeIn(GATHER_MS);
+  }
+
+  /** Writes what has been reported so far without gathering more; settles when it is on the medium. */
+  settled(): Promise<void> {
+    if (this.#written >= this.#reported || this.#isOver) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiters.push({ until: this.#reported, resolve });
+    if (this.#timer !== null && this.#failures === 0) {
+      clearTimeout(this.#timer);
+      void this.#write();
+    }
+    return promise;
   }
 
   event(seq: number): WeirEvent | null {
@@ -135,6 +153,7 @@ export class EventLog implements EventFeed, Disposable {
     this.#isOver = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#watchers.clear();
+    for (const { resolve } of this.#waiters.splice(0)) resolve();
   }
 
   #setMark(key: string, value: string | null): void {
@@ -193,6 +212,9 @@ export class EventLog implements EventFeed, Disposable {
     }
     for (const seq of old) this.#events.delete(seq);
     for (const event of events) this.#events.set(event.seq, event);
+    this.#written += batch.length;
+    for (const { until, resolve } of this.#waiters) if (until <= this.#written) resolve();
+    this.#waiters = this.#waiters.filter(({ until }) => until > this.#written);
     this.#keeper.planned(events);
     for (const { written } of batch) written();
     for (const event of events) for (const on of this.#watchers) on(event);
@@ -202,6 +224,7 @@ export class EventLog implements EventFeed, Disposable {
     if (this.#lost === 0) return;
     const data = { count: this.#lost };
     this.#lost = 0;
+    this.#reported++;
     this.#pending.push({
       draft: { type: "events.lost", subject: "events", data },
       mark: null,

@@ -151,7 +151,7 @@ export class Journal implements JournalControl {
   }
 
   async record(draft: AuditDraft): Promise<void> {
-    if (this.#open !== null) return this.#open.audit.record(draft);
+    if (this.#open !== null) return this.#open.record(draft);
     if (this.#settings === null || this.#isOver) return undefined;
     throw new ApiError(500, `done, but the audit log could not be written: ${this.#why()}`);
   }

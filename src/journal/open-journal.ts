@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
+import type { AuditDraft } from "#core/audit.ts";
 import type { StoreEvents } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 import { setAside } from "#store/healing.ts";
@@ -107,6 +108,13 @@ export class OpenJournal {
 
   readonly #unwritten = (error: unknown): void =>
     this.#log.warning(`the journal's own id is not written: ${messageOf(error)}`);
+
+  /** The entry, and the events of the change that it is about: both are on the medium when it settles. */
+  async record(draft: AuditDraft): Promise<void> {
+    const settled = this.events.settled(); // never rejects: what is refused is tried again
+    await this.audit.record(draft);
+    await settled;
+  }
 
   configure(settings: JournalSettings): void {
     this.audit.settings = settings.audit;

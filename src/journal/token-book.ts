@@ -2,6 +2,7 @@
 import { SCOPES, type Scope, type TokenGrant } from "#core/access.ts";
 import { ABORTED, ApiError, messageOf, StoreError } from "#core/errors.ts";
 import type { TokenDraft, TokenView } from "#core/journal.ts";
+import { withoutFolders } from "#core/places.ts";
 import type { AsyncStore, StoredRecords } from "#store/opened-store.ts";
 import { TOKENS } from "./parts.ts";
 import { idOf, matches, newToken } from "./token-text.ts";
@@ -189,5 +190,7 @@ export class TokenBook implements Disposable {
 
 function notWritten(cause: unknown): unknown {
   if (!(cause instanceof StoreError)) return cause;
-  return new ApiError(500, `not written, everything is as before: ${messageOf(cause)}`, { cause });
+  return new ApiError(500, `not written, everything is as before: ${withoutFolders(messageOf(cause), "")}`, {
+    cause,
+  });
 }
