@@ -32,6 +32,7 @@ const PAGES: readonly (readonly [title: string, content: string | RegExp])[] = [
   ["Rules", "good.test"],
   ["Usage and limits", "Traffic control is off"],
   ["Users", "No managed users here"],
+  ["Audit", "No audit log here"],
   ["Logs", /listening|listens|relay:/],
   ["DNS query", "Ask the resolver"],
   ["Why there?", "Ask where a connection would go"],
@@ -298,7 +299,7 @@ test("by the keyboard alone", options, async () => {
   const focused = () => page.evaluate("document.activeElement.textContent");
   assert.equal(await focused(), "Overview", "the heading of a fresh page has the focus");
   // the links stand before the heading, Settings nearest
-  for (let at = 0; at < 7; at++) await page.keyboard.press("Shift+Tab");
+  for (let at = 0; at < 8; at++) await page.keyboard.press("Shift+Tab");
   assert.equal(await focused(), "Rules");
   const outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle");
   assert.equal(outline, "solid", "the focus can be seen");

@@ -46,11 +46,18 @@ export class AdminLink {
   }
 
   /** Throws `ApiError` or `UnreachableError`. */
-  async call<T>(method: Method, path: string, body?: unknown): Promise<T> {
+  call<T>(method: Method, path: string, body?: unknown): Promise<T> {
+    return this.#ask(`api/admin/${path}`, method, path, body);
+  }
+
+  /** The same of what the secret opens besides the users: `api/svc/…`. */
+  svc<T>(method: Method, path: string): Promise<T> {
+    return this.#ask(`api/svc/${path}`, method, path);
+  }
+
+  async #ask<T>(address: string, method: Method, path: string, body?: unknown): Promise<T> {
     try {
-      return await jsonOf<T>(
-        await request(method, this.#link.urlOf(`api/admin/${path}`), this.#secret, body),
-      );
+      return await jsonOf<T>(await request(method, this.#link.urlOf(address), this.#secret, body));
     } catch (error) {
       const status = error instanceof ApiError ? error.status : 0;
       if (status === 401) this.state.set({ kind: "locked", refused: this.#secret !== "" });

@@ -1,6 +1,7 @@
 /** THE list of pages. */
 import type { ComponentType } from "preact";
 import type { IconName } from "#ui/parts/icons.tsx";
+import { AuditPage } from "./audit.tsx";
 import { ConnectionsPage } from "./connections.tsx";
 import { DnsPage } from "./dns.tsx";
 import { ExplainPage } from "./explain.tsx";
@@ -26,6 +27,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: "rules", title: "Rules", Page: RulesPage },
   { path: "usage", title: "Usage and limits", Page: GovernancePage },
   { path: "users", title: "Users", Page: UsersPage },
+  { path: "audit", title: "Audit", Page: AuditPage },
   { path: "logs", title: "Logs", Page: LogsPage },
   { path: "dns", title: "DNS query", Page: DnsPage },
   { path: "explain", title: "Why there?", Page: ExplainPage },
