@@ -35,7 +35,7 @@ export class AuditTrail {
     this.#note = { ...this.#note, ...what };
   }
 
-  /** To be called once the change is made. Rejects with `ApiError`. */
+  /** To be called once the change is made. */
   write(): Promise<void> {
     const { method, path } = this.#route;
     const params: Readonly<Record<string, unknown>> = { ...Object(this.#request.params) };

@@ -50,8 +50,8 @@ export interface AccessControl {
   /** Null: unknown, revoked or expired. In constant time for all tokens with the same id. */
   tokenOf(token: string): TokenGrant | null;
   /**
-   * Settles when the entry is on the medium, at once where no log is kept. Rejects with `ApiError` 500 where it could
-   * not be written: the change that it is about has been made then.
+   * Settles when the entry is on the medium, at once where no log is kept. Where the medium takes nothing it settles,
+   * too, and the entry is written later: the change that it is about has been made. Never rejects.
    */
   record(draft: AuditDraft): Promise<void>;
 }

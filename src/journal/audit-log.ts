@@ -3,10 +3,9 @@
  * written go into the next commit together. What is not written has not been chained.
  */
 import { setTimeout } from "node:timers/promises";
-import { ApiError, messageOf, StoreError } from "#core/errors.ts";
+import { messageOf } from "#core/errors.ts";
 import type { AuditDraft, AuditEntry, AuditHead, AuditPage, AuditQuery, AuditVerdict } from "#core/audit.ts";
 import type { Log } from "#core/log.ts";
-import { withoutFolders } from "#core/places.ts";
 import type { Change } from "#store/kv.ts";
 import {
   type AsyncStore,
@@ -18,8 +17,7 @@ import { EMPTY_HEAD, entryOf, hashOf, nextLink, verifyLines, type Ends, type Lin
 import { AUDIT, HEADS, keyOf } from "./parts.ts";
 import type { AuditSettings } from "./settings.ts";
 
-/** A caller waits for its entry, so few are pending; beyond this it is refused. */
-const MOST_PENDING = 1024;
+const MOST_OWED = 1024;
 const MOST_IN_COMMIT = 128;
 /** Of those whose time is over so many go with one commit. */
 const MOST_REMOVED = 256;
@@ -40,8 +38,8 @@ interface Attempt {
 
 interface Pending {
   readonly draft: AuditDraft;
+  readonly atMs: number;
   readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
 }
 
 export interface AuditLogEnv {
@@ -54,6 +52,8 @@ export class AuditLog {
   readonly #store: Pick<AsyncStore, "commit">;
   readonly #env: AuditLogEnv;
   readonly #pending: Pending[] = [];
+  /** Of changes that were answered while nothing could be written. */
+  #owed: readonly Pending[] = [];
   #isWriting = false;
   #ends: Ends = { head: EMPTY_HEAD, anchor: EMPTY_HEAD };
   /** By number, the oldest first. */
@@ -87,12 +87,10 @@ export class AuditLog {
     return this.#ends.head;
   }
 
-  /** Settles when it is on the medium. Rejects with `ApiError`. */
+  /** Settles when it is on the medium; where that takes nothing, when that is known: it goes with a later one then. Never rejects. */
   record(draft: AuditDraft): Promise<void> {
-    if (this.#pending.length >= MOST_PENDING)
-      return Promise.reject(new ApiError(503, `${MOST_PENDING} entries of the audit log wait already`));
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#pending.push({ draft, resolve, reject });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#pending.push({ draft, resolve, atMs: Math.trunc(this.#env.nowMs()) });
     void this.#write();
     return promise;
   }
@@ -145,27 +143,31 @@ export class AuditLog {
   async #commit(batch: readonly Pending[]): Promise<void> {
     const untilMs = performance.now() + MOST_WAIT_MS;
     const unsure: string[] = [];
+    const owed = this.#owed;
+    this.#owed = [];
+    const all = [...owed, ...batch];
     for (;;) {
-      const attempt = this.#attempt(batch);
+      const attempt = this.#attempt(all);
       try {
         await this.#store.commit(attempt.changes, { backup: true });
         this.#take(attempt);
         break;
       } catch (error) {
         const isPassing = error instanceof UnavailableError || error instanceof InterruptedError;
-        if (!isPassing || performance.now() >= untilMs) return this.#give(batch, error);
+        if (!isPassing || performance.now() >= untilMs) return this.#owe(all, error);
         if (error instanceof InterruptedError) unsure.push(attempt.ends.head.hash);
       }
       await setTimeout(RETRY_MS);
       if (unsure.some((hash) => this.#links.some((link) => link.hash === hash))) break; // the file has it
     }
+    if (owed.length > 0) this.#env.log.warning(`the audit log has the ${owed.length} entries that it lacked`);
     for (const { resolve } of batch) resolve();
   }
 
   #attempt(batch: readonly Pending[]): Attempt {
     const atMs = Math.trunc(this.#env.nowMs());
     const links: Link[] = [];
-    for (const { draft } of batch) links.push(nextLink(draft, links.at(-1) ?? this.head, atMs));
+    for (const one of batch) links.push(nextLink(one.draft, links.at(-1) ?? this.head, one.atMs));
     const gone = this.#overdue(links.length, atMs);
     const { seq, hash } = links.at(-1) ?? this.head;
     const ends: Ends = { head: { seq, hash }, anchor: anchorOf(gone) ?? this.#ends.anchor };
@@ -184,9 +186,13 @@ export class AuditLog {
     this.#ends = ends;
   }
 
-  #give(batch: readonly Pending[], error: unknown): void {
-    this.#env.log.error(`the audit log lacks ${batch.length} entries: ${messageOf(error)}`);
-    for (const { reject } of batch) reject(notWritten(error));
+  /** The changes are made, and answers must not say otherwise. Beyond the bound the oldest entries are lost. */
+  #owe(all: readonly Pending[], error: unknown): void {
+    const lost = Math.max(0, all.length - MOST_OWED);
+    this.#owed = all.slice(lost);
+    const text = `the audit log lacks ${this.#owed.length} entries, they go with the next: ${messageOf(error)}`;
+    this.#env.log.error(lost === 0 ? text : `${text}; ${lost} are lost`);
+    for (const { resolve } of all) resolve();
   }
 
   /** The oldest, whose time is over or that are too many. */
@@ -217,13 +223,4 @@ function isAsked(entry: AuditEntry, { actor, action, about, untilMs }: Omit<Audi
   if (actor !== null && entry.actor.name !== actor && entry.actor.id !== actor) return false;
   if (action !== null && !entry.action.startsWith(action)) return false;
   return about === null || [user?.id, user?.name, listener, target].includes(about);
-}
-
-function notWritten(cause: unknown): Error {
-  if (!(cause instanceof StoreError)) return new ApiError(500, "the audit log failed", { cause });
-  return new ApiError(
-    500,
-    `done, but the audit log could not be written: ${withoutFolders(messageOf(cause), "")}`,
-    { cause },
-  );
 }

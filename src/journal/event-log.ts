@@ -111,9 +111,9 @@ export class EventLog implements EventFeed, Disposable {
     this.#writeIn(GATHER_MS);
   }
 
-  /** Writes what has been reported so far without gathering more; settles when it is on the medium. */
+  /** Writes what has been reported so far without gathering more; settles when it is on the medium, or that takes nothing. */
   settled(): Promise<void> {
-    if (this.#written >= this.#reported || this.#isOver) return Promise.resolve();
+    if (this.#written >= this.#reported || this.#isOver || this.#failures > 0) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiters.push({ until: this.#reported, resolve });
     if (this.#timer !== null && this.#failures === 0) {
@@ -173,6 +173,7 @@ export class EventLog implements EventFeed, Disposable {
       while (this.#pending.length > 0 && !this.#isOver) await this.#commit();
       this.#failures = 0;
     } catch (error) {
+      for (const { resolve } of this.#waiters.splice(0)) resolve(); // the change is made, its answer need not wait
       if (this.#failures++ === 0) this.#env.log.warning(`events wait to be written: ${messageOf(error)}`);
     } finally {
       this.#isWriting = false;

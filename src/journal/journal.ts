@@ -150,10 +150,10 @@ export class Journal implements JournalControl {
     return this.#open?.tokens.find(token) ?? null;
   }
 
+  /** Without an open file the entry waits for one, like reports. */
   async record(draft: AuditDraft): Promise<void> {
     if (this.#open !== null) return this.#open.record(draft);
-    if (this.#settings === null || this.#isOver) return undefined;
-    throw new ApiError(500, `done, but the audit log could not be written: ${this.#why()}`);
+    return this.#when(() => void this.#open?.record(draft));
   }
 
   tokens(): readonly TokenView[] {
