@@ -176,51 +176,54 @@ const UP_BPS = 4_000_000;
 const SECONDS = 2;
 const ROUNDS = 5;
 
-test("speed: every carrier keeps to its user's rates within 5 %, all sessions together, in equal shares", async (context) => {
-  await using stack = new AsyncDisposableStack();
-  await using drain = await openTcpOrigin((socket) => void socket.resume());
-  await using flood = await openTcpOrigin(pour);
-  const meters: RateMeter[] = [];
-  for (const backend of CARRIERS) {
-    const client = stack.use(await clientOf(backend, { download_bps: DOWN_BPS, upload_bps: UP_BPS }));
-    const open = async (to: Destination): Promise<Duplex> => {
-      const stream = await client.outbound.connect(to, { signal: FOREVER, metadata: null });
-      stack.defer(() => void stream.destroy());
-      return stream.on("error", () => {});
-    };
-    const [one, two] = [await open(flood.destination), await open(flood.destination)];
-    const up = await open(drain.destination);
-    pour(up);
-    meters.push(new RateMeter(backend.tag, client.user.id, [one, two]));
-  }
-  await sleep(1000); // buffers on the way fill
-  // Never above in all. A program that waits for a CPU longer than a burst moves less, which is no fault of the limit:
-  // within 5 % counts where it did not have to wait, 30 % where it had to.
-  const forgiven = new Set<string>();
-  let missing = meters;
-  for (let round = 0; round < ROUNDS && missing.length > 0; round++) {
-    const waitedBefore = starvedMs(core.core.pid);
-    const rates = await Promise.all(missing.map((meter) => meter.measure()));
-    const waited = (starvedMs(core.core.pid) - waitedBefore) / (SECONDS * 1000);
-    context.diagnostic(`the program waited for a CPU ${percent(waited)} % of the time`);
-    for (const { tag, down, up, overall, share } of rates) {
-      const text = `download ${percent(down)} %, upload ${percent(up)} %, smaller share ${share.toFixed(2)}`;
-      context.diagnostic(`${tag}: ${text}`);
-      assert.ok(overall <= 0.05, `${tag}: ${percent(overall)} % above the limit since it began`);
+/** Those of QUIC by themselves: all at once are more than the test's own event loop can fill. */
+const IN_TURN = [CARRIERS.slice(0, 4), CARRIERS.slice(4)];
+for (const carriers of IN_TURN)
+  test(`speed: ${carriers.map(({ tag }) => tag).join(", ")} keep to their user's rates within 5 %, all sessions together, in equal shares`, async (context) => {
+    await using stack = new AsyncDisposableStack();
+    await using drain = await openTcpOrigin((socket) => void socket.resume());
+    await using flood = await openTcpOrigin(pour);
+    const meters: RateMeter[] = [];
+    for (const backend of carriers) {
+      const client = stack.use(await clientOf(backend, { download_bps: DOWN_BPS, upload_bps: UP_BPS }));
+      const open = async (to: Destination): Promise<Duplex> => {
+        const stream = await client.outbound.connect(to, { signal: FOREVER, metadata: null });
+        stack.defer(() => void stream.destroy());
+        return stream.on("error", () => {});
+      };
+      const [one, two] = [await open(flood.destination), await open(flood.destination)];
+      const up = await open(drain.destination);
+      pour(up);
+      meters.push(new RateMeter(backend.tag, client.user.id, [one, two]));
     }
-    const within = (most: number) => (_: unknown, at: number) => {
-      const { down, up } = rates[at] as Rates;
-      return Math.max(Math.abs(down), Math.abs(up)) <= most;
-    };
-    if (waited > 0.02) for (const { tag } of missing.filter(within(0.3))) forgiven.add(tag);
-    const exact = new Set(missing.filter(within(0.05)));
-    missing = missing.filter((meter) => !exact.has(meter));
-  }
-  assert.deepEqual(
-    missing.map(({ tag }) => tag).filter((tag) => !forgiven.has(tag)),
-    [],
-  );
-});
+    await sleep(1000); // buffers on the way fill
+    // Never above in all. A program that waits for a CPU longer than a burst moves less, which is no fault of the limit:
+    // within 5 % counts where it did not have to wait, 30 % where it had to.
+    const forgiven = new Set<string>();
+    let missing = meters;
+    for (let round = 0; round < ROUNDS && missing.length > 0; round++) {
+      const waitedBefore = starvedMs(core.core.pid);
+      const rates = await Promise.all(missing.map((meter) => meter.measure()));
+      const waited = (starvedMs(core.core.pid) - waitedBefore) / (SECONDS * 1000);
+      context.diagnostic(`the program waited for a CPU ${percent(waited)} % of the time`);
+      for (const { tag, down, up, overall, share } of rates) {
+        const text = `download ${percent(down)} %, upload ${percent(up)} %, smaller share ${share.toFixed(2)}`;
+        context.diagnostic(`${tag}: ${text}`);
+        assert.ok(overall <= 0.05, `${tag}: ${percent(overall)} % above the limit since it began`);
+      }
+      const within = (most: number) => (_: unknown, at: number) => {
+        const { down, up } = rates[at] as Rates;
+        return Math.max(Math.abs(down), Math.abs(up)) <= most;
+      };
+      if (waited > 0.02) for (const { tag } of missing.filter(within(0.3))) forgiven.add(tag);
+      const exact = new Set(missing.filter(within(0.05)));
+      missing = missing.filter((meter) => !exact.has(meter));
+    }
+    assert.deepEqual(
+      missing.map(({ tag }) => tag).filter((tag) => !forgiven.has(tag)),
+      [],
+    );
+  });
 
 const percent = (off: number) => (off * 100).toFixed(1);
 
