@@ -55,11 +55,21 @@ const FAMILIAR = new Map<string, readonly string[]>([
   ["from", ["1785300000"]],
   ["to", ["1785312000"]],
 ]);
-/** What cannot go well in a core in memory; ids of tokens are random. */
+/** What cannot go well in a core in memory: it has no file and no fleet; ids of tokens are random. */
 const NEVER_WELL = [
+  "DELETE /api/svc/fleet/nodes/{name}",
   "DELETE /api/svc/tokens/{id}",
+  "GET /api/svc/config/versions/{id}",
+  "GET /api/svc/fleet",
+  "PATCH /api/svc/config/edits",
+  "POST /api/svc/config/cancel",
+  "POST /api/svc/config/confirm",
+  "POST /api/svc/config/rollback",
+  "POST /api/svc/fleet/nodes/{name}/drain",
+  "POST /api/svc/fleet/nodes/{name}/resume",
   "POST /upgrade",
   "POST /upgrade/ui",
+  "PUT /api/svc/config",
   "PUT /providers/rules/{name}",
 ];
 

@@ -9,6 +9,8 @@ export const descriptions: Descriptions = {
   "ignore-client-bandwidth":
     "Whether what clients say of their line is not believed, and the rate is found by congestion control.",
   obfs: ["Makes packets look like noise: `salamander` or `gecko`; empty: not at all.", "salamander"],
+  "obfs-min-packet-size": ["Bytes of the shortest part that `gecko` cuts a packet into; 0 is 512.", 512],
+  "obfs-max-packet-size": ["Bytes of the longest such part, at most 2048; 0 is 1200.", 1200],
   masquerade: [
     "The web site for everybody without a password: an address to pass on to, `file://` and a folder, or text.",
     "https://www.example.com",
