@@ -29,7 +29,10 @@ test(
     const ask = (core: ManagedCore, name: string) =>
       core.ask("PUT", `/api/admin/users/${alice.id}`, { body: { revision, name } });
     const both = await Promise.all([ask(a.core, "from a"), ask(b.core, "from b")]);
-    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409]);
+    assert.deepEqual(
+      both.map(({ status }) => status).sort((a, b) => a - b),
+      [200, 409],
+    );
     const winner = both.find(({ status }) => status === 200)?.json.revision ?? 0;
     const loser = both.find(({ status }) => status === 409)?.json.message ?? "";
     assert.equal(loser, `listener edge: expected revision ${revision}, the current revision is ${winner}`);

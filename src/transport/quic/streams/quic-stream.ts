@@ -167,7 +167,9 @@ export class QuicStream extends Duplex {
   override _write(bytes: Buffer, _encoding: string, done: () => void): void {
     this.send?.write(new Uint8Array(bytes));
     this.#host.onWritten(this);
-    if (this.#hasRoom()) done();
+    // A writer that goes on whenever there is room would never leave this turn: what is thrown away makes room at once.
+    if (this.send !== null && this.send.resetCode !== null) setImmediate(done);
+    else if (this.#hasRoom()) done();
     else this.#afterRoom = done;
   }
 
