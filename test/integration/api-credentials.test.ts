@@ -20,7 +20,7 @@ const OPEN = new Set([
   "HEAD /sub/svc/:token",
 ]);
 /** What the secret of the svc block opens. */
-const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit|svc\/webhooks)(\/|$)/;
+const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit|svc\/webhooks|svc\/fleet)(\/|$)/;
 const STREAMS = new Set(["/traffic", "/memory", "/logs", "/api/svc/events"]);
 
 interface Credential {

@@ -45,6 +45,10 @@ async function seen(
   return { users: json.users, text: JSON.stringify([json.inbounds, each]) };
 }
 
+/** Blocks that the file system has already can still be written for some changes. */
+const MOST_UNDECIDED = 8;
+const UNDECIDED = /the change is in force soon, or was not made/;
+
 async function proveRollback(medium: Medium, context: TestContext): Promise<void> {
   const options = { store: join(medium.folder, "users.db"), folder: medium.folder };
   let last: string;
@@ -55,9 +59,19 @@ async function proveRollback(medium: Medium, context: TestContext): Promise<void
     medium.fail(core);
     let refused = 0;
     let succeeded = 0;
+    let undecided = 0;
     let before = await seen(core);
     for (let at = 0; refused < 3 && at < MANY; at++) {
+      const printed = core.core.output().length;
       const said = await attempt(core, at, before.users);
+      if (UNDECIDED.test(said.text)) {
+        // The last room went to the other store between a change and its reversal: the store looks at what is there.
+        assert.equal(said.status, 500);
+        assert.ok(++undecided <= MOST_UNDECIDED, "a medium that takes nothing refuses what comes next");
+        await core.core.shows(/users\.db: open again/, printed);
+        before = await seen(core);
+        continue;
+      }
       const after = await seen(core);
       if (said.status === 500) {
         refused++;

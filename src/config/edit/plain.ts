@@ -1,6 +1,6 @@
 /** What an edit says, done to the values of the file: the text with the edit has to be read as exactly this. */
 import type { JsonValue } from "#core/control.ts";
-import { Plain } from "#core/fields.ts";
+import { Plain, sourceOf } from "#core/fields.ts";
 
 /** A value of the file as `readYaml` gives it, or of an edit. Words are equal quoted or not; null, absence and nothing written are. */
 export function isSame(left: unknown, right: unknown): boolean {
@@ -19,8 +19,7 @@ export function isSame(left: unknown, right: unknown): boolean {
 }
 
 function wordOf(value: unknown): string | null {
-  if (value === null || value === undefined) return null;
-  const text = value instanceof Plain ? value.source : String(value);
+  const text = sourceOf(value);
   return value instanceof Plain && text === "" ? null : text;
 }
 
