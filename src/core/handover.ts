@@ -2,19 +2,23 @@
 import { type Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import type { WireDetails } from "./wire-details.ts";
 
 /**
  * What lies between a socket and the plain bytes. `tls`: by libssl. `records`: TLS 1.3 by our own engine. `framed`: a
- * stream in frames of a session, in TLS. `encrypted`: records with a header in the clear and a counted nonce.
+ * stream in frames of a session, in TLS. `encrypted`: records with a header in the clear and a counted nonce. `sealed`:
+ * chunks of Shadowsocks.
  */
-export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encrypted";
+export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encrypted" | "vmess";
 
 /**
  * What a stream still adds to its first bytes and takes off those of the peer, over a wire that carries the rest as it is.
  */
 export interface Opening {
-  /** Goes out in front of the first payload, never alone; null: nothing does. */
+  /** Goes out in front of the first payload; null: nothing does. */
   readonly ours: Uint8Array | null;
+  /** It goes out alone where no payload comes before the end. */
+  readonly isOwed: boolean;
   /** How far the header in front of the peer's payload has been read: see `HeaderStage`; null: there is none. */
   readonly theirs: HeaderStage | null;
 }
@@ -65,6 +69,7 @@ export interface DetachedState {
   readonly unread: Uint8Array | null;
   /** From the wire upwards; absent: none. */
   readonly openings?: readonly Opening[];
+  readonly details?: WireDetails;
 }
 
 /** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */
@@ -90,20 +95,22 @@ interface DetachSteps {
 export function detachable(stream: Duplex): Detachable | null {
   const steps: Duplex & DetachSteps = stream;
   const { [DETACHABLE]: own, [LOWER_STREAM]: below, [OPENING]: ownOpening } = steps;
-  if (own !== undefined) return own.call(stream);
+  const ownSide = own?.call(stream) ?? null;
+  if (ownSide !== null) return ownSide;
   if (below === undefined) return isPlainSocket(stream) ? detachableSocket(stream) : null;
   const next = below.call(stream);
   if (next === null || next.readableLength > 0 || next.writableLength > 0) return null;
   const side = detachable(next);
   if (side === null) return null;
-  const opening = ownOpening?.call(stream) ?? null;
+  const openingNow = (): Opening | null => ownOpening?.call(stream) ?? null;
   const leave = (): DetachedState => {
     const { [LOWER_DETACHED]: detached }: Duplex & DetachSteps = stream;
+    const opening = openingNow(); // not before: what was read already has been written meanwhile
     detached?.call(stream);
     const state = side.detach();
     return opening === null ? state : { ...state, openings: [...(state.openings ?? []), opening] };
   };
-  return { ...side, detach: leave, ...(opening === null ? {} : { isLayered: true }) };
+  return { ...side, detach: leave, ...(openingNow() === null ? {} : { isLayered: true }) };
 }
 
 /** A kernel TCP socket without TLS, or a local pipe. */

@@ -1,4 +1,3 @@
-import type { Condition } from "./condition.ts";
 import type { Ip, Network } from "./session.ts";
 
 /**
@@ -60,8 +59,6 @@ export interface Matcher {
    * is known yet. Absent: it looks into none.
    */
   readonly records?: ReadRecords | undefined;
-  /** The same as data, with what is loaded now, for other threads. Absent: only this matcher can tell. */
-  readonly condition?: Condition;
   /** Why it matches nothing whatever the facts are, for its data is not there: `database missing`. Absent, null: it can. */
   readonly unavailable?: string | null;
 }

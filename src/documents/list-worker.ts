@@ -14,7 +14,9 @@ await answerEach<ListRequest, ListReply>(
   ({ parts }) => buffersOf("lines" in parts ? parts.lines : arraysOf(parts)),
 );
 
-/** Tables lie in shared memory. */
+/** Each array of a table has a buffer of its own. */
 function arraysOf({ list }: ReadList): readonly unknown[] {
-  return list.behavior === "domain" ? [] : [list.packed];
+  return list.behavior === "domain"
+    ? Object.values(list.parts)
+    : [...Object.values(list.parts.v4), ...Object.values(list.parts.v6), list.packed];
 }

@@ -11,14 +11,21 @@ import { readHandshake } from "#net/listen/read-handshake.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { findMethod, masterKey, type Method, preSharedKeys } from "#protocols/shadowsocks/methods.ts";
-import { openStream } from "#protocols/shadowsocks/sealed-stream.ts";
+import { openStream } from "#net/stream/departing-stream.ts";
 import { serverHandshake } from "#protocols/shadowsocks/server-handshake.ts";
 import { serverKeys } from "#protocols/shadowsocks/server-keys.ts";
 import { Sip004Codec } from "#protocols/shadowsocks/sip004.ts";
 import { chanceBy, Sip022ClientCodec } from "#protocols/shadowsocks/sip022.ts";
 import { openThreads, pathsOver } from "../support/carriers.ts";
 import { echoed, outcome } from "../support/client.ts";
-import { arrivesWhole, keepsToALimit, openEchoes, readsSlowly, type Way } from "../support/connections.ts";
+import {
+  arrivesWhole,
+  keepsToALimit,
+  openEchoes,
+  readsSlowly,
+  uploadsInSilence,
+  type Way,
+} from "../support/connections.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { freePort, missing, startPeer } from "../support/peer.ts";
 import { openRelayed, type Relayed, type RelayedOptions } from "../support/relayed.ts";
@@ -181,6 +188,24 @@ for (const way of ways) {
         if (way.backend !== null) assert.ok(way.backend.taken >= takenBefore + 2);
       },
     );
+
+  for (const cipher of ["2022-blake3-aes-128-gcm", "2022-blake3-chacha20-poly1305"])
+    test(`${way.name}: ${cipher}: an upload to a far side that says nothing`, () => {
+      const before = way.backend?.taken ?? 0;
+      return uploadsInSilence(
+        (port, options) => openChain(way, cipher, port, options),
+        (relays) => way.backend === null || way.backend.taken >= before + relays,
+      );
+    });
+
+  test(`${way.name}: a server of the older ciphers is handed over before it has answered`, () => {
+    const before = way.backend?.taken ?? 0;
+    return uploadsInSilence(
+      (port, options) => openChain(way, "aes-128-gcm", port, options),
+      // The client waits for the server's salt, which it has to compare with those of before.
+      () => way.backend === null || way.backend.taken >= before + 1,
+    );
+  });
 
   test(`${way.name}: bulk both ways at once, to a client that reads slowly`, () =>
     readsSlowly((port, options) => openChain(way, "chacha20-ietf-poly1305", port, options)));

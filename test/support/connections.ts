@@ -8,6 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { echoed, readAll } from "./client.ts";
 import { echo, openTcpOrigin, type Origin } from "./origin.ts";
+import { until } from "./until.ts";
 import { unlimited, type Relayed, type RelayedOptions } from "./relayed.ts";
 
 /** A way from clients to one origin. */
@@ -79,6 +80,42 @@ export async function readsSlowly(open: OpenWay): Promise<void> {
   const back = readAll(client);
   client.resume();
   assert.equal(hashOf(await back), hashOf(bytes));
+}
+
+/** What is written at a time until workers have a connection. */
+const PIECE_BYTES = 20_000;
+
+/**
+ * An upload to a far side that says nothing until it has all. `isHandedOver`: have so many relays on the way given the
+ * connection to workers?
+ */
+export async function uploadsInSilence(
+  open: OpenWay,
+  isHandedOver: (relays: number) => boolean,
+): Promise<void> {
+  const [upload, answer] = [randomBytes(8 << 20), randomBytes(1 << 20)];
+  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+  await using origin = await openTcpOrigin(resolve);
+  await using way = await open(origin.port);
+  const client = await way.dial();
+  const atClient = readAll(client);
+  let sent = 0;
+  const sendPiece = (): boolean => client.write(upload.subarray(sent, (sent += PIECE_BYTES)));
+  sendPiece();
+  const remote = await accepted;
+  const atRemote = readAll(remote);
+  await until("workers have it", () => {
+    if (sent + PIECE_BYTES < upload.length) sendPiece();
+    return isHandedOver(way.relays.length);
+  });
+  client.end(upload.subarray(sent));
+  assert.equal(hashOf(await atRemote), hashOf(upload));
+  remote.end(answer);
+  assert.equal(hashOf(await atClient), hashOf(answer));
+  for (const relayed of way.relays) {
+    await relayed.untilSettled();
+    assert.deepEqual(relayed.bytes, { upload: upload.length, download: answer.length });
+  }
 }
 
 export interface Echoes extends Origin {

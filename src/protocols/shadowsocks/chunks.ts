@@ -4,6 +4,7 @@
  */
 import { ProtocolError } from "#core/errors.ts";
 import type { DetachedState } from "#core/handover.ts";
+import type { ShadowsocksDetails } from "#core/wire-details.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import type { KeptAead } from "#platform/aead.ts";
 import { incrementNonce, TAG_BYTES } from "#protocols/crypto/aead.ts";
@@ -173,21 +174,42 @@ function countOf({ giveAway }: KeptAead, nonce: Buffer): number {
   return giveAway === undefined ? 0 : nonce.readUIntLE(0, 6);
 }
 
+/** What a direction needs that has not begun. */
+export interface Unbegun {
+  /** That of a server, which has said nothing; null: it has. */
+  readonly sealer: ChunkSealer | null;
+  readonly details: ShadowsocksDetails;
+}
+
+/** The two directions of a stream; null: that one has not begun. */
+export interface Halves {
+  readonly sealer: ChunkSealer | null;
+  readonly opener: ChunkOpener | null;
+  readonly arrived: ByteQueue;
+}
+
+/** Whether those that have begun have contexts to hand over. */
+export function canGive({ sealer, opener }: Halves): boolean {
+  return sealer?.departingCount !== 0 && opener?.departingCount !== 0;
+}
+
 /**
- * The numbers of the wire for a worker that takes over both directions: the contexts of opening and sealing, the
- * message count of each, the largest payload of a chunk, the known length of the next payload or -1. Null: a direction
- * has not begun, or there are no contexts to hand over.
+ * What goes to a worker that takes over both directions. Numbers: the contexts of opening and sealing, the message count
+ * of each, the largest payload of a chunk, the known length of the next payload or -1, 1 where a faulty peer is spared.
+ * `unbegun`: of the direction that has not begun; null: both have.
  */
-export function detachedStateOf(
-  sealer: ChunkSealer | null,
-  opener: ChunkOpener | null,
-  arrived: ByteQueue,
-): (() => DetachedState) | null {
-  if (sealer === null || opener === null) return null;
-  const [opened, sealed] = [opener.departingCount, sealer.departingCount];
-  if (opened === 0 || sealed === 0) return null;
-  return () => ({
-    numbers: [opener.giveAway(), sealer.giveAway(), opened, sealed, sealer.maxBytes, opener.payloadBytes],
+export function departure(
+  { sealer, opener, arrived }: Halves,
+  isSpared: boolean,
+  unbegun: Unbegun | null,
+): DetachedState {
+  const sealing = sealer ?? unbegun?.sealer ?? null;
+  const counts = [opener?.departingCount ?? 0, sealer?.departingCount ?? 0];
+  const contexts = [opener?.giveAway() ?? 0, sealing?.giveAway() ?? 0];
+  const sizes = [sealing?.maxBytes ?? 0, opener?.payloadBytes ?? -1];
+  return {
+    numbers: [...contexts, ...counts, ...sizes, isSpared ? 1 : 0],
     unread: arrived.length === 0 ? null : Uint8Array.from(arrived.takeAll()),
-  });
+    ...(unbegun === null ? {} : { details: { shadowsocks: unbegun.details } }),
+  };
 }

@@ -12,7 +12,7 @@ import { serveDatagrams } from "./inbound-udp.ts";
 import { CipherMemory } from "./memory.ts";
 import { methodOf } from "./methods.ts";
 import type { InboundOptions } from "./options.ts";
-import { openStream } from "./sealed-stream.ts";
+import { openStream } from "#net/stream/departing-stream.ts";
 import { type Request, serverHandshake } from "./server-handshake.ts";
 import { serverUsers } from "./server-keys.ts";
 import { chanceBy } from "./sip022.ts";

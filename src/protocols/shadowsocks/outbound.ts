@@ -19,7 +19,7 @@ import { masterKey, type Method, preSharedKeys, methodOf } from "./methods.ts";
 import type { OutboundOptions } from "./options.ts";
 import { plainCodec } from "./plain.ts";
 import { openPlugin, type Plugin } from "./plugin.ts";
-import { openStream } from "./sealed-stream.ts";
+import { openStream } from "#net/stream/departing-stream.ts";
 import { Sip004Codec } from "./sip004.ts";
 import { type Chance, chanceBy, Sip022ClientCodec } from "./sip022.ts";
 import { UnauthenticatedCodec } from "./stream-codec.ts";

@@ -6,6 +6,9 @@ const EMPTY = Buffer.alloc(0);
 export function plainCodec(request: Buffer): StreamCodec {
   let opening = request;
   return {
+    get bare() {
+      return opening.length === 0;
+    },
     seal(plain) {
       if (opening.length === 0) return plain;
       const first = Buffer.concat([opening, plain]);

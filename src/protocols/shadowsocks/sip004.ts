@@ -5,9 +5,9 @@ import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
-import { ChunkOpener, ChunkSealer, detachedStateOf, MAX_CHUNK } from "./chunks.ts";
+import { ChunkOpener, ChunkSealer, canGive, departure, MAX_CHUNK, type Unbegun } from "./chunks.ts";
 import { type Method, sip004Subkey } from "./methods.ts";
-import type { DepartingCodec } from "./sealed-stream.ts";
+import type { DepartingCodec } from "#net/stream/departing-stream.ts";
 
 export interface Sip004Options {
   readonly method: Method;
@@ -23,6 +23,7 @@ export interface Sip004Options {
 }
 
 export class Sip004Codec implements DepartingCodec {
+  readonly wireKind = "sealed";
   readonly #options: Sip004Options;
   readonly #arrived = new ByteQueue();
   #sealer: ChunkSealer | null = null;
@@ -41,14 +42,20 @@ export class Sip004Codec implements DepartingCodec {
   }
 
   #sealFirst(plain: Buffer): Buffer {
-    const { method, master, request } = this.#options;
-    const salt = this.#options.salt ?? randomBytes(method.keyBytes);
-    const sealer = new ChunkSealer(openAead(method.aead, sip004Subkey(master, salt)), MAX_CHUNK.sip004);
+    const { request } = this.#options;
+    const { salt, sealer } = this.#begin();
     this.#sealer = sealer;
     const first = request.length === 0 ? plain : Buffer.concat([request, plain]);
     const out = Buffer.allocUnsafe(salt.length + sealer.sizeOf(first.length));
     sealer.chunksInto(out, salt.copy(out), first);
     return out;
+  }
+
+  #begin(): { readonly salt: Buffer; readonly sealer: ChunkSealer } {
+    const { method, master } = this.#options;
+    const salt = this.#options.salt ?? randomBytes(method.keyBytes);
+    const aead = openAead(method.aead, sip004Subkey(master, salt));
+    return { salt, sealer: new ChunkSealer(aead, MAX_CHUNK.sip004) };
   }
 
   sealEnd(): Buffer | null {
@@ -75,8 +82,21 @@ export class Sip004Codec implements DepartingCodec {
       throw new ProtocolError("the stream ended within a chunk");
   }
 
-  detached(): (() => DetachedState) | null {
-    return detachedStateOf(this.#sealer, this.#opener, this.#arrived);
+  /** A client stays until it has the server's salt, which its memory of salts must see. */
+  get canDepart(): boolean {
+    const [sealer, opener, arrived] = [this.#sealer, this.#opener, this.#arrived];
+    const isSilentServer = sealer === null && this.#options.request.length === 0;
+    return opener !== null && (sealer !== null || isSilentServer) && canGive({ sealer, opener, arrived });
+  }
+
+  depart(isSpared: boolean): DetachedState {
+    const [sealer, opener, arrived] = [this.#sealer, this.#opener, this.#arrived];
+    return departure({ sealer, opener, arrived }, isSpared, sealer === null ? this.#unbegun() : null);
+  }
+
+  #unbegun(): Unbegun {
+    const { salt, sealer } = this.#begin();
+    return { sealer, details: { salt, answer: null, requestSalt: null, clockAheadMs: 0 } };
   }
 
   close(): void {

@@ -2,14 +2,23 @@
 import { randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { DetachedState } from "#core/handover.ts";
+import type { WireCipher } from "#core/wire-details.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { lastOf } from "#lib/at.ts";
-import { ChunkOpener, ChunkSealer, detachedStateOf, MAX_CHUNK } from "./chunks.ts";
+import {
+  ChunkOpener,
+  ChunkSealer,
+  canGive,
+  departure,
+  type Halves,
+  MAX_CHUNK,
+  type Unbegun,
+} from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
-import type { DepartingCodec } from "./sealed-stream.ts";
+import type { DepartingCodec } from "#net/stream/departing-stream.ts";
 
 export const TYPE_CLIENT = 0;
 export const TYPE_SERVER = 1;
@@ -56,6 +65,7 @@ export function sip022Opener(method: Method, psk: Uint8Array, salt: Uint8Array):
 
 /** What client and server share once the headers are through. */
 abstract class Sip022Codec implements DepartingCodec {
+  readonly wireKind = "sealed";
   protected readonly arrived = new ByteQueue();
   protected sealer: ChunkSealer | null = null;
   protected opener: ChunkOpener | null = null;
@@ -83,8 +93,23 @@ abstract class Sip022Codec implements DepartingCodec {
       throw new ProtocolError("the stream ended within a chunk");
   }
 
-  detached(): (() => DetachedState) | null {
-    return detachedStateOf(this.sealer, this.opener, this.arrived);
+  /** What the direction needs that has not begun. */
+  protected abstract unbegun(): Unbegun;
+  /** The headers are in a state in which a worker can go on. */
+  protected abstract get isBetween(): boolean;
+
+  get canDepart(): boolean {
+    return this.isBetween && canGive(this.#halves);
+  }
+
+  get #halves(): Halves {
+    const { sealer, opener, arrived } = this;
+    return { sealer, opener, arrived };
+  }
+
+  depart(isSpared: boolean): DetachedState {
+    const hasBegun = this.sealer !== null && this.opener !== null;
+    return departure(this.#halves, isSpared, hasBegun ? null : this.unbegun());
   }
 
   close(): void {
@@ -174,8 +199,16 @@ export class Sip022ClientCodec extends Sip022Codec {
     return fixed.readUInt16BE(end);
   }
 
-  override detached(): (() => DetachedState) | null {
-    return this.#headerDone ? super.detached() : null;
+  /** A response that was read in part is whole in a moment. */
+  protected get isBetween(): boolean {
+    return this.sealer !== null && (this.#headerDone || this.opener === null);
+  }
+
+  protected unbegun(): Unbegun {
+    const { method, chance } = this.#options;
+    const answer = { cipher: method.aead as WireCipher, key: this.#psk };
+    const clockAheadMs = chance.nowMs() - Date.now();
+    return { sealer: null, details: { salt: null, answer, requestSalt: this.#salt, clockAheadMs } };
   }
 
   override openEnd(): void {
@@ -228,5 +261,15 @@ export class Sip022ServerCodec extends Sip022Codec {
 
   protected openFirst(): boolean {
     return true; // the handshake has read it
+  }
+
+  protected readonly isBetween = true;
+
+  protected unbegun(): Unbegun {
+    const { method, psk, requestSalt, chance } = this.#options;
+    const salt = chance.salt(method.keyBytes);
+    const clockAheadMs = chance.nowMs() - Date.now();
+    const sealer = sip022Sealer(method, psk, salt);
+    return { sealer, details: { salt, answer: null, requestSalt, clockAheadMs } };
   }
 }

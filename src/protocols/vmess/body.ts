@@ -1,6 +1,6 @@
 /** The chunks behind the headers: SIZE DATA PADDING, in the forms that the request's options name. */
-import { shake128 } from "@noble/hashes/sha3.js";
 import { ProtocolError } from "#core/errors.ts";
+import type { VmessDirection } from "#core/wire-details.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import type { KeptAead } from "#platform/aead.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
@@ -15,34 +15,13 @@ import {
   SECURITY_CHACHA,
 } from "./header.ts";
 import { answerKey, expandKey, kdf16 } from "./kdf.ts";
-import { byteAt } from "#lib/at.ts";
+import { SizeMask } from "./size-mask.ts";
 
 /** Peers read chunks of at least this size, whatever their own limits. */
-const MAX_CHUNK = 8192;
+export const MAX_CHUNK = 8192;
 /** Of a client's first chunk: mihomo's server (1.10) loses what its first read of 4096 bytes does not take. */
 const MAX_FIRST_CHUNK = 2048;
-const MAX_PADDING = 64;
-
-/** Numbers that mask sizes and choose paddings: one stream for both, from the IV. */
-class SizeMask {
-  readonly #xof: ReturnType<typeof shake128.create>;
-  #block: Uint8Array = new Uint8Array(0);
-  #at = 0;
-
-  constructor(iv: Uint8Array) {
-    this.#xof = shake128.create().update(iv);
-  }
-
-  next(): number {
-    if (this.#at === this.#block.length) {
-      this.#block = this.#xof.xof(168);
-      this.#at = 0;
-    }
-    const value = (byteAt(this.#block, this.#at) << 8) | byteAt(this.#block, this.#at + 1);
-    this.#at += 2;
-    return value;
-  }
-}
+export const MAX_PADDING = 64;
 
 function cipherOf(security: number, key: Uint8Array): KeptAead | null {
   if (security === SECURITY_AES) return openAead("aes-128-gcm", key);
@@ -58,6 +37,7 @@ class Direction implements Disposable {
   readonly #sizes: KeptAead | null;
   readonly #mask: SizeMask | null;
   readonly #padded: boolean;
+  readonly #iv: Uint8Array;
   readonly #nonce: Buffer;
   readonly #sizeNonce: Buffer;
   /** The plain size of a chunk, big endian. */
@@ -77,8 +57,30 @@ class Direction implements Disposable {
     this.#mask = (options & OPTION_MASKING) === 0 ? null : new SizeMask(ownIv);
     // Streams without a cipher are never padded, whatever the options say (v2ray 4.34); their datagrams are.
     this.#padded = (options & OPTION_PADDING) !== 0 && (this.aead !== null || command === COMMAND_UDP);
+    this.#iv = Uint8Array.from(ownIv);
     this.#nonce = Buffer.from(ownIv.subarray(0, 12));
     this.#sizeNonce = Buffer.from(iv.subarray(0, 12));
+  }
+
+  /** Whether its chunks are sealed by contexts that can be given away. */
+  get canDepart(): boolean {
+    return this.aead?.giveAway !== undefined;
+  }
+
+  /** The contexts of chunks and of sizes, the latter 0 where sizes are not sealed. They are the caller's. */
+  giveAway(way: "sealing" | "opening"): readonly [bodies: number, sizes: number] {
+    return [Number(this.aead?.giveAway?.(way) ?? 0n), Number(this.#sizes?.giveAway?.(way) ?? 0n)];
+  }
+
+  get state(): Omit<VmessDirection, "size" | "padding" | "mayEnd"> {
+    return {
+      iv: this.#iv,
+      sizeIv: Uint8Array.from(this.#sizeNonce),
+      isMasked: this.#mask !== null,
+      isPadded: this.#padded,
+      drawn: this.#mask?.drawn ?? 0,
+      count: this.#count,
+    };
   }
 
   /** Comes before the size: both draw from one stream. */
@@ -142,6 +144,26 @@ export class BodySealer implements Disposable {
     this.#nextBytes = side === "request" && !whole ? MAX_FIRST_CHUNK : this.#maxBytes;
   }
 
+  /** Without chunks the bytes of a stream are on the wire as they are. */
+  get isBare(): boolean {
+    return !this.#direction.chunked;
+  }
+
+  get canDepart(): boolean {
+    return this.#direction.canDepart;
+  }
+
+  /** For a worker, with what `giveAway` gives: from then on nothing is sealed here. */
+  depart(): { readonly contexts: readonly [number, number]; readonly state: VmessDirection } {
+    const state = { ...this.#direction.state, size: -1, padding: 0, mayEnd: true };
+    return { contexts: this.#direction.giveAway("sealing"), state };
+  }
+
+  /** What the next chunk carries at most. */
+  get nextBytes(): number {
+    return this.#nextBytes;
+  }
+
   seal(plain: Buffer): Buffer {
     const { chunked, sizeBytes, tagBytes } = this.#direction;
     if (!chunked || plain.length === 0) return plain;
@@ -194,11 +216,20 @@ export class BodyOpener implements Disposable {
    * client has said nothing for 100 ms, and continues. A real end closes the wire or is a second empty chunk.
    */
   #mayEnd: boolean;
+  /** The end mark came. */
+  hasEnded = false;
 
   constructor(request: RequestHeader, side: "request" | "answer", whole: boolean) {
     this.#direction = new Direction(request, side);
     this.#whole = whole;
     this.#mayEnd = side === "answer";
+  }
+
+  /** As `BodySealer`. */
+  depart(): { readonly contexts: readonly [number, number]; readonly state: VmessDirection } {
+    const [size, padding, mayEnd] = [this.#size, this.#padding, this.#mayEnd];
+    const state = { ...this.#direction.state, size, padding, mayEnd };
+    return { contexts: this.#direction.giveAway("opening"), state };
   }
 
   /** Is it between two chunks? */
@@ -218,14 +249,15 @@ export class BodyOpener implements Disposable {
     while (this.#chunkArrived(arrived)) if (!this.#openSome(arrived, emit)) return emit(null);
   }
 
-  /** False: the end mark came. */
+  /** False: the end mark came; that is known before what came in front of it is emitted. */
   #openSome(arrived: ByteQueue, emit: (plain: Buffer) => void): boolean {
     const out = Buffer.allocUnsafe(this.#whole ? this.#size : arrived.length);
     let end = 0;
     try {
       do {
         const next = this.#chunkInto(out, end, arrived);
-        if (next === end && this.#mayEnd) return false;
+        this.hasEnded = next === end && this.#mayEnd;
+        if (this.hasEnded) return false;
         this.#mayEnd = true;
         end = next;
       } while (!this.#whole && this.#chunkArrived(arrived));

@@ -1,8 +1,10 @@
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import type { DetachedState, Opening } from "#core/handover.ts";
+import type { DepartingCodec } from "#net/stream/departing-stream.ts";
 import { BodyOpener, BodySealer } from "./body.ts";
 import {
+  awaitedResponse,
   checkResponse,
   COMMAND_UDP,
   openResponseLength,
@@ -14,8 +16,10 @@ import {
 const EMPTY = Buffer.alloc(0);
 
 /** Both directions of one connection behind the request header. */
-export class VmessCodec implements StreamCodec {
+export class VmessCodec implements DepartingCodec {
+  readonly wireKind = "vmess";
   readonly #request: RequestHeader;
+  readonly #isClient: boolean;
   readonly #sealer: BodySealer;
   readonly #opener: BodyOpener;
   readonly #arrived = new ByteQueue();
@@ -29,6 +33,7 @@ export class VmessCodec implements StreamCodec {
   constructor(request: RequestHeader, sealedRequest: Buffer | null) {
     const whole = request.command === COMMAND_UDP;
     const client = sealedRequest !== null;
+    this.#isClient = client;
     this.#request = request;
     this.#opening = sealedRequest ?? sealResponse(request);
     this.#responded = !client;
@@ -56,6 +61,42 @@ export class VmessCodec implements StreamCodec {
     this.#arrived.push(wire);
     if (!this.#responded && !this.#takeResponse()) return;
     this.#opener.open(this.#arrived, emit);
+  }
+
+  /** Streams without a cipher are bytes as they are behind the headers. */
+  get bare(): boolean {
+    return this.#sealer.isBare && this.#responded && this.#opening.length === 0;
+  }
+
+  get opening(): Opening | null {
+    const isServers = this.#sealer.isBare && this.#responded && this.#opening.length > 0;
+    return isServers ? { ours: this.#opening, isOwed: true, theirs: null } : null;
+  }
+
+  /** A client whose request is not out has nothing to go on with. */
+  get canDepart(): boolean {
+    const isUnsaid = this.#isClient && this.#opening.length > 0;
+    if (isUnsaid || this.#opener.hasEnded) return false;
+    return this.#sealer.canDepart && this.#request.command !== COMMAND_UDP;
+  }
+
+  /**
+   * Numbers: the contexts of opening and sealing, those of opened and sealed sizes or 0, 1 where a faulty peer is spared.
+   */
+  depart(isSpared: boolean): DetachedState {
+    const [inward, outward] = [this.#opener.depart(), this.#sealer.depart()];
+    const [opening, openSizes] = inward.contexts;
+    const [sealing, sealSizes] = outward.contexts;
+    const response = this.#opening.length > 0 ? Uint8Array.from(this.#opening) : null;
+    const awaited = this.#responded ? null : awaitedResponse(this.#request, this.#responseBytes);
+    const { nextBytes } = this.#sealer;
+    return {
+      numbers: [opening, sealing, openSizes, sealSizes, isSpared ? 1 : 0],
+      unread: this.#arrived.length === 0 ? null : Uint8Array.from(this.#arrived.takeAll()),
+      details: {
+        vmess: { inward: inward.state, outward: outward.state, response, awaited, nextBytes },
+      },
+    };
   }
 
   #takeResponse(): boolean {

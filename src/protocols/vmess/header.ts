@@ -2,6 +2,7 @@
 import { createCipheriv, createDecipheriv, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { DialError, ProtocolError } from "#core/errors.ts";
+import type { VmessResponse } from "#core/wire-details.ts";
 import type { Destination } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
 import { decodeName } from "#net/address/socks-address.ts";
@@ -14,7 +15,7 @@ const NONCE_BYTES = 8;
 /** AuthID(16) sealed length(2 + 16) nonce(8). */
 export const PREFIX_BYTES = AUTH_ID_BYTES + 2 + TAG_BYTES + NONCE_BYTES;
 /** More than any header needs: fixed part, a name of 255 bytes, 15 of padding. */
-const MAX_HEADER_BYTES = 512;
+export const MAX_HEADER_BYTES = 512;
 
 export const COMMAND_TCP = 1;
 export const COMMAND_UDP = 2;
@@ -187,26 +188,36 @@ function decodeAddress(bytes: Buffer): Destination {
 /** Sealed length(2 + 16). */
 export const RESPONSE_LENGTH_BYTES = 2 + TAG_BYTES;
 
-function responseAeads({ key, iv }: RequestHeader) {
-  const [answer, answerIv] = [answerKey(key), answerKey(iv)];
-  const make = (name: string) => ({
-    aead: createAead("aes-128-gcm", kdf16(answer, `AEAD Resp Header ${name}Key`)),
-    nonce: kdf12(answerIv, `AEAD Resp Header ${name}IV`),
-  });
-  return [make("Len "), make("")] as const;
+/** Of one of the two sealed parts of a response: its length, or its header. */
+function responseKey({ key, iv }: RequestHeader, part: "Len " | ""): { key: Buffer; nonce: Buffer } {
+  return {
+    key: kdf16(answerKey(key), `AEAD Resp Header ${part}Key`),
+    nonce: kdf12(answerKey(iv), `AEAD Resp Header ${part}IV`),
+  };
+}
+
+function responseAead(request: RequestHeader, part: "Len " | "") {
+  const { key, nonce } = responseKey(request, part);
+  return { aead: createAead("aes-128-gcm", key), nonce };
 }
 
 // Response: V(1) OPTIONS(1)=0 COMMAND(1)=0 LENGTH(1)=0
 export function sealResponse(request: RequestHeader): Buffer {
   const plain = Buffer.from([request.verifier, 0, 0, 0]);
-  const [sizes, body] = responseAeads(request);
+  const [sizes, body] = [responseAead(request, "Len "), responseAead(request, "")];
   const length = seal(sizes.aead, sizes.nonce, Buffer.from([0, plain.length]));
   return Buffer.concat([length, seal(body.aead, body.nonce, plain)]);
 }
 
+/** By what another thread opens a response of which `bytes` are known to come, or -1. */
+export function awaitedResponse(request: RequestHeader, bytes: number): VmessResponse {
+  const [length, header] = [responseKey(request, "Len "), responseKey(request, "")];
+  return { length, header, verifier: request.verifier, bytes };
+}
+
 /** How long the sealed response is. Throws `ProtocolError`. */
 export function openResponseLength(request: RequestHeader, sealed: Buffer): number {
-  const [sizes] = responseAeads(request);
+  const sizes = responseAead(request, "Len ");
   const length = sizes.aead.open(sizes.nonce, sealed);
   const size = length?.readUInt16BE() ?? 0;
   if (size < 4 || size > MAX_HEADER_BYTES) throw new ProtocolError("the response does not authenticate");
@@ -215,7 +226,7 @@ export function openResponseLength(request: RequestHeader, sealed: Buffer): numb
 
 /** Throws `ProtocolError` where the response belongs to another request. What it commands is passed over. */
 export function checkResponse(request: RequestHeader, sealed: Buffer): void {
-  const [, body] = responseAeads(request);
+  const body = responseAead(request, "");
   const plain = body.aead.open(body.nonce, sealed);
   if (plain === null || !timingSafeEqual(plain.subarray(0, 1), Buffer.from([request.verifier])))
     throw new ProtocolError("the response belongs to another request");

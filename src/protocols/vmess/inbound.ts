@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { CodecStream } from "#net/stream/codec-stream.ts";
+import { openStream } from "#net/stream/departing-stream.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
@@ -39,7 +39,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const table = shell.users;
       const { user, request } = await readHandshake(wire, serverHandshake(table.all, guard), SILENCE_MS);
       const connection = shell.admit(user.name, table, ends);
-      const stream = new CodecStream(wire, new VmessCodec(request, null), { discardOnFaultMs: SILENCE_MS });
+      const stream = openStream(wire, new VmessCodec(request, null), { discardOnFaultMs: SILENCE_MS });
       connection.holdStream(stream, wire);
       serve(stream, request, connection, options["mux-option"]);
     },

@@ -8,7 +8,8 @@ import {
   TCP_ONLY,
 } from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { CodecStream } from "#net/stream/codec-stream.ts";
+import type { CodecStream } from "#net/stream/codec-stream.ts";
+import { openStream } from "#net/stream/departing-stream.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { PACKET_ADDR_HOST, xudpFraming } from "#protocols/shared/datagram-framing.ts";
@@ -91,7 +92,7 @@ class Client {
     };
     const sealed = sealRequest(this.#key, request, newChance(this.#nowMs()));
     const { stream } = await this.#transport.connect(context);
-    return new CodecStream(stream, new VmessCodec(request, sealed), { openAfterMs: OPEN_AFTER_MS });
+    return openStream(stream, new VmessCodec(request, sealed), { openAfterMs: OPEN_AFTER_MS });
   }
 
   #optionsFor(command: number): number {

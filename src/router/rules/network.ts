@@ -2,7 +2,6 @@ import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import type { RuleType } from "#core/rule.ts";
-import { openCondition } from "#router/tables/open-condition.ts";
 
 const NETWORKS: readonly string[] = ["tcp", "udp"];
 
@@ -15,6 +14,12 @@ export const network: RuleType = {
     const payload = text.trim().toLowerCase();
     if (!NETWORKS.includes(payload))
       throw new ConfigError(`${show(text)} is no network: write tcp or udp${suggestion(payload, NETWORKS)}`);
-    return { matcher: openCondition({ is: "one-of", fact: "network", words: [payload] }), payload };
+    return {
+      matcher: {
+        reads: ["network"],
+        match: ({ network: used }) => (used === undefined ? undefined : used === payload),
+      },
+      payload,
+    };
   },
 };

@@ -1,12 +1,19 @@
 /** Rules over ranges of numbers: ports, user ids, DSCP code points. */
 import { ConfigError } from "#core/errors.ts";
-import type { ConditionOf } from "#core/condition.ts";
-import type { RuleType } from "#core/rule.ts";
+import type { FactName, Facts, Matcher, RuleType } from "#core/rule.ts";
 import { KNOWS_USER_IDS } from "#platform/process.ts";
-import { EVERYTHING, parseRanges } from "#router/ranges.ts";
-import { openCondition } from "#router/tables/open-condition.ts";
+import { parseRanges } from "#router/ranges.ts";
 
-type NumberFact = ConditionOf<"numbers">["fact"];
+type NumberFact = "port" | "sourcePort" | "inboundPort" | "uid" | "dscp";
+
+function rangeMatcher(fact: NumberFact, holds: (value: number) => boolean): Matcher {
+  const reads: readonly FactName[] = [fact];
+  const match = (facts: Facts) => {
+    const value = facts[fact];
+    return value === undefined ? undefined : value !== null && holds(value);
+  };
+  return { reads, match };
+}
 
 function portRule(type: string, apiType: string, fact: NumberFact): RuleType {
   return {
@@ -14,10 +21,9 @@ function portRule(type: string, apiType: string, fact: NumberFact): RuleType {
     apiType,
     allowsOptions: false,
     parse(payload) {
-      const ranges = parseRanges(payload, 65535);
-      if (ranges === EVERYTHING)
-        throw new ConfigError(`${type} needs at least one port: write 443 or 80/8000-8080`);
-      return { matcher: openCondition({ is: "numbers", fact, ranges }), payload: payload.trim() };
+      const { everything, holds } = parseRanges(payload, 65535);
+      if (everything) throw new ConfigError(`${type} needs at least one port: write 443 or 80/8000-8080`);
+      return { matcher: rangeMatcher(fact, holds), payload: payload.trim() };
     },
   };
 }
@@ -37,8 +43,7 @@ export const uid: RuleType = {
       throw new ConfigError(
         `UID rules work on Linux and Android only, not on ${process.platform}: remove the rule`,
       );
-    const ranges = parseRanges(payload, 0xffff_ffff);
-    return { matcher: openCondition({ is: "numbers", fact: "uid", ranges }), payload: payload.trim() };
+    return { matcher: rangeMatcher("uid", parseRanges(payload, 0xffff_ffff).holds), payload: payload.trim() };
   },
 };
 
@@ -48,7 +53,6 @@ export const dscp: RuleType = {
   apiType: "DSCP",
   allowsOptions: false,
   parse(payload) {
-    const ranges = parseRanges(payload, 63);
-    return { matcher: openCondition({ is: "numbers", fact: "dscp", ranges }), payload: payload.trim() };
+    return { matcher: rangeMatcher("dscp", parseRanges(payload, 63).holds), payload: payload.trim() };
   },
 };

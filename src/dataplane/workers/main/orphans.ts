@@ -11,6 +11,7 @@ import {
   WIRE_NUMBERS,
   SEALED,
   TLS,
+  VMESS,
   type WireCode,
 } from "#dataplane/workers/shared/wire-spec.ts";
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
@@ -33,6 +34,7 @@ export function makeFree(library: TlsLibrary): Free {
     [SEALED]: freeCiphers,
     [RECORDS]: freeCiphers,
     [ENCRYPTED]: freeCiphers,
+    [VMESS]: (word) => [0, 1, 2, 3].forEach((at) => freeGiven(word(at))),
   };
   return (kind, numbers) => frees[kind]((at) => BigInt(float64At(numbers, at)));
 }

@@ -30,6 +30,7 @@ import {
   RECORDS,
   SEALED,
   TLS,
+  VMESS,
   type WireCode,
   type WireSpec,
 } from "#dataplane/workers/shared/wire-spec.ts";
@@ -67,6 +68,7 @@ const KINDS: Readonly<Record<WireKind, WireCode>> = {
   sealed: SEALED,
   framed: FRAMED,
   encrypted: ENCRYPTED,
+  vmess: VMESS,
 };
 
 /** Throws where this system cannot: the message says why. */
@@ -276,9 +278,9 @@ function shellOf({ stream, detachable }: RelayEnd): Duplex | null {
 
 /** From the next turn of the event loop on nothing of the runtime reads the socket. */
 function depart({ detachable }: RelayEnd, fd: number): WireSpec {
-  const { numbers, unread, openings = [] } = detachable.detach();
+  const state = detachable.detach();
   if (typeof detachable.socket !== "number") detachable.socket.destroy();
-  return { kind: KINDS[detachable.kind], fd, numbers, unread, openings };
+  return { kind: KINDS[detachable.kind], fd, ...state };
 }
 
 function giveBack(flow: OffloadedFlow, side: Side, takeBack: NonNullable<Detachable["reattach"]>): void {

@@ -1,6 +1,7 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
 import type { Opening } from "#core/handover.ts";
+import type { WireDetails } from "#core/wire-details.ts";
 
 /** The kind of wire, by side: kept in the shared memory as a number. */
 export const PLAIN = 0;
@@ -11,13 +12,15 @@ export const FRAMED = 4;
 export const LEFT_OPEN = 3;
 export const RECORDS = 5;
 export const ENCRYPTED = 6;
+export const VMESS = 7;
 export type WireCode =
   | typeof PLAIN
   | typeof TLS
   | typeof SEALED
   | typeof FRAMED
   | typeof RECORDS
-  | typeof ENCRYPTED;
+  | typeof ENCRYPTED
+  | typeof VMESS;
 
 /** Numbers that a wire gets at its start; addresses of this process fit into a double. */
 export const WIRE_NUMBERS = 8;
@@ -33,7 +36,8 @@ export interface WireSpec {
   readonly unread: Uint8Array | null;
   /** From the wire upwards; absent: none. */
   readonly openings?: readonly Opening[];
+  readonly details?: WireDetails;
 }
 
 /** What goes with a wire by message. */
-export type WireMessage = Required<Pick<WireSpec, "unread" | "openings">>;
+export type WireMessage = Required<Pick<WireSpec, "unread" | "openings" | "details">>;

@@ -1,6 +1,7 @@
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
+import type { ShadowsocksDetails, VmessDetails } from "#core/wire-details.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { FramedWire } from "./framed.ts";
@@ -12,6 +13,7 @@ import {
   RECORDS,
   SEALED,
   TLS,
+  VMESS,
   WIRE_NUMBERS,
   type WireMessage,
 } from "#dataplane/workers/shared/wire-spec.ts";
@@ -23,9 +25,10 @@ import { RecordWire } from "./record-wire.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
+import { VmessWire } from "./vmess.ts";
 import { int32At, float64At } from "#lib/at.ts";
 
-const NO_MESSAGE: WireMessage = { unread: null, openings: [] };
+const NO_MESSAGE: WireMessage = { unread: null, openings: [], details: {} };
 
 /** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
@@ -48,18 +51,19 @@ export class Wires {
    * its words name is left to the main thread.
    */
   open(index: number): Wire | null {
-    const { unread, openings } = this.#messageOf(index);
-    let wire = this.#openInner(index, unread);
-    for (const opening of openings) wire = wire === null ? null : new OpeningWire(wire, opening);
+    const message = this.#messageOf(index);
+    let wire = this.#openInner(index, message);
+    for (const opening of message.openings) wire = wire === null ? null : new OpeningWire(wire, opening);
     return wire;
   }
 
-  #openInner(index: number, unread: Uint8Array | null): Wire | null {
+  #openInner(index: number, { unread, details }: WireMessage): Wire | null {
     const { descriptors, kinds } = this.#table;
     const fd = int32At(descriptors, index);
     const kind = int32At(kinds, index);
     if (kind === PLAIN) return new PlainWire(fd);
-    if (kind === SEALED) return this.#openSealed(index, fd, unread);
+    if (kind === SEALED) return this.#openSealed(index, fd, unread, details.shadowsocks);
+    if (kind === VMESS) return this.#openVmess(index, fd, unread, details.vmess);
     if (kind === ENCRYPTED) return this.#openEncrypted(index, fd, unread);
     if (kind === RECORDS) return this.#openRecords(index, fd, unread);
     const address = BigInt(this.#number(index, 0));
@@ -87,11 +91,37 @@ export class Wires {
     return openEncryptedWire(memory, fd, { word: (at) => this.#number(index, at), unread });
   }
 
-  #openSealed(index: number, fd: number, unread: Uint8Array | null): Wire | null {
+  #openSealed(
+    index: number,
+    fd: number,
+    unread: Uint8Array | null,
+    details: ShadowsocksDetails | undefined,
+  ): Wire | null {
     const memory = this.#cipherMemory();
     if (memory === null) return null;
-    const spare = (): void => void (this.#table.kinds[index] = LEFT_OPEN);
-    return new ShadowsocksWire(memory, fd, { word: (at) => this.#number(index, at), unread, spare });
+    return new ShadowsocksWire(memory, fd, {
+      word: (at) => this.#number(index, at),
+      unread,
+      details,
+      keep: (at, context) => void (this.#table.wireNumbers[index * WIRE_NUMBERS + at] = Number(context)),
+      spare: () => this.#spare(index),
+    });
+  }
+
+  #openVmess(
+    index: number,
+    fd: number,
+    unread: Uint8Array | null,
+    details: VmessDetails | undefined,
+  ): Wire | null {
+    const memory = this.#cipherMemory();
+    if (memory === null || details === undefined) return null;
+    const [word, spare] = [(at: number) => this.#number(index, at), () => this.#spare(index)];
+    return new VmessWire(memory, fd, { word, unread, details, spare });
+  }
+
+  #spare(index: number): void {
+    this.#table.kinds[index] = LEFT_OPEN;
   }
 
   #openFramed(index: number, fd: number, { ssl, unread }: { ssl: Ssl; unread: Uint8Array | null }): Wire {

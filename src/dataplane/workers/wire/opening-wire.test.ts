@@ -72,7 +72,7 @@ test("a header of the peer is passed over wherever it is cut", () => {
   for (const asks of [false, true])
     for (let cut = 0; cut <= whole.length; cut++) {
       const [memory, io] = [new Memory(whole.subarray(0, cut)), openIo()];
-      const wire = new OpeningWire(memory, { ours: null, theirs: FRESH });
+      const wire = new OpeningWire(memory, { ours: null, isOwed: false, theirs: FRESH });
       if (asks) wire.available(io);
       const first = drain(wire, io, 4);
       assert.equal(first.last, EAGAIN);
@@ -92,17 +92,17 @@ test("goes on in the middle of a header", () => {
     [{ seenVersion: true, leftBytes: 0 }, []],
   ] as const) {
     const memory = new Memory(Buffer.concat([Buffer.from(bytes), Buffer.from("payload")]));
-    const wire = new OpeningWire(memory, { ours: null, theirs });
+    const wire = new OpeningWire(memory, { ours: null, isOwed: false, theirs });
     assert.equal(String(drain(wire, openIo(), 100).got), "payload");
   }
 });
 
 test("another version is a fault, an end without a header an end", () => {
-  const strange = new OpeningWire(new Memory(Buffer.of(1, 0)), { ours: null, theirs: FRESH });
+  const strange = new OpeningWire(new Memory(Buffer.of(1, 0)), { ours: null, isOwed: false, theirs: FRESH });
   assert.equal(strange.read(openIo(), 10), BROKEN);
   const silent = new Memory(Buffer.alloc(0));
   silent.hasEnded = true;
-  assert.equal(new OpeningWire(silent, { ours: null, theirs: FRESH }).read(openIo(), 10), 0);
+  assert.equal(new OpeningWire(silent, { ours: null, isOwed: false, theirs: FRESH }).read(openIo(), 10), 0);
 });
 
 test("a header of ours goes out once, in one piece with the payload, however little is taken", () => {
@@ -111,7 +111,7 @@ test("a header of ours goes out once, in one piece with the payload, however lit
   fc.assert(
     fc.property(rooms, (sizes) => {
       const [memory, io] = [new Memory(Buffer.alloc(0)), openIo()];
-      const wire = new OpeningWire(memory, { ours, theirs: null });
+      const wire = new OpeningWire(memory, { ours, isOwed: false, theirs: null });
       memory.rooms = [...sizes];
       let rest = Buffer.from("payload that follows");
       while (rest.length > 0) {
@@ -131,8 +131,18 @@ test("a header of ours goes out once, in one piece with the payload, however lit
 
 test("a failed write is its errno, and a header that does not fit a fault of ours", () => {
   const [memory, io] = [new Memory(Buffer.alloc(0)), openIo()];
-  const wire = new OpeningWire(memory, { ours: Buffer.from("h"), theirs: null });
+  const wire = new OpeningWire(memory, { ours: Buffer.from("h"), isOwed: false, theirs: null });
   memory.rooms = [EPIPE];
   assert.equal(wire.write(io, 5), EPIPE);
   assert.throws(() => wire.write(io, BUFFER_BYTES), RangeError);
 });
+
+for (const isOwed of [false, true])
+  test(`where no payload comes, a header goes out ${isOwed ? "alone" : "never"}`, () => {
+    const [memory, io] = [new Memory(Buffer.alloc(0)), openIo()];
+    const wire = new OpeningWire(memory, { ours: Buffer.from("header"), isOwed, theirs: null });
+    memory.rooms = [0, 4];
+    if (isOwed) for (let turn = 0; turn < 2; turn++) assert.equal(wire.endWriting(io), EAGAIN);
+    assert.equal(wire.endWriting(io), 0);
+    assert.equal(String(memory.sent), isOwed ? "header" : "");
+  });

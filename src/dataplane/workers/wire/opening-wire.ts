@@ -14,12 +14,14 @@ export class OpeningWire implements Wire {
   readonly #inner: Wire;
   /** Null: it is out. */
   #ours: Uint8Array | null;
+  readonly #isOwed: boolean;
   /** Null: it was read. */
   #theirs: HeaderStage | null;
 
-  constructor(inner: Wire, { ours, theirs }: Opening) {
+  constructor(inner: Wire, { ours, isOwed, theirs }: Opening) {
     this.#inner = inner;
     this.#ours = ours;
+    this.#isOwed = isOwed;
     this.#theirs = theirs;
   }
 
@@ -111,8 +113,12 @@ export class OpeningWire implements Wire {
     return this.#inner.flush(io);
   }
 
-  /** Without a payload nothing of ours goes out. */
   endWriting(io: WireIo): number {
+    if (this.#ours !== null && this.#isOwed) {
+      const said = this.#writeFirst(io, this.#ours, 0);
+      if (this.#ours !== null) return said;
+      if (this.pending) return EAGAIN;
+    }
     return this.#inner.endWriting(io);
   }
 

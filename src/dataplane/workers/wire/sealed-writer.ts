@@ -22,11 +22,25 @@ export abstract class SealedWriter {
 
   /** Takes all of the first `size` bytes of the thread's buffer, or answers with an errno. */
   write(io: WireIo, size: number): number {
-    const end = this.seal(size);
+    const sent = this.#send(io, this.seal(size));
+    return sent < 0 ? sent : size;
+  }
+
+  /** Where the protocol has a word for the end: likewise. */
+  protected sealEnd(): number {
+    return 0;
+  }
+
+  /** Says the end; only while nothing is pending. 0, or an errno. */
+  writeEnd(io: WireIo): number {
+    return this.#send(io, this.sealEnd());
+  }
+
+  #send(io: WireIo, end: number): number {
     const sent = io.calls.sendAt(this.#fd, this.memory.wireAt, end);
     if (sent < 0 && sent !== EAGAIN) return sent;
     this.#keep(io, this.memory.wire, Math.max(0, sent), end);
-    return size;
+    return 0;
   }
 
   /** Only while something is pending. */

@@ -1,10 +1,11 @@
 import type { WireIo } from "./wire.ts";
 import { type CipherMemory, LENGTH_BYTES, TAG_BYTES } from "./cipher-memory.ts";
 import { BROKEN, SealedReader } from "./sealed-reader.ts";
+import type { ShadowsocksAnswer } from "./shadowsocks-answer.ts";
 import { byteAt } from "#lib/at.ts";
 
 export interface ShadowsocksDirection {
-  /** Of the cipher's context, which is its owner's. */
+  /** Of the cipher's context, which is its owner's; 0: there is none yet. */
   readonly context: bigint;
   /** Messages so far. */
   readonly count: number;
@@ -12,27 +13,41 @@ export interface ShadowsocksDirection {
   readonly chunkBytes: number;
 }
 
+export interface ShadowsocksRest {
+  /** Read from the socket already. */
+  readonly rest: Uint8Array | null;
+  /** Comes in front of the chunks; null: it was read. */
+  readonly answer: ShadowsocksAnswer | null;
+  /** The context that the answer has led to, which is the receiver's. */
+  onContext(context: bigint): void;
+}
+
 /** The direction from the peer, in chunks: each is a length and its payload, sealed one by one. */
 export class ShadowsocksReader extends SealedReader {
-  readonly #context: bigint;
+  #context: bigint;
   readonly #chunkBytes: number;
   #count: number;
   /** Of the payload that comes next; -1: a length comes next. */
   #payloadBytes: number;
+  /** Null: it was read. */
+  #answer: ShadowsocksAnswer | null;
+  readonly #onContext: (context: bigint) => void;
 
-  /** `rest` was read from the socket already; `payloadBytes` of a length that was opened already, or -1. */
+  /** `payloadBytes` of a length that was opened already, or -1. */
   constructor(
     memory: CipherMemory,
     fd: number,
     { context, count, chunkBytes }: ShadowsocksDirection,
     payloadBytes: number,
-    rest: Uint8Array | null,
+    { rest, answer, onContext }: ShadowsocksRest,
   ) {
     super(memory, fd, rest);
     this.#context = context;
     this.#count = count;
     this.#chunkBytes = chunkBytes;
     this.#payloadBytes = payloadBytes;
+    this.#answer = answer;
+    this.#onContext = onContext;
   }
 
   protected get isCut(): boolean {
@@ -40,10 +55,11 @@ export class ShadowsocksReader extends SealedReader {
   }
 
   protected wanted(size: number): number {
-    return Math.max(size, this.#payloadBytes, LENGTH_BYTES) + TAG_BYTES;
+    return Math.max(size, this.#payloadBytes, this.#answer?.bytes ?? LENGTH_BYTES) + TAG_BYTES;
   }
 
   protected open(_io: WireIo, end: number, room: number): number {
+    if (this.#answer !== null && !this.#openAnswer(this.#answer, end)) return 0;
     const { plainAt } = this.memory;
     let bytes = 0;
     while (this.#payloadArrived(end)) {
@@ -57,6 +73,19 @@ export class ShadowsocksReader extends SealedReader {
       bytes = next;
     }
     return bytes;
+  }
+
+  #openAnswer(answer: ShadowsocksAnswer, end: number): boolean {
+    if (end - this.at < answer.bytes) return false;
+    const isOurs = answer.open(this.memory, this.at);
+    this.#onContext(answer.context);
+    this.at += answer.bytes;
+    this.#answer = null;
+    this.#context = answer.context;
+    this.#count = answer.count;
+    this.#payloadBytes = answer.payloadBytes;
+    if (!isOurs) this.last = BROKEN;
+    return isOurs;
   }
 
   /** Opens the length where it is due. Is all of the payload there? */

@@ -1,4 +1,6 @@
 import { type CipherMemory, LENGTH_BYTES, TAG_BYTES } from "./cipher-memory.ts";
+import type { ShadowsocksDetails } from "#core/wire-details.ts";
+import { fixedInto } from "./shadowsocks-answer.ts";
 import { SealedWriter } from "./sealed-writer.ts";
 import type { ShadowsocksDirection } from "./shadowsocks-reader.ts";
 
@@ -7,18 +9,30 @@ export class ShadowsocksWriter extends SealedWriter {
   readonly #context: bigint;
   readonly #chunkBytes: number;
   #count: number;
+  /** A server's, whose salt goes out in front of the first chunk; null: it is out. */
+  #unsaid: ShadowsocksDetails | null;
 
-  constructor(memory: CipherMemory, fd: number, { context, count, chunkBytes }: ShadowsocksDirection) {
+  constructor(
+    memory: CipherMemory,
+    fd: number,
+    { context, count, chunkBytes }: ShadowsocksDirection,
+    unsaid: ShadowsocksDetails | null,
+  ) {
     super(memory, fd);
     this.#context = context;
     this.#count = count;
     this.#chunkBytes = chunkBytes;
+    this.#unsaid = unsaid;
   }
 
   protected seal(size: number): number {
     const { length, lengthAt, plainAt } = this.memory;
-    let end = 0;
-    for (let from = 0; from < size; from += this.#chunkBytes) {
+    const { salt = null, requestSalt = null } = this.#unsaid ?? {};
+    let end = salt === null ? 0 : this.#saySalt(salt);
+    const firstBytes = requestSalt === null ? 0 : Math.min(size, this.#chunkBytes);
+    if (this.#unsaid !== null && firstBytes > 0) end = this.#sealFirst(end, this.#unsaid, firstBytes);
+    this.#unsaid = null;
+    for (let from = firstBytes; from < size; from += this.#chunkBytes) {
       const bytes = Math.min(this.#chunkBytes, size - from);
       length[0] = bytes >>> 8;
       length[1] = bytes & 0xff;
@@ -26,6 +40,18 @@ export class ShadowsocksWriter extends SealedWriter {
       end = this.#sealPart(end, plainAt + BigInt(from), bytes);
     }
     return end;
+  }
+
+  #saySalt(salt: Uint8Array): number {
+    this.memory.wire.set(salt);
+    return salt.length;
+  }
+
+  /** The header has the length of the first payload, which goes without one. */
+  #sealFirst(at: number, unsaid: ShadowsocksDetails, bytes: number): number {
+    const { plainAt, scratch, scratchAt } = this.memory;
+    const end = this.#sealPart(at, scratchAt, fixedInto(scratch, unsaid, bytes));
+    return this.#sealPart(end, plainAt, bytes);
   }
 
   #sealPart(at: number, from: bigint, size: number): number {

@@ -35,7 +35,13 @@ function openBench({
   const words = [...contexts, 3, 5, chunkBytes, payloadBytes, 1];
   let spared = false;
   const word = (at: number): number => words[at] as number;
-  const port = new ShadowsocksWire(memory, 9, { word, unread, spare: () => void (spared = true) });
+  const port = new ShadowsocksWire(memory, 9, {
+    word,
+    unread,
+    details: undefined,
+    keep: () => {},
+    spare: () => void (spared = true),
+  });
   const io = { calls: socket as unknown as RelayCalls, bufferedBytes: 0 } as TaskIo;
   return { port, socket, io, spared: () => spared };
 }

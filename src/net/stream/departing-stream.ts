@@ -7,18 +7,25 @@ import {
   type Detachable,
   detachable,
   LOWER_DETACHED,
+  type WireKind,
 } from "#core/handover.ts";
-import { CodecStream, type CodecStreamOptions, type StreamCodec } from "#net/stream/codec-stream.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
+import { CodecStream, type CodecStreamOptions, type StreamCodec } from "./codec-stream.ts";
 
-/** A codec whose ciphers a relay worker may take over once everything that opens the connection has passed. */
+/** A codec whose ciphers a relay worker may take over. */
 export interface DepartingCodec extends StreamCodec {
-  /** How it leaves: from then on it seals and opens nothing. Null: not now, and perhaps never. */
-  detached(): (() => DetachedState) | null;
+  readonly wireKind: WireKind;
+  /** False: not now, and perhaps never. */
+  readonly canDepart: boolean;
+  /**
+   * Only while it can: from then on it seals and opens nothing. `isSpared`: the socket of a faulty peer stays open, see
+   * `discardOnFaultMs`.
+   */
+  depart(isSpared: boolean): DetachedState;
 }
 
-/** Over a plain socket relay workers may take it over; over a plugin they may not. */
-class SealedStream extends CodecStream {
+/** Over a plain socket relay workers may take it over; over anything else they may not. */
+class DepartingStream extends CodecStream {
   readonly #codec: DepartingCodec;
   readonly #discardOnFaultMs: number | undefined;
 
@@ -32,15 +39,13 @@ class SealedStream extends CodecStream {
     const { wire } = this;
     const isBusy = this.destroyed || this.writableEnded || this.writableLength > 0 || wire.readableLength > 0;
     const below = isBusy || !isPlainSocket(wire) ? null : detachable(wire);
-    const depart = below === null ? null : this.#codec.detached();
-    if (below === null || depart === null) return null;
+    if (below === null || !this.#codec.canDepart) return null;
     const limitMs = this.#discardOnFaultMs;
     const leave = (): DetachedState => {
       this[LOWER_DETACHED]();
-      const { numbers, unread } = depart();
-      return { numbers: [...numbers, limitMs === undefined ? 0 : 1], unread: unread };
+      return this.#codec.depart(limitMs !== undefined);
     };
-    const side: Detachable = { kind: "sealed", socket: below.socket, detach: leave };
+    const side: Detachable = { kind: this.#codec.wireKind, socket: below.socket, detach: leave };
     return limitMs === undefined
       ? side
       : { ...side, reattach: (fd) => void (fd >= 0 && discard(fd, limitMs)) };
@@ -51,8 +56,8 @@ function discard(fd: number, limitMs: number): void {
   discardInput(new Socket({ fd, allowHalfOpen: true }), limitMs);
 }
 
-export function openStream(wire: Duplex, codec: StreamCodec, options: CodecStreamOptions): Duplex {
-  return "detached" in codec
-    ? new SealedStream(wire, codec as DepartingCodec, options)
+export function openStream(wire: Duplex, codec: StreamCodec, options: CodecStreamOptions): CodecStream {
+  return "depart" in codec
+    ? new DepartingStream(wire, codec as DepartingCodec, options)
     : new CodecStream(wire, codec, options);
 }

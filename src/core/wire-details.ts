@@ -1,0 +1,67 @@
+/** What wires of some kinds take along besides their numbers. It goes to another thread as a copy. */
+
+/** As libcrypto calls them. */
+export type WireCipher = "aes-128-gcm" | "aes-192-gcm" | "aes-256-gcm" | "chacha20-poly1305";
+
+export interface WireDetails {
+  readonly shadowsocks?: ShadowsocksDetails;
+  readonly vmess?: VmessDetails;
+}
+
+/** Of a connection whose answer has not been said, or not been read yet. */
+export interface ShadowsocksDetails {
+  /** A server's, in front of its first chunk; null: it is out, or another's. */
+  readonly salt: Uint8Array | null;
+  /** By what a client opens what is behind the server's salt; null: it was read. */
+  readonly answer: { readonly cipher: WireCipher; readonly key: Uint8Array } | null;
+  /** SIP022: that of the request, which the answer repeats; null: the older edition. */
+  readonly requestSalt: Uint8Array | null;
+  /** How far the clock that answers are judged by is ahead of the system's. */
+  readonly clockAheadMs: number;
+}
+
+export interface VmessDetails {
+  readonly inward: VmessDirection;
+  readonly outward: VmessDirection;
+  /** A server's response header, in front of its first chunk; null: it is out, or another's. */
+  readonly response: Uint8Array | null;
+  /** By what a client opens it; null: it was read. */
+  readonly awaited: VmessResponse | null;
+  /** What the next chunk to the peer carries at most: a client's first one is short. */
+  readonly nextBytes: number;
+}
+
+/** The state of one direction behind its headers. */
+export interface VmessDirection {
+  /** Its own, 16 bytes: masks of sizes come from it, and the nonces of chunks. */
+  readonly iv: Uint8Array;
+  /** That of the request, by which sealed sizes have their nonces. */
+  readonly sizeIv: Uint8Array;
+  readonly isMasked: boolean;
+  readonly isPadded: boolean;
+  /** Numbers that were drawn from the masks. */
+  readonly drawn: number;
+  /** Chunks so far, in 16 bits. */
+  readonly count: number;
+  /** The sealed size of the chunk that comes next and its padding, where they were read; -1: they were not. */
+  readonly size: number;
+  readonly padding: number;
+  /** Whether an empty chunk is the peer's end; see `BodyOpener`. */
+  readonly mayEnd: boolean;
+}
+
+/** What opens one message by AES-128-GCM. */
+export interface OneMessage {
+  readonly key: Uint8Array;
+  readonly nonce: Uint8Array;
+}
+
+export interface VmessResponse {
+  /** Of its sealed length, and of what follows that. */
+  readonly length: OneMessage;
+  readonly header: OneMessage;
+  /** Its first byte. */
+  readonly verifier: number;
+  /** How long it is with its tag, where that was read; -1: it was not. */
+  readonly bytes: number;
+}
