@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Facts, RuleData } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
-import { openCountries } from "#geodata/address-records.ts";
+import { openCountries } from "#net/address/address-records.ts";
 import { readSites } from "#geodata/categories.ts";
 import { DatFile } from "#geodata/dat-file.ts";
 import { bytesOfIp } from "#net/address/ip.ts";

@@ -15,10 +15,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   net: ["core", "lib", "platform"], // sockets and addresses
   transport: ["core", "lib", "net", "platform"], // Duplex in, Duplex out: does not know who speaks through it; platform for the runtime's libssl
   dns: ["core", "lib", "net", "transport"], // dials through what it is given; transport for QUIC and HTTP/3
-  router: ["core", "lib", "net", "platform"], // decides; platform only for the process lookup it is built with
+  router: ["core", "lib", "net", "platform", "router/tables"], // decides; platform only for the process lookup it is built with
+  "router/tables": ["core", "lib", "net"], // what every thread has of the rules: data, and matchers made of it
   groups: ["core", "lib"], // an outbound that picks another, nothing more
-  geodata: ["core", "lib", "net"], // databases beside the configuration; their users are not its business
-  providers: ["core", "lib", "net"], // fetches and verifies; what the contents mean is injected
+  geodata: ["core", "lib", "net", "router/tables"], // databases beside the configuration; their users are not its business
+  providers: ["core", "lib", "net", "router/tables"], // fetches and verifies; what the contents mean is injected
   protocols: ["core", "lib", "net", "transport", "platform"], // each builds on layers, never on another part of the program
   // What happens to traffic once it is accepted.
   dataplane: [

@@ -178,6 +178,7 @@ export class App implements AsyncDisposable {
       clearTimeout(timer);
       cutOff();
       await this.#env.host.relayPath[Symbol.asyncDispose]();
+      await this.#env.host.users.leaveFleet();
     });
     this.#closing = true;
     this.#env.loader.stop(); // a reload that only begins must not hold up the end

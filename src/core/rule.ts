@@ -1,3 +1,4 @@
+import type { Condition } from "./condition.ts";
 import type { Ip, Network } from "./session.ts";
 
 /**
@@ -59,6 +60,8 @@ export interface Matcher {
    * is known yet. Absent: it looks into none.
    */
   readonly records?: ReadRecords | undefined;
+  /** The same as data, with what is loaded now, for other threads. Absent: only this matcher can tell. */
+  readonly condition?: Condition;
   /** Why it matches nothing whatever the facts are, for its data is not there: `database missing`. Absent, null: it can. */
   readonly unavailable?: string | null;
 }

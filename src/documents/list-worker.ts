@@ -14,9 +14,7 @@ await answerEach<ListRequest, ListReply>(
   ({ parts }) => buffersOf("lines" in parts ? parts.lines : arraysOf(parts)),
 );
 
-/** Each array of a table has a buffer of its own. */
+/** Tables lie in shared memory. */
 function arraysOf({ list }: ReadList): readonly unknown[] {
-  return list.behavior === "domain"
-    ? Object.values(list.parts)
-    : [...Object.values(list.parts.v4), ...Object.values(list.parts.v6), list.packed];
+  return list.behavior === "domain" ? [] : [list.packed];
 }

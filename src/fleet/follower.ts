@@ -20,8 +20,8 @@ export interface FollowerEnv {
   readonly local: StateRepository;
   readonly snapshot: Snapshot;
   readonly seal: TokenSeal;
-  /** The revision of a listener in force here has grown. */
-  readonly onApplied: () => void;
+  /** The revision of a listener in force here has grown; `isWhole`: its users may have come with totals of their own. */
+  readonly onApplied: (isWhole: boolean) => void;
 }
 
 export class Follower {
@@ -87,7 +87,7 @@ export class Follower {
       env.log.error(`fleet: listener ${tag} does not take its users: ${messageOf(error)}`);
       env.onFailure(error); // a user who was removed elsewhere must not stay connected
     }
-    onApplied();
+    onApplied(fetched.isWhole);
   }
 }
 

@@ -94,7 +94,7 @@ interface TotalRow {
 /** By user and generation. */
 async function totals(client: ClientBase): Promise<ReadonlyMap<string, Traffic>> {
   const { rows } = await client.query<TotalRow>(
-    "SELECT user_id, generation, upload, download FROM weir.usage_total",
+    "SELECT user_id, generation, upload, download FROM weir.totals(-1)",
   );
   return new Map(
     rows.map(({ user_id, generation, upload, download }) => [

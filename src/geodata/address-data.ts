@@ -1,9 +1,8 @@
 /** Conditions over the databases of addresses. They do not say how many records a code has: `size` is 0. */
-import { ProtocolError } from "#core/errors.ts";
+import type { Condition } from "#core/condition.ts";
 import type { AddressRecords, Facts, RuleData } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp } from "#net/address/ip.ts";
-import type { CodesOf, SystemOf } from "./address-records.ts";
+import { codesAt, systemAt, type CodesOf, type SystemOf } from "#net/address/address-records.ts";
 
 const NO_RECORDS: AddressRecords = {
   sourceCodes: null,
@@ -12,24 +11,32 @@ const NO_RECORDS: AddressRecords = {
   destinationSystem: "",
 };
 
+/** A database as the main thread has opened it, and its bytes in shared memory. */
+export interface OpenedDatabase<Find> {
+  readonly find: Find;
+  readonly bytes: Uint8Array;
+}
+
 /** The addresses whose record has this code. */
-export function countryData(codesOf: CodesOf, code: string): RuleData {
-  const codesAt = (ip: Ip) => undamaged(() => codesOf(bytesOfIp(ip)), []);
+export function countryData({ find, bytes }: OpenedDatabase<CodesOf>, code: string): RuleData {
+  const holds = (ip: Ip): boolean => codesAt(find, ip).includes(code);
   return {
-    ...addressData((ip) => codesAt(ip).includes(code)),
+    ...addressData(holds, { is: "country", database: bytes, code }),
     records: ({ ip = null }, known) =>
-      ip === null || hasCodes(known) ? known : { ...(known ?? NO_RECORDS), destinationCodes: codesAt(ip) },
+      ip === null || hasCodes(known)
+        ? known
+        : { ...(known ?? NO_RECORDS), destinationCodes: codesAt(find, ip) },
   };
 }
 
 /** The addresses of the system with this number. */
-export function systemData(systemOf: SystemOf, number: number): RuleData {
-  const systemAt = (ip: Ip) => undamaged(() => systemOf(bytesOfIp(ip)), null);
+export function systemData({ find, bytes }: OpenedDatabase<SystemOf>, number: number): RuleData {
+  const holds = (ip: Ip): boolean => systemAt(find, ip)?.number === number;
   return {
-    ...addressData((ip) => systemAt(ip)?.number === number),
+    ...addressData(holds, { is: "system", database: bytes, number }),
     records({ ip = null }, known) {
       if (ip === null || (known ?? NO_RECORDS).destinationSystem !== "") return known;
-      const found = systemAt(ip);
+      const found = systemAt(find, ip);
       if (found === null) return known;
       return { ...(known ?? NO_RECORDS), destinationSystem: `${found.number} ${found.owner}`.trim() };
     },
@@ -52,20 +59,11 @@ function hasCodes(known: AddressRecords | null): boolean {
   return known !== null && known.destinationCodes !== null;
 }
 
-function addressData(holds: (ip: Ip) => boolean): RuleData {
+function addressData(holds: (ip: Ip) => boolean, condition: Condition): RuleData {
   return {
+    condition,
     reads: ["ip"],
     size: 0,
     match: ({ ip }) => (ip === undefined ? undefined : ip !== null && holds(ip)),
   };
-}
-
-/** A damaged record says nothing. */
-function undamaged<T>(read: () => T, nothing: T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ProtocolError) return nothing;
-    throw error;
-  }
 }

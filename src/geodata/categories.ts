@@ -1,11 +1,14 @@
 /** One category of GeoSite.dat or GeoIP.dat as something that matches. */
 import { ProtocolError } from "#core/errors.ts";
-import type { Facts, RuleData } from "#core/rule.ts";
+import type { Matcher, RuleData } from "#core/rule.ts";
 import type { Cidr } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { normalizeDomain } from "#lib/domain-pattern.ts";
 import { DomainTable, EXACT, SUFFIX } from "#lib/domain-table.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
+import { hostPattern } from "#router/tables/host-pattern.ts";
+import { anyOf } from "#router/tables/joined.ts";
+import { openCondition } from "#router/tables/open-condition.ts";
 import { Fields, LENGTH, VARINT } from "./protobuf.ts";
 
 /** A pattern that is tried against a lower-case name. Throws where the source is none. */
@@ -36,8 +39,7 @@ export function* sitesInSteps(
 ): Steps<RuleData> {
   const names: string[] = [];
   const covers: number[] = [];
-  const keywords: string[] = [];
-  const expressions: { test(host: string): boolean }[] = [];
+  const parts: Matcher[] = [];
   for (const message of messages)
     for (const fields = new Fields(message); fields.next();) {
       yield;
@@ -47,8 +49,9 @@ export function* sitesInSteps(
         !attributes.every((wanted) => (wanted.startsWith("!") ? !has.has(wanted.slice(1)) : has.has(wanted)))
       )
         continue;
-      if (kind === KEYWORD) keywords.push(value.toLowerCase());
-      else if (kind === EXPRESSION) expressions.push(...compiled(value, compile));
+      if (kind === KEYWORD)
+        parts.push(openCondition({ is: "host", test: "contains", text: value.toLowerCase() }));
+      else if (kind === EXPRESSION) parts.push(...compiled(value, compile));
       else {
         const name = normalizeDomain(value);
         if (name === null) continue;
@@ -56,18 +59,14 @@ export function* sitesInSteps(
         covers.push(kind === SUBDOMAIN ? SUFFIX : EXACT);
       }
     }
-  const table = yield* DomainTable.build(names, Uint8Array.from(covers));
-  const holds = (host: string) =>
-    table.lowest(host) >= 0 ||
-    keywords.some((keyword) => host.includes(keyword)) ||
-    expressions.some((expression) => expression.test(host));
-  const match = ({ host }: Facts) => (host === undefined ? undefined : host !== null && holds(host));
-  return { reads: ["host"], match, size: names.length + keywords.length + expressions.length };
+  const { parts: table } = yield* DomainTable.build(names, Uint8Array.from(covers));
+  const all = [openCondition({ is: "names", table }), ...parts];
+  return Object.assign(anyOf(all, ["host"]), { size: names.length + parts.length });
 }
 
-function compiled(source: string, compile: CompilePattern): { test(host: string): boolean }[] {
+function compiled(source: string, compile: CompilePattern): readonly Matcher[] {
   try {
-    return [compile(source)];
+    return [hostPattern(compile(source))];
   } catch {
     return []; // lists of thousands hold one or two that only some engines can run
   }
@@ -107,10 +106,9 @@ export function* networksInSteps(messages: readonly Buffer[]): Steps<RuleData> {
       if (fields.field === 2 && fields.wire === LENGTH) cidrs.push(readNetwork(fields.inner()));
       else if (fields.field === 3 && fields.wire === VARINT) reverse = fields.number !== 0;
     }
-  const table = yield* CidrTable.build(cidrs);
-  const match = ({ ip }: Facts) =>
-    ip === undefined ? undefined : ip !== null && table.holds(ip) !== reverse;
-  return { reads: ["ip"], match, size: cidrs.length };
+  const { parts: table } = yield* CidrTable.build(cidrs);
+  const matcher = openCondition({ is: "networks", side: "ip", table, reversed: reverse });
+  return { ...matcher, size: cidrs.length };
 }
 
 // Network: address(1) of 4 or 16 bytes, prefix length(2).

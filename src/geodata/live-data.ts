@@ -1,3 +1,4 @@
+import { UNKNOWN, type Condition } from "#core/condition.ts";
 import type { Facts, FactName, ReadRecords, RuleData } from "#core/rule.ts";
 
 /** Contents that can be replaced while rules hold on to it. Before the first load it matches nothing. */
@@ -24,6 +25,10 @@ export class LiveData<From> implements RuleData {
 
   get unavailable(): string | null {
     return this.#contents === null ? this.#why() : null;
+  }
+
+  get condition(): Condition {
+    return this.#contents === null ? { is: "never" } : (this.#contents.condition ?? UNKNOWN);
   }
 
   match(facts: Facts): boolean | undefined {

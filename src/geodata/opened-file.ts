@@ -5,11 +5,12 @@ import { ProtocolError } from "#core/errors.ts";
 import type { RuleData } from "#core/rule.ts";
 import type { Slices } from "#core/slices.ts";
 import type { Steps } from "#lib/steps.ts";
-import { openCountries, openSystems, type CodesOf, type SystemOf } from "./address-records.ts";
+import { sharedBytes } from "#lib/shared-arrays.ts";
+import { openCountries, openSystems, type CodesOf, type SystemOf } from "#net/address/address-records.ts";
+import { Mmdb } from "#net/address/mmdb.ts";
 import { networksInSteps, sitesInSteps, type CompilePattern } from "./categories.ts";
 import { DatFile } from "./dat-file.ts";
-import { Mmdb } from "./mmdb.ts";
-import { categoryData, countryData, systemData } from "./address-data.ts";
+import { categoryData, countryData, systemData, type OpenedDatabase } from "./address-data.ts";
 
 export type GeoKind = "geosite" | "geoip" | "country" | "asn";
 
@@ -17,8 +18,8 @@ export type GeoKind = "geosite" | "geoip" | "country" | "asn";
 export interface OpenedFile {
   readonly path: string;
   readonly version: string;
-  readonly codesOf: CodesOf | null;
-  readonly systemOf: SystemOf | null;
+  readonly countries: OpenedDatabase<CodesOf> | null;
+  readonly systems: OpenedDatabase<SystemOf> | null;
   readonly dat: DatFile | null;
   /** By key: category and attributes, code, number. */
   readonly loaded: Map<string, RuleData>;
@@ -63,26 +64,33 @@ function usableVersion(path: string): string {
   return versionOf(path);
 }
 
-function opened(kind: GeoKind, path: string, version: string, bytes: Buffer | null): OpenedFile {
+function opened(kind: GeoKind, path: string, version: string, read: Buffer | null): OpenedFile {
+  const bytes = read === null ? null : sharedCopy(read);
   return {
     path,
     version,
-    codesOf: kind === "country" && bytes !== null ? openCountries(bytes) : null,
-    systemOf: kind === "asn" && bytes !== null ? openSystems(bytes) : null,
+    countries: kind === "country" && bytes !== null ? { find: openCountries(bytes), bytes } : null,
+    systems: kind === "asn" && bytes !== null ? { find: openSystems(bytes), bytes } : null,
     dat: bytes === null ? DatFile.open(path) : null,
     loaded: new Map(),
   };
 }
 
+function sharedCopy(bytes: Buffer): Buffer {
+  const shared = sharedBytes(bytes.length);
+  shared.set(bytes);
+  return Buffer.from(shared.buffer);
+}
+
 /** What `key` stands for in a file of this kind; null: the file has no such category. Throws `ProtocolError`. */
 export function* contentsOf(
-  { dat, codesOf, systemOf }: OpenedFile,
+  { dat, countries, systems }: OpenedFile,
   kind: GeoKind,
   key: string,
   compile: CompilePattern,
 ): Steps<RuleData | null> {
-  if (kind === "country") return codesOf === null ? null : countryData(codesOf, key);
-  if (kind === "asn") return systemOf === null ? null : systemData(systemOf, Number(key));
+  if (kind === "country") return countries === null ? null : countryData(countries, key);
+  if (kind === "asn") return systems === null ? null : systemData(systems, Number(key));
   const [name = "", ...attributes] = kind === "geosite" ? key.split("@") : [key];
   const messages = dat?.read(name) ?? [];
   if (messages.length === 0) return null;

@@ -1,7 +1,6 @@
-import { byteAt, int32At, itemAt, uint32At } from "./at.ts";
-
 /** Positions by domain name: a hash of name suffixes in flat arrays, about 35 bytes a name beside its text. */
-
+import { byteAt, int32At, itemAt, uint32At } from "./at.ts";
+import { sharedBytes, sharedInt32, sharedUint32 } from "./shared-arrays.ts";
 import { atOnce, type Steps } from "./steps.ts";
 
 /** The name itself, ranked before every wildcard. */
@@ -16,7 +15,7 @@ const DOT = 46;
 /** Names that are inserted in one step: some tenth of a millisecond. */
 const STEP = 256;
 
-/** All that a table is, to be handed to another thread: arrays of numbers. */
+/** All that a table is: arrays of numbers in shared memory, so that every thread can have a table of the same ones. */
 export interface DomainTableParts {
   readonly seed: number;
   readonly text: Uint8Array;
@@ -47,7 +46,7 @@ export class DomainTable {
   readonly #covers: Uint8Array;
   #names = 0;
 
-  /** The table whose parts these are. It keeps them: they may come from another thread. */
+  /** The table whose parts these are. It keeps them: another thread may have built them. */
   constructor(parts: DomainTableParts) {
     this.parts = parts;
     this.size = parts.covers.length;
@@ -76,14 +75,15 @@ export class DomainTable {
     }
     const table = new DomainTable({
       seed: Math.floor(Math.random() * 0x1_0000_0000) | 0,
-      text: new Uint8Array(textBytes),
-      starts: new Uint32Array(count + 1),
-      hashes: new Int32Array(count),
-      heads: new Int32Array(count).fill(-1),
-      slots: new Uint32Array(1 << (32 - Math.clz32(Math.max(4, count * 2) - 1))),
-      next: new Int32Array(count).fill(-1),
-      covers: Uint8Array.from(covers),
+      text: sharedBytes(textBytes),
+      starts: sharedUint32(count + 1),
+      hashes: sharedInt32(count),
+      heads: sharedInt32(count).fill(-1),
+      slots: sharedUint32(1 << (32 - Math.clz32(Math.max(4, count * 2) - 1))),
+      next: sharedInt32(count).fill(-1),
+      covers: sharedBytes(count),
     });
+    table.#covers.set(covers);
     for (let item = count - 1; item >= 0; item--) {
       table.#insert(itemAt(names, item), item);
       if (item % STEP === 0) yield;

@@ -1,9 +1,10 @@
+import { uint32At, int32At } from "./at.ts";
+import { sharedInt32, sharedUint32 } from "./shared-arrays.ts";
 import type { Steps } from "./steps.ts";
 
 // A node: BITS HEAD CHILD0 CHILD1 UP KEY(1 or 4), one 32-bit word each. HEAD is the first item plus one, 0: none. A
 // child is the index where its node starts, 0: none, because the root starts there and is no node's child. UP is the
 // nearest node above that has items, else the root.
-import { uint32At, int32At } from "./at.ts";
 
 const HEAD = 1;
 const CHILD = 2;
@@ -17,7 +18,7 @@ const JUMP_BITS = 16;
 /** Nodes that are sealed in one step. */
 const STEP = 1024;
 
-/** All that a sealed tree is, to be handed to another thread: arrays of numbers. */
+/** All that a sealed tree is: arrays of numbers in shared memory, so that every thread can have a tree of the same ones. */
 export interface PrefixTreeParts {
   readonly words: 1 | 4;
   readonly nodes: Uint32Array;
@@ -43,9 +44,8 @@ export class PrefixTree {
     this.#words = words;
     this.#end = KEY + words;
     this.#nodes = sealed?.nodes ?? new Uint32Array(this.#end * Math.min(16, items + 1));
-    this.#next = sealed?.next ?? new Int32Array(items).fill(-1);
-    this.#jump =
-      sealed?.jump ?? (items < JUMP_FROM || sealed !== null ? null : new Uint32Array(1 << JUMP_BITS));
+    this.#next = sealed?.next ?? sharedInt32(items).fill(-1);
+    this.#jump = sealed?.jump ?? (items < JUMP_FROM || sealed !== null ? null : sharedUint32(1 << JUMP_BITS));
   }
 
   /** The tree whose parts these are. It keeps them, and nothing can be inserted. */
@@ -74,7 +74,7 @@ export class PrefixTree {
     const open: { readonly node: number; readonly up: number }[] = [{ node: 0, up: 0 }];
     for (let done = 1; ; done++) {
       const next = open.pop();
-      if (next === undefined) return;
+      if (next === undefined) break;
       const up = this.#link(next.node, next.up);
       for (const turn of [0, 1]) {
         const child = uint32At(this.#nodes, next.node + CHILD + turn);
@@ -82,6 +82,9 @@ export class PrefixTree {
       }
       if (done % STEP === 0) yield;
     }
+    const grown = this.#nodes.subarray(0, this.#end);
+    this.#nodes = sharedUint32(this.#end);
+    this.#nodes.set(grown);
   }
 
   /** The first item of the longest prefix that holds the key; -1: none. */

@@ -1,3 +1,4 @@
+import { UNKNOWN, type Condition } from "#core/condition.ts";
 import type { AddressRecords, Facts, FactName, RuleData } from "#core/rule.ts";
 import type { Slices } from "#core/slices.ts";
 import { Resource, type Prepared, type ResourceEnv, type Source } from "./resource.ts";
@@ -59,6 +60,10 @@ export class RuleProvider implements RuleData, AsyncDisposable {
 
   get size(): number {
     return this.#contents.size;
+  }
+
+  get condition(): Condition {
+    return this.#contents.condition ?? UNKNOWN;
   }
 
   match(facts: Facts): boolean | undefined {

@@ -1,16 +1,14 @@
 /** A rule list made ready for matching: consecutive rules that can share a table are one step, the others one each. */
-import type { Facts, FactName, Rule } from "#core/rule.ts";
+import type { ConditionOf } from "#core/condition.ts";
+import type { Rule } from "#core/rule.ts";
 import type { Cidr } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { DomainTable } from "#lib/domain-table.ts";
+import { sharedInt32 } from "#lib/shared-arrays.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
-import { mergeKeyOf } from "./mergeable.ts";
-import type { CidrSide, MergeKey } from "./mergeable.ts";
 import { itemAt } from "#lib/at.ts";
-
-/** Answers of `Segment.find` besides a position. */
-export const NONE = -1;
-export const UNDECIDED = -2;
+import type { RuleTable, Step } from "./tables/rule-table.ts";
+import { openSegment, type SegmentTable } from "./tables/segment.ts";
 
 /** Fewer rules than this are as fast one by one. */
 const SMALLEST_SEGMENT = 6;
@@ -18,36 +16,36 @@ const SMALLEST_SEGMENT = 6;
 /** How many rules a long work looks at before it may pause. */
 export const RULES_AT_ONCE = 256;
 
-/** One table over the consecutive rules `first` to `last` of a list. */
-export interface Segment {
-  readonly reads: readonly FactName[];
-  /** Position in the segment of the first rule after `after` that matches, NONE, or CANNOT_TELL. */
-  find(facts: Facts, after: number, disabled: Uint8Array | null): number;
-}
-
-export interface Step {
-  /** Positions in the list. */
-  readonly first: number;
-  readonly last: number;
-  /** Null: a single rule. */
-  readonly segment: Segment | null;
-}
-
-export interface RuleList {
-  /** `rules`, or the name of a sub-rule list. */
-  readonly name: string;
+/** A table of the main thread, with the rules themselves. */
+export interface RuleList extends RuleTable {
   readonly rules: readonly Rule[];
-  readonly steps: readonly Step[];
-  /** 1 where the rule is switched off; null while none is. */
-  disabled: Uint8Array | null;
 }
+
+/** What `leads` of a table has for a rule. */
+type LeadOf = (rule: Rule, position: number) => number;
+
+const leadsNowhere: LeadOf = () => 0;
 
 export function compileList(name: string, rules: readonly Rule[]): RuleList {
   return atOnce(compileInSteps(name, rules));
 }
 
 /** `before`: a list whose tables are taken where they are over the same rules. */
-export function* compileInSteps(name: string, rules: readonly Rule[], before?: RuleList): Steps<RuleList> {
+export function* compileInSteps(
+  name: string,
+  rules: readonly Rule[],
+  before?: RuleList,
+  leadOf: LeadOf = leadsNowhere,
+): Steps<RuleList> {
+  const leads = sharedInt32(rules.length);
+  for (const [at, rule] of rules.entries()) {
+    leads[at] = leadOf(rule, at);
+    if (at % RULES_AT_ONCE === 0) yield;
+  }
+  return { name, rules, steps: yield* stepsOf(rules, before), leads, disabled: null };
+}
+
+export function* stepsOf(rules: readonly Rule[], before?: RuleList): Steps<readonly Step[]> {
   const steps: Step[] = [];
   const known = new Map(before?.steps.map((step) => [step.first, step]));
   for (let first = 0; first < rules.length;) {
@@ -57,20 +55,31 @@ export function* compileInSteps(name: string, rules: readonly Rule[], before?: R
       first = same.last + 1;
       continue;
     }
-    const keys = yield* mergeableRun(rules, first);
-    if (keys.length < SMALLEST_SEGMENT) {
-      steps.push({ first, last: first, segment: null });
+    const conditions = yield* mergeableRun(rules, first);
+    if (conditions.length < SMALLEST_SEGMENT) {
+      steps.push({ first, last: first, segment: null, matcher: itemAt(rules, first).matcher });
       first++;
     } else {
-      steps.push({ first, last: first + keys.length - 1, segment: yield* segmentOf(keys) });
-      first += keys.length;
+      const segment = openSegment(yield* tableOf(conditions));
+      steps.push({ first, last: first + conditions.length - 1, segment });
+      first += conditions.length;
     }
   }
-  return { name, rules, steps, disabled: null };
+  return steps;
 }
 
-function keyOf({ type, matcher }: Rule): MergeKey | null {
-  return type === "SUB-RULE" ? null : mergeKeyOf(matcher); // a table finds rules that decide, not lists to enter
+/** One name or one network: such rules can share a table. */
+type Mergeable = ConditionOf<"name"> | ConditionOf<"network">;
+
+/** Null: the rule needs a step of its own. A table finds rules that decide, not lists to enter. */
+export function mergeableOf({ type, matcher: { condition } }: Rule): Mergeable | null {
+  if (type === "SUB-RULE" || condition === undefined) return null;
+  return condition.is === "name" || condition.is === "network" ? condition : null;
+}
+
+function shareTable(one: Mergeable, other: Mergeable): boolean {
+  if (one.is === "name" || other.is === "name") return one.is === other.is;
+  return one.side === other.side;
 }
 
 /** Null where the table would be another one: a rule of it is, or the run of rules goes on behind it. */
@@ -81,56 +90,35 @@ function* stepOfBefore(rules: readonly Rule[], before: RuleList, step: Step | un
     if (at % RULES_AT_ONCE === 0) yield;
   }
   const next = rules[step.last + 1];
-  const goesOn = next !== undefined && keyOf(next)?.kind === keyOf(itemAt(rules, step.first))?.kind;
-  return goesOn ? null : step;
+  const behind = next === undefined ? null : mergeableOf(next);
+  const first = mergeableOf(itemAt(rules, step.first));
+  return behind !== null && first !== null && shareTable(first, behind) ? null : step;
 }
 
-/** The keys of the rules from `first` on that fit into one table. */
-function* mergeableRun(rules: readonly Rule[], first: number): Steps<readonly MergeKey[]> {
-  const keys: MergeKey[] = [];
+/** The conditions of the rules from `first` on that fit into one table. */
+function* mergeableRun(rules: readonly Rule[], first: number): Steps<readonly Mergeable[]> {
+  const run: Mergeable[] = [];
   for (let at = first; at < rules.length; at++) {
-    const key = keyOf(itemAt(rules, at));
-    if (key === null || key.kind !== (keys[0] ?? key).kind) break;
-    keys.push(key);
+    const condition = mergeableOf(itemAt(rules, at));
+    if (condition === null || !shareTable(run[0] ?? condition, condition)) break;
+    run.push(condition);
     if (at % RULES_AT_ONCE === 0) yield;
   }
-  return keys;
+  return run;
 }
 
-function* segmentOf(keys: readonly MergeKey[]): Steps<Segment> {
+function* tableOf(run: readonly Mergeable[]): Steps<SegmentTable> {
   const names: string[] = [];
-  const covers = new Uint8Array(keys.length);
+  const covers = new Uint8Array(run.length);
   const cidrs: Cidr[] = [];
-  for (const [at, key] of keys.entries()) {
-    if (key.kind === "domain") {
-      names.push(key.name);
-      covers[at] = key.covers;
-    } else cidrs.push(key.cidr);
+  for (const [at, condition] of run.entries()) {
+    if (condition.is === "name") {
+      names.push(condition.name);
+      covers[at] = condition.covers;
+    } else cidrs.push(condition);
     if (at % RULES_AT_ONCE === 0) yield;
   }
-  const { kind } = itemAt(keys, 0);
-  if (kind === "domain") return domainSegment(yield* DomainTable.build(names, covers));
-  return cidrSegment(kind, yield* CidrTable.build(cidrs));
-}
-
-function domainSegment(table: DomainTable): Segment {
-  return {
-    reads: ["host"],
-    find: ({ host }, after, disabled) => {
-      if (host === undefined) return UNDECIDED;
-      return host === null ? NONE : table.lowest(host, after, disabled);
-    },
-  };
-}
-
-function cidrSegment(side: CidrSide, table: CidrTable): Segment {
-  const ofSource = side === "source";
-  return {
-    reads: [ofSource ? "sourceIp" : "ip"],
-    find: (facts, after, disabled) => {
-      const address = ofSource ? facts.sourceIp : facts.ip;
-      if (address === undefined) return side === "known-ip" ? NONE : UNDECIDED;
-      return address === null ? NONE : table.lowest(address, after, disabled);
-    },
-  };
+  const first = itemAt(run, 0);
+  if (first.is === "name") return { is: "names", table: (yield* DomainTable.build(names, covers)).parts };
+  return { is: "networks", side: first.side, table: (yield* CidrTable.build(cidrs)).parts };
 }

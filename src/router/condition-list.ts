@@ -1,19 +1,11 @@
 /** A list of conditions without targets, as rule providers of behavior `classical` hold it: one of them is enough. */
 import { ConfigError, messageOf } from "#core/errors.ts";
-import type {
-  Facts,
-  FactName,
-  Matcher,
-  ReadRecords,
-  Rule,
-  RuleData,
-  RuleOptions,
-  RuleScope,
-} from "#core/rule.ts";
+import type { FactName, Matcher, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
-import { itemAt } from "#lib/at.ts";
-import { RULES_AT_ONCE, UNDECIDED, compileInSteps, type Segment } from "./compile.ts";
+import { RULES_AT_ONCE, stepsOf } from "./compile.ts";
 import { ruleTypeOf } from "./rules/index.ts";
+import { anyOf } from "./tables/joined.ts";
+import { openCondition } from "./tables/open-condition.ts";
 
 /** A condition that could not be read, and why. */
 export type OnSkip = (line: string, why: string) => void;
@@ -49,52 +41,19 @@ export function* conditionsInSteps(
     }
     yield;
   }
-  const { steps } = yield* compileInSteps("conditions", rules);
+  const steps = yield* stepsOf(rules);
   const reads = new Set<FactName>();
   for (const [at, { matcher }] of rules.entries()) {
     for (const name of matcher.reads) reads.add(name);
     if (at % RULES_AT_ONCE === 0) yield;
   }
+  // The matchers alone: the rules of a table are needed no more, and hundreds of thousands are no rarity.
   const matchers: Matcher[] = [];
-  for (const { first, segment } of steps) {
-    matchers.push(segment === null ? itemAt(rules, first).matcher : tableMatcher(segment));
+  for (const step of steps) {
+    matchers.push(step.segment === null ? step.matcher : openCondition(step.segment.table));
     yield;
   }
-  return dataOf(matchers, [...reads], rules.length);
-}
-
-function tableMatcher(segment: Segment): Matcher {
-  return { reads: segment.reads, match: (facts) => told(segment.find(facts, -1, null)) };
-}
-
-/** Keeps the matchers alone: the rules of a table are needed no more, and hundreds of thousands are no rarity. */
-function dataOf(matchers: readonly Matcher[], reads: readonly FactName[], size: number): RuleData {
-  const recordsOf: ReadRecords = (facts, known) => {
-    let found = known;
-    for (const matcher of matchers) {
-      found = matcher.records?.(facts, found) ?? found;
-      if (matcher.match(facts) === true) break;
-    }
-    return found;
-  };
-  return {
-    size,
-    reads,
-    match(facts: Facts) {
-      let open = false;
-      for (const matcher of matchers) {
-        const verdict = matcher.match(facts);
-        if (verdict === true) return true;
-        if (verdict === undefined) open = true;
-      }
-      return open ? undefined : false;
-    },
-    records: matchers.some(({ records }) => records !== undefined) ? recordsOf : undefined,
-  };
-}
-
-function told(found: number): boolean | undefined {
-  return found === UNDECIDED ? undefined : found >= 0;
+  return Object.assign(anyOf(matchers, [...reads]), { size: rules.length });
 }
 
 function parseCondition(line: string, scope: RuleScope): Rule {

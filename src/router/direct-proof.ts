@@ -6,8 +6,9 @@ import type { Outbound } from "#core/outbound.ts";
 import { unwrap } from "#core/outbound.ts";
 import type { Rule } from "#core/rule.ts";
 import type { InboundInfo, Ip } from "#core/session.ts";
-import { valueAt, lastOf } from "#lib/at.ts";
-import type { Walk } from "./match.ts";
+import { int32At, itemAt, lastOf } from "#lib/at.ts";
+import type { RuleList } from "./compile.ts";
+import type { Walk } from "./tables/walk.ts";
 
 export interface DirectQuestion {
   readonly host: string | null;
@@ -23,28 +24,32 @@ export interface Proof {
 }
 
 export class DirectProof {
-  readonly #targets: ReadonlyMap<string, Outbound>;
+  readonly #targets: readonly Outbound[];
   readonly #isDirect: (target: Outbound) => boolean;
   /** The first rule that may lead elsewhere, depending on what is not known. */
   #taint: Rule | null = null;
 
-  /** `targets`: what rules name. `isDirect` is asked of each that matters. */
-  constructor(targets: ReadonlyMap<string, Outbound>, isDirect: (target: Outbound) => boolean) {
+  /** `targets`: what rules lead to, by number. `isDirect` is asked of each that matters. */
+  constructor(targets: readonly Outbound[], isDirect: (target: Outbound) => boolean) {
     this.#targets = targets;
     this.#isDirect = isDirect;
   }
 
-  walk(walk: Walk): Proof {
+  walk(walk: Walk<RuleList>): Proof {
     for (;;) {
       const stop = walk.next();
       if (stop === "end") return this.#verdict(null, true);
       if (stop === "wants") {
-        this.#taint ??= walk.pending.find((rule) => !this.#leadsDirect(rule)) ?? null;
+        const { list } = walk;
+        const taint =
+          this.#taint === null ? walk.pending.find((at) => !this.#leadsDirect(list, at)) : undefined;
+        if (taint !== undefined) this.#taint = itemAt(list.rules, taint);
         walk.passOver();
         continue;
       }
-      const rule = walk.matched;
-      const target = valueAt(this.#targets, rule.target);
+      const { list, listPosition } = walk;
+      const rule = itemAt(list.rules, listPosition);
+      const target = itemAt(this.#targets, int32At(list.leads, listPosition));
       const { passes } = lastOf(unwrap(target, null));
       if (passes === undefined) return this.#verdict(rule, this.#isDirect(target));
       if (passes === "rule") walk.leaveAll();
@@ -60,8 +65,8 @@ export class DirectProof {
   }
 
   /** A list of sub-rules may lead anywhere. */
-  #leadsDirect(rule: Rule): boolean {
-    const target = rule.type === "SUB-RULE" ? undefined : this.#targets.get(rule.target);
+  #leadsDirect({ leads }: RuleList, position: number): boolean {
+    const target = this.#targets[int32At(leads, position)];
     return target !== undefined && this.#isDirect(target);
   }
 }

@@ -102,12 +102,14 @@ class Collector implements TraceObserver {
     this.#rules("disabled", list, position, position, "switched off");
   }
 
-  passed(rule: Rule, reason: PassReason, list: RuleList, position: number): void {
-    this.#rules("passed", list, position, position, PASS_TEXT[reason](rule.target));
+  passed(list: RuleList, position: number, reason: PassReason): void {
+    const { target } = itemAt(list.rules, position);
+    this.#rules("passed", list, position, position, PASS_TEXT[reason](target));
   }
 
-  entered(rule: Rule): void {
-    this.#note(`the condition ${rule.payload} holds: sub-rule ${rule.target}`);
+  entered(list: RuleList, position: number): void {
+    const { payload, target } = itemAt(list.rules, position);
+    this.#note(`the condition ${payload} holds: sub-rule ${target}`);
   }
 
   left(list: RuleList): void {

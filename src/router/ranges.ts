@@ -1,11 +1,11 @@
 import { ConfigError, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 
-export interface Ranges {
-  /** No item at all: everything. */
-  readonly everything: boolean;
-  readonly holds: (value: number) => boolean;
-}
+/** Pairs of the first and the last number. */
+export type Ranges = readonly (readonly [first: number, last: number])[];
+
+/** What no item at all stands for. */
+export const EVERYTHING: Ranges = [[0, Number.POSITIVE_INFINITY]];
 
 const ITEM_LIMIT = 28;
 /** A port beyond it is one that no connection has: other programs start with such a rule. */
@@ -14,12 +14,11 @@ const MOST_PORT = 65_535;
 /** `80/443/8000-8080` (`/` or `,` between items, blanks ignored); empty or `*` is everything. Throws `ConfigError`. */
 export function parseRanges(text: string, maximum: number): Ranges {
   const plain = text.replace(/\s+/g, "");
-  if (plain === "" || plain === "*") return { everything: true, holds: () => true };
+  if (plain === "" || plain === "*") return EVERYTHING;
   const items = plain.split(/[/,]/).map((item) => parseItem(item, maximum));
   if (items.length > ITEM_LIMIT)
     throw new ConfigError(`${items.length} ranges in one rule: at most ${ITEM_LIMIT}, write several rules`);
-  const holds = (value: number) => items.some(([low, high]) => value >= low && value <= high);
-  return { everything: false, holds };
+  return items;
 }
 
 function parseItem(item: string, maximum: number): readonly [low: number, high: number] {

@@ -6,22 +6,23 @@ import type { Facts, Matcher, Rule } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
-import { itemAt, valueAt } from "#lib/at.ts";
+import { int32At, itemAt, valueAt } from "#lib/at.ts";
 import { checkLists } from "./check-lists.ts";
-import { compileInSteps, RULES_AT_ONCE } from "./compile.ts";
+import { compileInSteps } from "./compile.ts";
 import type { RuleList } from "./compile.ts";
 import { decisionOf, passReason, unruled } from "./decision.ts";
 import { DirectProof } from "./direct-proof.ts";
 import type { DirectQuestion, Proof } from "./direct-proof.ts";
 import { discover } from "./fact-lookup.ts";
-import { Walk } from "./match.ts";
 import { RuleCounters } from "./rule-counters.ts";
 import type { RouterEnv, RuleListsInForce, RuleRouter, RuleView, TraceObserver } from "./rule-router.ts";
 import { factsOf } from "./session-facts.ts";
 import type { Prepared } from "./session-facts.ts";
+import { leadToList } from "./tables/rule-table.ts";
+import { Walk } from "./tables/walk.ts";
 
 interface Way {
-  readonly walk: Walk;
+  readonly walk: Walk<RuleList>;
   /** Null: nothing is counted. */
   readonly counters: RuleCounters | null;
   readonly observer: TraceObserver | null;
@@ -39,28 +40,48 @@ export function openRouter(env: RouterEnv): RuleRouter {
 export function* openRouterInSteps(env: RouterEnv): Steps<RuleRouter> {
   yield* checkLists(env.rules, env.subRules);
   const { before = null, ...rest } = env; // the router does not keep the one before
-  const nested = new Map<string, RuleList>();
+  const numbers = new Map([...env.subRules.keys()].map((name, at) => [name, at]));
+  const targets = new TargetNumbers(env);
+  const compile = function* (name: string, rules: readonly Rule[], last?: RuleList): Steps<RuleList> {
+    return yield* compileInSteps(name, rules, last, (rule, at) =>
+      rule.type === "SUB-RULE"
+        ? leadToList(valueAt(numbers, rule.target))
+        : targets.numberOf(rule.target, `${name}[${at}]`),
+    );
+  };
+  const nested: RuleList[] = [];
   for (const [name, rules] of env.subRules)
-    nested.set(name, yield* compileInSteps(name, rules, before?.nested.get(name)));
-  const main = yield* compileInSteps("rules", env.rules, before?.main);
-  const targets = yield* resolveTargets(env, [main, ...nested.values()]);
-  return new ListRouter(rest, { main, nested }, targets);
+    nested.push(
+      yield* compile(
+        name,
+        rules,
+        before?.nested.find((list) => list.name === name),
+      ),
+    );
+  const main = yield* compile("rules", env.rules, before?.main);
+  return new ListRouter(rest, { main, nested }, targets.all);
 }
 
-function* resolveTargets(env: RouterEnv, lists: readonly RuleList[]): Steps<ReadonlyMap<string, Outbound>> {
-  const targets = new Map<string, Outbound>();
-  for (const { name, rules } of lists)
-    for (const [at, { type, target }] of rules.entries()) {
-      if (at % RULES_AT_ONCE === 0) yield;
-      if (type === "SUB-RULE" || targets.has(target)) continue;
-      const outbound = env.outbound(target);
-      if (outbound === null)
-        throw new ConfigError(
-          `${name}[${at}]: proxy "${target}" not found: name a proxy, a group or a built-in`,
-        );
-      targets.set(target, outbound);
-    }
-  return targets;
+/** What rules lead to, in the order in which it is met. */
+class TargetNumbers {
+  readonly all: Outbound[] = [];
+  readonly #env: RouterEnv;
+  readonly #numbers = new Map<string, number>();
+
+  constructor(env: RouterEnv) {
+    this.#env = env;
+  }
+
+  /** Throws `ConfigError` where there is no such target. */
+  numberOf(target: string, where: string): number {
+    const known = this.#numbers.get(target);
+    if (known !== undefined) return known;
+    const outbound = this.#env.outbound(target);
+    if (outbound === null)
+      throw new ConfigError(`${where}: proxy "${target}" not found: name a proxy, a group or a built-in`);
+    this.#numbers.set(target, this.all.length);
+    return this.all.push(outbound) - 1;
+  }
 }
 
 class ListRouter implements RuleRouter {
@@ -68,10 +89,11 @@ class ListRouter implements RuleRouter {
   readonly #env: RouterEnv;
   readonly lists: RuleListsInForce;
   readonly #main: RuleList;
-  readonly #targets: ReadonlyMap<string, Outbound>;
+  /** By number, as `leads` of the lists have it. */
+  readonly #targets: readonly Outbound[];
   readonly #counters: RuleCounters;
 
-  constructor(env: RouterEnv, lists: RuleListsInForce, targets: ReadonlyMap<string, Outbound>) {
+  constructor(env: RouterEnv, lists: RuleListsInForce, targets: readonly Outbound[]) {
     this.#env = env;
     this.lists = lists;
     this.#main = lists.main;
@@ -91,13 +113,12 @@ class ListRouter implements RuleRouter {
     if (this.#env.findProcessMode === "always") return null;
     const way = this.#enter(metadata, null, null);
     if (!("walk" in way)) return way;
-    const { walk, counters, prepared } = way;
+    const { walk, counters } = way;
     const stop = walk.next();
     if (stop === "wants") return null;
-    const rule = stop === "end" ? null : walk.rule;
-    const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk);
-    if (rule !== null && passReason(decision, metadata.network) !== null) return null;
-    counters?.run(0, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
+    const decision = this.#decisionAt(stop === "match" ? walk : null, way);
+    if (stop === "match" && passReason(decision, metadata.network) !== null) return null;
+    counters?.run(0, stop === "match" ? walk.position : this.#main.rules.length, this.#env.nowMs());
     return decision;
   }
 
@@ -143,28 +164,38 @@ class ListRouter implements RuleRouter {
     return { walk, facts, counters, observer, metadata, prepared };
   }
 
-  #targetOf(rule: Rule | null): Outbound {
-    return rule === null ? this.#env.direct : valueAt(this.#targets, rule.target);
+  /** `matched` null: no rule does, and what no rule leads elsewhere goes DIRECT. */
+  #decisionAt(matched: Walk<RuleList> | null, { walk, metadata, prepared }: Way): Decision {
+    const { facts, records } = walk;
+    if (matched === null) return decisionOf(this.#env.direct, metadata, prepared, null, { facts, records });
+    const { list, listPosition, position, root, nested } = matched;
+    const target = itemAt(this.#targets, int32At(list.leads, listPosition));
+    const entered = nested ? itemAt(root.rules, position) : null;
+    const rule = itemAt(list.rules, listPosition);
+    return decisionOf(target, metadata, prepared, rule, { facts, records, entered });
   }
 
   async #follow(way: Way, signal: AbortSignal): Promise<Decision> {
-    const { walk, counters, observer, metadata, prepared } = way;
+    const { walk, counters, observer, metadata } = way;
     for (let first = 0; ;) {
       const stop = walk.next(); // synchronous from one missing fact to the next
       if (stop === "wants") {
-        const name = itemAt(walk.wanted, 0);
+        const [name] = walk.wanted;
+        if (name === undefined) {
+          walk.passOver(); // a matcher that is undecided although it has everything it reads does not match
+          continue;
+        }
         walk.facts = await discover(this.#env, name, walk.facts, metadata, signal);
         observer?.looked(name, walk.facts);
         continue;
       }
-      const rule = stop === "end" ? null : walk.rule;
-      const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk);
-      const reason = rule === null ? null : passReason(decision, metadata.network);
-      if (rule === null || reason === null) {
-        counters?.run(first, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
+      const decision = this.#decisionAt(stop === "match" ? walk : null, way);
+      const reason = stop === "match" ? passReason(decision, metadata.network) : null;
+      if (stop === "end" || reason === null) {
+        counters?.run(first, stop === "end" ? this.#main.rules.length : walk.position, this.#env.nowMs());
         return decision;
       }
-      observer?.passed(rule, reason, walk.list, walk.listPosition);
+      observer?.passed(walk.list, walk.listPosition, reason);
       if (!walk.nested) {
         counters?.run(first, walk.position, this.#env.nowMs());
         first = walk.position + 1;
@@ -190,7 +221,10 @@ class ListRouter implements RuleRouter {
   }
 
   #rootFor(inbound: Pick<InboundInfo, "ruleList">): RuleList {
-    return (inbound.ruleList === null ? undefined : this.lists.nested.get(inbound.ruleList)) ?? this.#main;
+    const { ruleList } = inbound;
+    return (
+      (ruleList === null ? undefined : this.lists.nested.find(({ name }) => name === ruleList)) ?? this.#main
+    );
   }
 
   proveDirect({ host, ip, inbound }: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof {

@@ -9,15 +9,15 @@ import type { ProcessLookup } from "#platform/process-lookup.ts";
 import type { RuleList } from "./compile.ts";
 import type { PassReason } from "./decision.ts";
 import type { DirectQuestion, Proof } from "./direct-proof.ts";
-import type { Observer } from "./match.ts";
+import type { Observer } from "./tables/walk.ts";
 import type { RuleCount } from "./rule-counters.ts";
 import type { FindProcessMode, Prepared } from "./session-facts.ts";
 
 /** All lists of a router, ready for matching. */
 export interface RuleListsInForce {
   readonly main: RuleList;
-  /** Those of `sub-rules`, by name. */
-  readonly nested: ReadonlyMap<string, RuleList>;
+  /** Those of `sub-rules`, in the order by which rules lead to them. */
+  readonly nested: readonly RuleList[];
 }
 
 export interface RouterEnv {
@@ -65,8 +65,8 @@ export interface RuleRouter extends Router {
   proveDirect(question: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof;
 }
 
-export interface TraceObserver extends Observer {
+export interface TraceObserver extends Observer<RuleList> {
   looked(name: FactName, facts: Facts): void;
   /** The rule matched, but its target passes (PASS, PASS-RULE) or cannot carry UDP. */
-  passed(rule: Rule, reason: PassReason, list: RuleList, position: number): void;
+  passed(list: RuleList, position: number, reason: PassReason): void;
 }

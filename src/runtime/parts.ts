@@ -148,7 +148,7 @@ async function openOutboundParts(
 }
 
 function rulesOf({ config, router }: Previous): RulesBefore {
-  const subRules = new Map(router.lists.nested.values().map(({ name, rules }) => [name, rules]));
+  const subRules = new Map(router.lists.nested.map(({ name, rules }) => [name, rules]));
   return { config, rules: router.lists.main.rules, subRules };
 }
 

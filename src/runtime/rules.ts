@@ -2,7 +2,7 @@ import type { Config, RuleConfig } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Rule, RuleScope } from "#core/rule.ts";
 import type { Steps } from "#lib/steps.ts";
-import { mergeKeyOf } from "#router/mergeable.ts";
+import { mergeableOf } from "#router/compile.ts";
 
 /** The rules of one runtime, ready to be compiled. */
 export interface RuleLists {
@@ -49,7 +49,7 @@ function* openList(
   const rules: Rule[] = [];
   for (const [at, config] of list.entries()) {
     const before = known.list[at]?.text === config.text ? known.rules[at] : undefined;
-    const isSame = before !== undefined && mergeKeyOf(before.matcher) !== null;
+    const isSame = before !== undefined && mergeableOf(before) !== null;
     rules.push(isSame ? before : openRule(config, isTop ? at : -1, scope));
     yield;
   }

@@ -19,6 +19,9 @@ export class UserCounter implements Traffic {
   readonly id: string;
   uploadBytes: number;
   downloadBytes: number;
+  /** What of both is in a fleet's ledger, or was moved on other nodes; the rest was counted here since. */
+  accountedUpload: number;
+  accountedDownload: number;
   /** There is more than the state file has. */
   isChanged = false;
   /** The quota was used up when last looked at. */
@@ -41,12 +44,23 @@ export class UserCounter implements Traffic {
     this.id = id;
     this.uploadBytes = uploadBytes;
     this.downloadBytes = downloadBytes;
+    this.accountedUpload = uploadBytes;
+    this.accountedDownload = downloadBytes;
     this.allowance = allowance;
     this.#changed = changed;
   }
 
   get usage(): StoredUsage | null {
     return this.allowance?.store() ?? null;
+  }
+
+  /** All nodes of the fleet together have moved so much, without what was counted here and is not accounted for. */
+  correct(uploadBytes: number, downloadBytes: number, wallMs: number): void {
+    this.uploadBytes += uploadBytes - this.accountedUpload;
+    this.downloadBytes += downloadBytes - this.accountedDownload;
+    this.accountedUpload = uploadBytes;
+    this.accountedDownload = downloadBytes;
+    this.look(wallMs);
   }
 
   /** Is there anything left of the quota? */

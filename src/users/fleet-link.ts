@@ -2,6 +2,7 @@
 import type { FleetAdmin } from "#core/fleet.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import type { Changes, Shared } from "./changes.ts";
+import type { UserCounter } from "./counters.ts";
 import type { FleetSettings } from "./fleet-settings.ts";
 import type { ManagerEnv } from "./manager-env.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
@@ -34,8 +35,10 @@ export interface FleetLink {
   bookOf(listener: ManagedListener, known: UserBook | null): Promise<UserBook>;
   /** Begins to follow what other nodes change, and to report what is in force here. */
   follow(shared: Shared, changes: Changes): void;
+  /** The state file is being told of these counters, which count as unchanged from then on. */
+  note(counters: readonly UserCounter[]): void;
   /** The state file was opened anew and may lack what is in force: the next writes have all of it. */
   distrust(): void;
-  /** Takes no part any more. Never rejects; done within two seconds. */
+  /** Sends what is counted by now and takes no part any more. Never rejects; done within some seconds, mostly at once. */
   leave(): Promise<void>;
 }

@@ -25,7 +25,7 @@ import { rollbackOf } from "#store/high-mark.ts";
 import { differing, reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
+import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter } from "./counters.ts";
 import type { FleetLink, OpenFleet } from "./fleet-link.ts";
 import { StateRepository } from "./state-repository.ts";
 import type { UserRepository } from "./user-repository.ts";
@@ -110,9 +110,10 @@ export class Manager implements UserAdmin {
     });
     try {
       const registry = new UserRegistry(env, settings, stateIn(opened.records));
-      const local = new StateRepository(opened.store, settings.store, registry, log);
+      const onSaved = (counters: readonly UserCounter[]): void => fleet?.note(counters);
+      const local = new StateRepository(opened.store, settings.store, registry, log, onSaved);
       const { fleet: wanted } = settings;
-      const fleet =
+      const fleet: FleetLink | null =
         wanted === null ? null : await openFleet({ env, settings, fleet: wanted, opened, local, registry });
       const parts = { repository: fleet?.repository ?? local, fleet };
       return (manager = new Manager(env, settings, registry, parts));
@@ -324,6 +325,11 @@ export class Manager implements UserAdmin {
   /** Blocks users whose quota is used up or whose time is over, and unblocks those within their limits. Never rejects. */
   watchLimits(): Promise<void> {
     return this.#limits.look();
+  }
+
+  /** Brings the fleet what it lacks and takes no part any more; nothing may be counted after it. Never rejects. */
+  async leaveFleet(): Promise<void> {
+    await this.#fleet?.leave();
   }
 
   /** Writes everything and closes the file. Never rejects; from the call on it manages no users. */

@@ -19,9 +19,20 @@ export class StateRepository implements UserRepository {
   readonly #registry: Pick<UserRegistry, "books" | "counters">;
   readonly #log: Log;
   readonly #path: string;
+  readonly #onSaved: (counters: readonly UserCounter[]) => void;
 
-  /** The store, the file at `path`, is the keeper's from now on. */
-  constructor(store: AsyncStore, path: string, registry: Pick<UserRegistry, "books" | "counters">, log: Log) {
+  /**
+   * The store, the file at `path`, is the keeper's from now on. `onSaved` is told which counters count as unchanged from
+   * then on.
+   */
+  constructor(
+    store: AsyncStore,
+    path: string,
+    registry: Pick<UserRegistry, "books" | "counters">,
+    log: Log,
+    onSaved: (counters: readonly UserCounter[]) => void = () => {},
+  ) {
+    this.#onSaved = onSaved;
     this.#path = path;
     this.#store = store;
     this.#registry = registry;
@@ -111,6 +122,7 @@ export class StateRepository implements UserRepository {
       if (book === undefined || user === undefined) return [];
       return [{ part: USERS, key: user.id, value: encodeUser(book, user, counter) }];
     });
+    this.#onSaved(counters);
     this.#registry.counters.saved(counters);
     return changes;
   }

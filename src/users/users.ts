@@ -135,6 +135,11 @@ export class Users implements UsersControl {
     await this.#manager?.watchLimits();
   }
 
+  /** The last byte has been counted: a fleet is told while there is still time to. Never rejects. */
+  async leaveFleet(): Promise<void> {
+    await this.#manager?.leaveFleet();
+  }
+
   /** The end of the program, after its last session: all is written when it returns, however long the medium takes. */
   close(): void {
     this.#stop()?.closeNow();

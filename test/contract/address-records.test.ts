@@ -22,8 +22,8 @@ const systemOf = (address: Uint8Array) =>
 
 const scope: RuleScope = {
   ...EMPTY_SCOPE,
-  geoip: (code) => countryData(codesOf, code),
-  asn: (number) => systemData(systemOf, number),
+  geoip: (code) => countryData({ find: codesOf, bytes: new Uint8Array() }, code),
+  asn: (number) => systemData({ find: systemOf, bytes: new Uint8Array() }, number),
 };
 
 test("every rule that was tried counts, whichever decides; what was not asked for is null", async () => {

@@ -4,9 +4,11 @@ import { MEMBERSHIP } from "./membership.ts";
 import { NODES } from "./nodes.ts";
 import { DECIDING, RIGHTS } from "./rights.ts";
 import { TABLES } from "./tables.ts";
+import { TRAFFIC } from "./traffic.ts";
 
 /** Version n is the n-th, counted from 1. */
 export const VERSIONS: readonly string[] = [
   [TABLES, DECIDING, FUNCTIONS, NODES, RIGHTS].join("\n"),
   MEMBERSHIP,
+  TRAFFIC,
 ];

@@ -1,10 +1,12 @@
 /** What a rule list holds once it is read: something that matches. */
-import type { Facts, RuleData } from "#core/rule.ts";
-import { CidrTable, type CidrTableParts } from "#net/address/cidr-trie.ts";
+import type { RuleData } from "#core/rule.ts";
+import type { NetworkTable } from "#core/condition.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
 import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { parseDomainPattern, type DomainPattern } from "#lib/domain-pattern.ts";
 import { DomainTable, type DomainTableParts } from "#lib/domain-table.ts";
-import { DomainTrie } from "#lib/domain-trie.ts";
+import { anyOf } from "#router/tables/joined.ts";
+import { openCondition, openStarredNames } from "#router/tables/open-condition.ts";
 import { byteAt } from "#lib/at.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
 
@@ -25,7 +27,7 @@ interface BuiltDomains {
 
 interface BuiltNetworks {
   readonly behavior: "ipcidr";
-  readonly parts: CidrTableParts;
+  readonly parts: NetworkTable;
   /** The networks themselves. */
   readonly packed: Uint8Array;
   readonly size: number;
@@ -110,16 +112,9 @@ export function* dataOf(list: BuiltList): Steps<RuleData> {
 }
 
 function* domainData({ parts, starred, size }: BuiltDomains): Steps<RuleData> {
-  const table = new DomainTable(parts);
-  const stars =
-    starred.length === 0
-      ? null
-      : yield* DomainTrie.build(starred.values().map((pattern) => [pattern, true] as const));
-  const match = ({ host }: Facts) =>
-    host === undefined
-      ? undefined
-      : host !== null && (table.lowest(host) >= 0 || (stars !== null && stars.has(host)));
-  return { reads: ["host"], match, size };
+  const names = openCondition({ is: "names", table: parts });
+  if (starred.length === 0) return { ...names, size };
+  return Object.assign(anyOf([names, yield* openStarredNames(starred)]), { size });
 }
 
 /** A list of networks can also be published to the kernel. */
@@ -128,9 +123,8 @@ export interface NetworkData extends RuleData {
 }
 
 function networkData({ parts, packed, size }: BuiltNetworks): NetworkData {
-  const table = CidrTable.of(parts);
-  const match = ({ ip }: Facts) => (ip === undefined ? undefined : ip !== null && table.holds(ip));
-  return { reads: ["ip"], match, size, networks: () => unpackNetworks(packed) };
+  const matcher = openCondition({ is: "networks", side: "ip", table: parts });
+  return { ...matcher, size, networks: () => unpackNetworks(packed) };
 }
 
 // FAMILY BYTES(1) BITS(1) ADDRESS(4 | 16): an object a network would cost five times as much
@@ -155,4 +149,4 @@ function unpackNetworks(packed: Uint8Array): readonly Cidr[] {
   return cidrs;
 }
 
-export const NO_CONTENTS: RuleData = { reads: [], match: () => false, size: 0 };
+export const NO_CONTENTS: RuleData = { ...openCondition({ is: "never" }), size: 0 };

@@ -2,47 +2,35 @@
 import { domainToASCII } from "node:url";
 import { UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
-import type { RuleType } from "#core/rule.ts";
-import { compileGlob } from "#router/glob.ts";
+import type { Matcher, RuleType } from "#core/rule.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
+import { hostPattern } from "#router/tables/host-pattern.ts";
+import { openCondition } from "#router/tables/open-condition.ts";
 
 function hostRule(
   type: string,
   apiType: string,
-  compile: (payload: string) => { test: (host: string) => boolean; payload: string },
+  compile: (payload: string) => { matcher: Matcher; payload: string },
 ): RuleType {
-  return {
-    type,
-    apiType,
-    allowsOptions: false,
-    parse(text) {
-      const { test, payload } = compile(text);
-      const matcher = {
-        reads: ["host"] as const,
-        match: ({ host }: { readonly host?: string | null }) =>
-          host === undefined ? undefined : host !== null && test(host),
-      };
-      return { matcher, payload };
-    },
-  };
+  return { type, apiType, allowsOptions: false, parse: compile };
 }
 
 /** DOMAIN-KEYWORD,google matches every name that contains the text. */
-export const domainKeyword = hostRule("DOMAIN-KEYWORD", "DomainKeyword", (text) => {
-  const keyword = toLower(text, "google");
-  return { test: (host) => host.includes(keyword), payload: keyword };
+export const domainKeyword = hostRule("DOMAIN-KEYWORD", "DomainKeyword", (payload) => {
+  const text = toLower(payload, "google");
+  return { matcher: openCondition({ is: "host", test: "contains", text }), payload: text };
 });
 
 /** DOMAIN-WILDCARD,*.example.??: `*` is any text (dots too), `?` one character. */
-export const domainWildcard = hostRule("DOMAIN-WILDCARD", "DomainWildcard", (text) => {
-  const glob = toLower(text, "*.example.org");
-  return { test: compileGlob(glob), payload: glob };
+export const domainWildcard = hostRule("DOMAIN-WILDCARD", "DomainWildcard", (payload) => {
+  const text = toLower(payload, "*.example.org");
+  return { matcher: openCondition({ is: "host", test: "glob", text }), payload: text };
 });
 
 /** DOMAIN-REGEX,^ad[0-9]+\. matches names in which the expression is found; case does not matter. */
-export const domainRegex = hostRule("DOMAIN-REGEX", "DomainRegex", (text) => {
-  const pattern = compileLinear(text.trim());
-  return { test: (host) => pattern.test(host), payload: text.trim() };
+export const domainRegex = hostRule("DOMAIN-REGEX", "DomainRegex", (payload) => {
+  const source = payload.trim();
+  return { matcher: hostPattern(compileLinear(source)), payload: source };
 });
 
 function toLower(text: string, example: string): string {

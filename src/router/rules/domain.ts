@@ -1,11 +1,9 @@
 import { UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
-import type { Facts, RuleType } from "#core/rule.ts";
+import type { RuleType } from "#core/rule.ts";
 import { normalizeDomain } from "#lib/domain-pattern.ts";
 import { EXACT, SUFFIX } from "#lib/domain-table.ts";
-import type { MergeableMatcher } from "#router/mergeable.ts";
-
-const READS = ["host"] as const;
+import { openCondition } from "#router/tables/open-condition.ts";
 
 /** DOMAIN,www.example.org matches that name and no other. */
 export const domain: RuleType = {
@@ -14,8 +12,7 @@ export const domain: RuleType = {
   allowsOptions: false,
   parse(payload) {
     const name = nameOf(payload, "www.example.org");
-    const match = ({ host }: Facts) => (host === undefined ? undefined : host === name);
-    const matcher: MergeableMatcher = { reads: READS, match, merge: { kind: "domain", name, covers: EXACT } };
+    const matcher = openCondition({ is: "name", name, covers: EXACT });
     return { matcher, payload: payload.trim().toLowerCase() };
   },
 };
@@ -27,14 +24,7 @@ export const domainSuffix: RuleType = {
   allowsOptions: false,
   parse(payload) {
     const name = nameOf(payload.replace(/^\+?\./, ""), "example.org");
-    const below = `.${name}`;
-    const match = ({ host }: Facts) =>
-      host === undefined ? undefined : host !== null && (host === name || host.endsWith(below));
-    const matcher: MergeableMatcher = {
-      reads: READS,
-      match,
-      merge: { kind: "domain", name, covers: SUFFIX },
-    };
+    const matcher = openCondition({ is: "name", name, covers: SUFFIX });
     return { matcher, payload: payload.trim().toLowerCase() };
   },
 };

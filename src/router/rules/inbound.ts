@@ -1,7 +1,8 @@
 /** Rules over where a session came in: names joined by `/`. */
 import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
-import type { Facts, RuleType } from "#core/rule.ts";
+import type { RuleType } from "#core/rule.ts";
+import { openCondition } from "#router/tables/open-condition.ts";
 
 /** Besides those of the protocols: what has no listener of a protocol, and words of the ecosystem that never match here. */
 const OTHER_TYPES = [
@@ -34,10 +35,8 @@ export const inType: RuleType = {
     const unknown = names.find((name) => !known.includes(name));
     if (unknown !== undefined)
       throw new ConfigError(`${show(unknown)} is no inbound type: one of ${known.join(", ")}`);
-    const wanted = new Set(names.flatMap((name) => (name === "SOCKS" ? ["SOCKS4", "SOCKS5"] : [name])));
-    const match = ({ inboundType }: Facts) =>
-      inboundType === undefined ? undefined : wanted.has(inboundType.toUpperCase());
-    return { matcher: { reads: ["inboundType"], match }, payload };
+    const words = names.flatMap((name) => (name === "SOCKS" ? ["SOCKS4", "SOCKS5"] : [name]));
+    return { matcher: openCondition({ is: "one-of", fact: "inboundType", words }), payload };
   },
 };
 
@@ -47,10 +46,8 @@ export const inName: RuleType = {
   apiType: "InName",
   allowsOptions: false,
   parse(text) {
-    const wanted = new Set(namesOf(text, "IN-NAME", "lan/guest"));
-    const match = ({ inboundName }: Facts) =>
-      inboundName === undefined ? undefined : wanted.has(inboundName);
-    return { matcher: { reads: ["inboundName"], match }, payload: text.trim() };
+    const words = namesOf(text, "IN-NAME", "lan/guest");
+    return { matcher: openCondition({ is: "one-of", fact: "inboundName", words }), payload: text.trim() };
   },
 };
 
@@ -60,9 +57,7 @@ export const inUser: RuleType = {
   apiType: "InUser",
   allowsOptions: false,
   parse(text) {
-    const wanted = new Set(namesOf(text, "IN-USER", "alice/bob"));
-    const match = ({ inboundUser }: Facts) =>
-      inboundUser === undefined ? undefined : inboundUser !== null && wanted.has(inboundUser);
-    return { matcher: { reads: ["inboundUser"], match }, payload: text.trim() };
+    const words = namesOf(text, "IN-USER", "alice/bob");
+    return { matcher: openCondition({ is: "one-of", fact: "inboundUser", words }), payload: text.trim() };
   },
 };

@@ -1,17 +1,9 @@
-/** AND, OR, NOT by Kleene's tables, and the condition of SUB-RULE. */
+/** AND, OR, NOT, and the condition of SUB-RULE. */
 import { ConfigError, messageOf, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
-import type {
-  FactName,
-  Facts,
-  Matcher,
-  ParsedCondition,
-  ReadRecords,
-  RuleOptions,
-  RuleScope,
-  RuleType,
-} from "#core/rule.ts";
+import type { Matcher, ParsedCondition, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
 import { splitConditions, unwrapBrackets } from "#router/condition-text.ts";
+import { and, not, or } from "#router/tables/joined.ts";
 import { lastOf } from "#lib/at.ts";
 
 type FindType = (type: string) => RuleType | undefined;
@@ -110,80 +102,4 @@ function splitOptions(text: string): readonly [payload: string, options: RuleOpt
     words.add(parts.pop()?.toLowerCase() ?? "");
   const source = words.has("src");
   return [parts.join(","), { source, noResolve: source || words.has("no-resolve") }];
-}
-
-function firstMissing(part: Matcher, facts: Facts): FactName | null {
-  if (part.firstMissing !== undefined) return part.firstMissing(facts);
-  if (part.match(facts) !== undefined) return null;
-  return part.reads.find((name) => facts[name] === undefined) ?? null;
-}
-
-/** The facts of all parts, each once, in the order in which the parts want them. */
-function reads(parts: readonly Matcher[]): Matcher["reads"] {
-  return [...new Set(parts.flatMap((part) => part.reads))];
-}
-
-function and(parts: readonly Matcher[]): Matcher {
-  return joined(parts, false);
-}
-
-function or(parts: readonly Matcher[]): Matcher {
-  return joined(parts, true);
-}
-
-/**
- * Kleene's logic: one part with the `decisive` answer decides; otherwise one undecided part leaves the result
- * undecided.
- */
-function joined(parts: readonly Matcher[], decisive: boolean): Matcher {
-  const match = (facts: Facts) => {
-    let open = false;
-    for (const part of parts) {
-      const verdict = part.match(facts);
-      if (verdict === decisive) return decisive;
-      if (verdict === undefined) open = true;
-    }
-    return open ? undefined : !decisive;
-  };
-  return {
-    get reads() {
-      return reads(parts);
-    },
-    match,
-    firstMissing(facts) {
-      for (const part of parts) {
-        const missing = firstMissing(part, facts);
-        if (missing !== null) return missing;
-        if (part.match(facts) === decisive) return null;
-      }
-      return null;
-    },
-    records: parts.some((part) => part.records !== undefined) ? recordsOf(parts, decisive) : undefined,
-  };
-}
-
-/** Of the parts from left to right, down to the one that decides. */
-function recordsOf(parts: readonly Matcher[], decisive: boolean): ReadRecords {
-  return (facts, known) => {
-    let found = known;
-    for (const part of parts) {
-      if (part.records !== undefined) found = part.records(facts, found);
-      if (part.match(facts) === decisive) break;
-    }
-    return found;
-  };
-}
-
-function not(part: Matcher): Matcher {
-  return {
-    get reads() {
-      return part.reads;
-    },
-    match: (facts) => {
-      const verdict = part.match(facts);
-      return verdict === undefined ? undefined : !verdict;
-    },
-    firstMissing: (facts) => firstMissing(part, facts),
-    records: part.records,
-  };
 }

@@ -1,5 +1,6 @@
 import { ConfigError } from "#core/errors.ts";
 import type { RuleType } from "#core/rule.ts";
+import { openCondition } from "#router/tables/open-condition.ts";
 
 /** MATCH,target takes everything that is left. */
 export const matchAll: RuleType = {
@@ -8,6 +9,6 @@ export const matchAll: RuleType = {
   allowsOptions: false,
   parse(payload) {
     if (payload.trim() !== "") throw new ConfigError("MATCH has no payload: write MATCH,target");
-    return { matcher: { reads: [], match: () => true }, payload: "" };
+    return { matcher: openCondition({ is: "always" }), payload: "" };
   },
 };

@@ -2,6 +2,7 @@ import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import type { RuleType } from "#core/rule.ts";
+import { openCondition } from "#router/tables/open-condition.ts";
 
 const NETWORKS: readonly string[] = ["tcp", "udp"];
 
@@ -14,12 +15,6 @@ export const network: RuleType = {
     const payload = text.trim().toLowerCase();
     if (!NETWORKS.includes(payload))
       throw new ConfigError(`${show(text)} is no network: write tcp or udp${suggestion(payload, NETWORKS)}`);
-    return {
-      matcher: {
-        reads: ["network"],
-        match: ({ network: used }) => (used === undefined ? undefined : used === payload),
-      },
-      payload,
-    };
+    return { matcher: openCondition({ is: "one-of", fact: "network", words: [payload] }), payload };
   },
 };

@@ -1,19 +1,12 @@
 /** Rules over ranges of numbers: ports, user ids, DSCP code points. */
 import { ConfigError } from "#core/errors.ts";
-import type { FactName, Facts, Matcher, RuleType } from "#core/rule.ts";
+import type { ConditionOf } from "#core/condition.ts";
+import type { RuleType } from "#core/rule.ts";
 import { KNOWS_USER_IDS } from "#platform/process.ts";
-import { parseRanges } from "#router/ranges.ts";
+import { EVERYTHING, parseRanges } from "#router/ranges.ts";
+import { openCondition } from "#router/tables/open-condition.ts";
 
-type NumberFact = "port" | "sourcePort" | "inboundPort" | "uid" | "dscp";
-
-function rangeMatcher(fact: NumberFact, holds: (value: number) => boolean): Matcher {
-  const reads: readonly FactName[] = [fact];
-  const match = (facts: Facts) => {
-    const value = facts[fact];
-    return value === undefined ? undefined : value !== null && holds(value);
-  };
-  return { reads, match };
-}
+type NumberFact = ConditionOf<"numbers">["fact"];
 
 function portRule(type: string, apiType: string, fact: NumberFact): RuleType {
   return {
@@ -21,9 +14,10 @@ function portRule(type: string, apiType: string, fact: NumberFact): RuleType {
     apiType,
     allowsOptions: false,
     parse(payload) {
-      const { everything, holds } = parseRanges(payload, 65535);
-      if (everything) throw new ConfigError(`${type} needs at least one port: write 443 or 80/8000-8080`);
-      return { matcher: rangeMatcher(fact, holds), payload: payload.trim() };
+      const ranges = parseRanges(payload, 65535);
+      if (ranges === EVERYTHING)
+        throw new ConfigError(`${type} needs at least one port: write 443 or 80/8000-8080`);
+      return { matcher: openCondition({ is: "numbers", fact, ranges }), payload: payload.trim() };
     },
   };
 }
@@ -43,7 +37,8 @@ export const uid: RuleType = {
       throw new ConfigError(
         `UID rules work on Linux and Android only, not on ${process.platform}: remove the rule`,
       );
-    return { matcher: rangeMatcher("uid", parseRanges(payload, 0xffff_ffff).holds), payload: payload.trim() };
+    const ranges = parseRanges(payload, 0xffff_ffff);
+    return { matcher: openCondition({ is: "numbers", fact: "uid", ranges }), payload: payload.trim() };
   },
 };
 
@@ -53,6 +48,7 @@ export const dscp: RuleType = {
   apiType: "DSCP",
   allowsOptions: false,
   parse(payload) {
-    return { matcher: rangeMatcher("dscp", parseRanges(payload, 63).holds), payload: payload.trim() };
+    const ranges = parseRanges(payload, 63);
+    return { matcher: openCondition({ is: "numbers", fact: "dscp", ranges }), payload: payload.trim() };
   },
 };

@@ -1,11 +1,12 @@
 /** Rules over the local program that opened the connection: its name or its path, exactly, by expression, by glob. */
 import { UnusableError } from "#core/errors.ts";
-import type { Facts, RuleType } from "#core/rule.ts";
-import { compileGlob } from "#router/glob.ts";
+import type { TextTest } from "#core/condition.ts";
+import type { Matcher, RuleType } from "#core/rule.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
+import { openCondition } from "#router/tables/open-condition.ts";
 
 type Part = "name" | "path";
-type Compile = (payload: string) => (text: string) => boolean;
+type Compile = (payload: string, part: Part) => Matcher;
 
 function processRule(type: string, apiType: string, part: Part, compile: Compile): RuleType {
   return {
@@ -18,26 +19,31 @@ function processRule(type: string, apiType: string, part: Part, compile: Compile
         throw new UnusableError(
           `${type} needs a ${part}: write ${part === "name" ? "curl" : "/usr/bin/curl"}`,
         );
-      const test = compile(payload);
-      const match = ({ process }: Facts) => {
-        if (process === undefined) return undefined;
-        const value = process?.[part] ?? null;
-        return value !== null && test(value.toLowerCase());
-      };
-      return { matcher: { reads: ["process"], match }, payload };
+      return { matcher: compile(payload, part), payload };
     },
   };
 }
 
-const exact: Compile = (payload) => {
-  const wanted = payload.toLowerCase();
-  return (text) => text === wanted;
-};
-const byRegex: Compile = (payload) => {
+const byText =
+  (test: TextTest): Compile =>
+  (payload, part) =>
+    openCondition({ is: "program", part, test, text: payload.toLowerCase() });
+const exact = byText("equals");
+const byGlob = byText("glob");
+/** An expression with look-around is no plain one, and only the thread that compiled it can run it. */
+const byRegex: Compile = (payload, part) => {
   const pattern = compileLinear(payload);
-  return (text) => pattern.test(text);
+  if (pattern instanceof RegExp)
+    return openCondition({ is: "program", part, test: "expression", text: pattern.source });
+  return {
+    reads: ["process"],
+    match: ({ process }) => {
+      if (process === undefined) return undefined;
+      const value = process?.[part] ?? null;
+      return value !== null && pattern.test(value.toLowerCase());
+    },
+  };
 };
-const byGlob: Compile = (payload) => compileGlob(payload.toLowerCase());
 
 /** In the order name, path: exact, -REGEX, -WILDCARD. */
 export const processRules: readonly RuleType[] = [

@@ -1,53 +1,51 @@
 /** Tries a rule list in order, synchronously, from one missing fact to the next. */
-import type { AddressRecords, Facts, FactName, Matcher, Rule } from "#core/rule.ts";
-import { itemAt } from "#lib/at.ts";
-import { UNDECIDED } from "./compile.ts";
-import type { RuleList, Step } from "./compile.ts";
+import type { AddressRecords, Facts, FactName, Matcher } from "#core/rule.ts";
+import { int32At, itemAt } from "#lib/at.ts";
+import { UNDECIDED, type Segment } from "./segment.ts";
+import { listOf, type RuleTable, type Step } from "./rule-table.ts";
 
 /** Reports the rules that did not match. Used by `explain` only. */
-export interface Observer {
+export interface Observer<List> {
   /** The rules `first` to `last` of the list were tried and said no. */
-  missed(list: RuleList, first: number, last: number, facts: Facts): void;
-  disabled(list: RuleList, position: number): void;
+  missed(list: List, first: number, last: number, facts: Facts): void;
+  disabled(list: List, position: number): void;
   /** The condition of a SUB-RULE holds, or the list that it led to had no match. */
-  entered(rule: Rule): void;
-  left(list: RuleList): void;
+  entered(list: List, position: number): void;
+  left(list: List): void;
 }
 
-interface Frame {
-  readonly list: RuleList;
+interface Frame<List> {
+  readonly list: List;
   step: number;
   /** Position of the last rule that matched in the present segment, -1 before. */
   after: number;
-  readonly parent: Frame | null;
+  readonly parent: Frame<List> | null;
 }
 
-/** `match`: see `rule`. `wants`: see `wanted`; set `facts` and continue. `end`: no further rule can match. */
+/**
+ * `match`: see `listPosition`. `wants`: see `wanted`; set `facts` and continue. `end`: no further rule can match.
+ */
 export type Stop = "match" | "wants" | "end";
 
 const NO_FACTS: readonly FactName[] = [];
 
 /** One session's walk through the rules. `next` continues behind the rule that matched last. */
-export class Walk {
+export class Walk<List extends RuleTable = RuleTable> {
   facts: Facts;
-  rule: Rule | null = null;
   /** What the rules that were tried looked up in databases; null: nothing. */
   records: AddressRecords | null = null;
-  /** The position of the rule in `list`. */
+  /** The position of the rule that matched in `list`. */
   listPosition = 0;
-  /** Where in the root list it is: at `rule`, or at the SUB-RULE that led to it. */
+  /** Where in the root list it is: at that rule, or at the SUB-RULE that led to it. */
   position = 0;
+  /** The fact to look up; empty: only another thread can tell. */
   wanted: readonly FactName[] = NO_FACTS;
-  readonly #lists: ReadonlyMap<string, RuleList>;
-  readonly #observer: Observer | null;
-  #frame: Frame;
+  readonly #lists: readonly List[];
+  readonly #observer: Observer<List> | null;
+  #frame: Frame<List>;
 
-  constructor(
-    root: RuleList,
-    lists: ReadonlyMap<string, RuleList>,
-    facts: Facts,
-    observer: Observer | null = null,
-  ) {
+  /** `lists`: those that the rules of SUB-RULE lead to, by number. */
+  constructor(root: List, lists: readonly List[], facts: Facts, observer: Observer<List> | null = null) {
     this.facts = facts;
     this.#lists = lists;
     this.#observer = observer;
@@ -55,16 +53,15 @@ export class Walk {
   }
 
   /** The list it is in. */
-  get list(): RuleList {
+  get list(): List {
     return this.#frame.list;
   }
 
-  /** The SUB-RULE of the root list that led to where it is; null: it is in that list itself. */
-  get entered(): Rule | null {
+  /** The list that it began with. */
+  get root(): List {
     let frame = this.#frame;
-    if (frame.parent === null) return null;
     while (frame.parent !== null) frame = frame.parent;
-    return frame.list.rules[this.position] ?? null;
+    return frame.list;
   }
 
   /** Is it inside a sub-rule list? */
@@ -80,25 +77,23 @@ export class Walk {
         if (!this.#leave()) return "end";
         continue;
       }
+      const { segment } = step;
       const stop =
-        step.segment === null ? this.#tryRule(frame, step) : this.#trySegment(frame, step, step.segment);
+        segment === null
+          ? this.#tryRule(frame, step.first, step.matcher)
+          : this.#trySegment(frame, step, segment);
       if (stop !== null) return stop;
     }
   }
 
-  /** After `match`: the rule; throws where none has matched. */
-  get matched(): Rule {
-    if (this.rule === null) throw new Error("a walk is asked for its rule before one has matched");
-    return this.rule;
-  }
-
-  /** After `wants`: the undecided rules. More than one when they share a table. */
-  get pending(): readonly Rule[] {
+  /** After `wants`: positions of the undecided rules in `list`. More than one when they share a table. */
+  get pending(): readonly number[] {
     const { list, step, after } = this.#frame;
     const { first, last } = itemAt(list.steps, step);
-    return list.rules
-      .slice(first + after + 1, last + 1)
-      .filter((_, at) => list.disabled?.[first + after + 1 + at] !== 1);
+    const from = first + after + 1;
+    return Array.from({ length: last + 1 - from }, (_, at) => from + at).filter(
+      (position) => list.disabled?.[position] !== 1,
+    );
   }
 
   /** After `wants`: continues as if those rules had not matched. */
@@ -121,42 +116,38 @@ export class Walk {
     return true;
   }
 
-  #tryRule(frame: Frame, step: Step): Stop | null {
+  #tryRule(frame: Frame<List>, at: number, matcher: Matcher): Stop | null {
     const { list } = frame;
-    const rule = ruleAt(list.rules, step.first);
-    if (list.disabled?.[step.first] === 1) {
-      this.#observer?.disabled(list, step.first);
+    if (list.disabled?.[at] === 1) {
+      this.#observer?.disabled(list, at);
       frame.step++;
       return null;
     }
-    if (this.#wantsInOrder(rule.matcher)) return "wants";
-    const verdict = rule.matcher.match(this.facts);
-    if (verdict === undefined && this.#wants(rule.matcher.reads)) return "wants";
-    if (rule.matcher.records !== undefined) this.records = rule.matcher.records(this.facts, this.records);
+    if (this.#wantsInOrder(matcher)) return "wants";
+    const verdict = matcher.match(this.facts);
+    if (verdict === undefined) return this.#want(matcher.reads);
+    if (matcher.records !== undefined) this.records = matcher.records(this.facts, this.records);
     frame.step++;
-    if (verdict !== true) {
-      this.#observer?.missed(list, step.first, step.first, this.facts);
+    if (!verdict) {
+      this.#observer?.missed(list, at, at, this.facts);
       return null;
     }
-    this.listPosition = step.first;
-    if (frame.parent === null) this.position = step.first;
-    const inner = rule.type === "SUB-RULE" ? this.#lists.get(rule.target) : undefined;
-    if (inner === undefined) {
-      this.rule = rule;
-      return "match";
-    }
-    this.#observer?.entered(rule);
-    this.#frame = { list: inner, step: 0, after: -1, parent: frame };
+    this.listPosition = at;
+    if (frame.parent === null) this.position = at;
+    const inner = listOf(int32At(list.leads, at));
+    if (inner < 0) return "match";
+    this.#observer?.entered(list, at);
+    this.#frame = { list: itemAt(this.#lists, inner), step: 0, after: -1, parent: frame };
     return null;
   }
 
-  #trySegment(frame: Frame, step: Step, segment: NonNullable<Step["segment"]>): Stop | null {
+  #trySegment(frame: Frame<List>, step: Step, segment: Segment): Stop | null {
     const { list, after } = frame;
     const from = step.first + after + 1;
     const disabled = list.disabled?.subarray(step.first, step.last + 1) ?? null;
     const allDisabled = disabled !== null && !disabled.subarray(after + 1).includes(0);
     const found = allDisabled ? -1 : segment.find(this.facts, after, disabled);
-    if (found === UNDECIDED && this.#wants(segment.reads)) return "wants";
+    if (found === UNDECIDED) return this.#want(segment.reads);
     if (found < 0) {
       if (this.#observer !== null && from <= step.last) this.#reportMissed(list, from, step.last);
       frame.step++;
@@ -167,7 +158,6 @@ export class Walk {
     this.listPosition = step.first + found;
     if (frame.parent === null) this.position = this.listPosition;
     frame.after = found;
-    this.rule = ruleAt(list.rules, step.first + found);
     return "match";
   }
 
@@ -184,15 +174,14 @@ export class Walk {
   }
 
   /** Asks for the first missing fact only: it may decide, and then the others need not be looked for. */
-  #wants(reads: readonly FactName[]): boolean {
+  #want(reads: readonly FactName[]): Stop {
     const missing = reads.find((name) => this.facts[name] === undefined);
-    if (missing === undefined) return false; // a matcher that is undecided although it has everything it reads does not match
-    this.wanted = [missing];
-    return true;
+    this.wanted = missing === undefined ? NO_FACTS : [missing];
+    return "wants";
   }
 
   /** Runs of disabled rules and of rules that said no, in order. */
-  #reportMissed(list: RuleList, first: number, last: number): void {
+  #reportMissed(list: List, first: number, last: number): void {
     let start = first;
     for (let at = first; list.disabled !== null && at <= last; at++) {
       if (list.disabled[at] !== 1) continue;
@@ -202,9 +191,4 @@ export class Walk {
     }
     if (start <= last) this.#observer?.missed(list, start, last, this.facts);
   }
-}
-
-/** A read of its own, because it runs for every rule that is tried; see `lib/at.ts`. */
-function ruleAt(rules: readonly Rule[], at: number): Rule {
-  return rules[at] as Rule;
 }

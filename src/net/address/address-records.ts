@@ -1,5 +1,7 @@
 /** What the databases of addresses say: countries and AS numbers, in the layouts of their makers. */
 import { ProtocolError } from "#core/errors.ts";
+import type { Ip } from "#core/session.ts";
+import { bytesOfIp } from "./ip.ts";
 import { Mmdb } from "./mmdb.ts";
 import type { MmdbValue } from "./mmdb-value.ts";
 
@@ -46,6 +48,25 @@ function openRecords<T>(
     }
     return value;
   };
+}
+
+/** A damaged record says nothing. */
+export function codesAt(codesOf: CodesOf, ip: Ip): readonly string[] {
+  return undamaged(() => codesOf(bytesOfIp(ip)), NO_CODES);
+}
+
+/** The same for autonomous systems. */
+export function systemAt(systemOf: SystemOf, ip: Ip): AutonomousSystem | null {
+  return undamaged(() => systemOf(bytesOfIp(ip)), null);
+}
+
+function undamaged<T>(read: () => T, nothing: T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ProtocolError) return nothing;
+    throw error;
+  }
 }
 
 /** Records that may say nothing, such as a continent without a country, before the file counts as another kind. */

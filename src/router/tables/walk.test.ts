@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { PASS, PASS_RULE, routing, rulesOf, session, TCP } from "../../test/support/routing.ts";
-import { runs } from "../../test/support/runs.ts";
+import { PASS, PASS_RULE, routing, rulesOf, session, TCP } from "../../../test/support/routing.ts";
+import { runs } from "../../../test/support/runs.ts";
 
 const label = fc.constantFrom("a", "b", "c", "org");
 const host = fc.array(label, { minLength: 1, maxLength: 3 }).map((labels) => labels.join("."));

@@ -1,0 +1,10 @@
+/** Every thread decides alike: by the tables that it is handed, by the router, and as `explain` shows it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compareTables } from "../support/compare-tables.ts";
+import { runs } from "../support/runs.ts";
+
+test("tables, router and explain decide alike, or the tables cannot tell (`npm run prove:tables`)", async () => {
+  const { decided, undecided } = await compareTables(runs(200), 100);
+  assert.ok(decided > undecided / 4 && undecided > 0, `${decided} decided, ${undecided} not`);
+});
