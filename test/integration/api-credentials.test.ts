@@ -5,7 +5,7 @@ import { apiApp } from "../support/api-app.ts";
 import { everyRoute } from "../support/api-document.ts";
 import { MemoryControl } from "../support/memory-control.ts";
 import { ADMIN_SECRET, MemoryUsers } from "../support/memory-users.ts";
-import { routeTable, type Row } from "../support/route-table.ts";
+import { OWN_SECRET, routeTable, type Row, STREAMS } from "../support/route-table.ts";
 
 const SECRET = "correct horse";
 /** The token of a subscription in the memory core. */
@@ -19,9 +19,6 @@ const OPEN = new Set([
   "GET /sub/svc/:token",
   "HEAD /sub/svc/:token",
 ]);
-/** What the secret of the svc block opens. */
-const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit|svc\/webhooks|svc\/fleet)(\/|$)/;
-const STREAMS = new Set(["/traffic", "/memory", "/logs", "/api/svc/events"]);
 
 interface Credential {
   readonly name: string;

@@ -67,7 +67,10 @@ test("a client gets what happens, then what it has missed, also behind kill -9; 
   }
   await using core = await ManagedCore.start(where);
   using back = await listen(core, CONTROLLER_SECRET, "?types=user.*", { "last-event-id": last });
-  await until("what was missed", () => back.messages.length === 2);
+  await until(
+    () => `what was missed: ${eventsOf(back.messages).join(" ")}`,
+    () => back.messages.length === 2,
+  );
   assert.deepEqual(eventsOf(back.messages), ["user.disabled", "user.deleted"]);
   using lost = await listen(core, CONTROLLER_SECRET, "?after=99999");
   await until("the gap", () => lost.messages.length === 1);

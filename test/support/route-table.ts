@@ -27,3 +27,8 @@ export function routeTable(app: FastifyInstance): readonly Row[] {
       return methods.split(", ").map((method) => ({ method: method as Row["method"], pattern, url }));
     });
 }
+
+/** Paths that the secret of the svc block opens, not the Controller's. */
+export const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit|svc\/webhooks|svc\/fleet)(\/|$)/;
+/** Answers without an end. */
+export const STREAMS: ReadonlySet<string> = new Set(["/traffic", "/memory", "/logs", "/api/svc/events"]);
