@@ -57,6 +57,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   store: ["core", "lib", "platform"], // one file for users and governance; platform starts its thread
   governance: ["core", "lib", "store", "net"], // knows sessions and decisions, not how they are moved
   users: ["core", "lib", "store"],
+  backup: ["core", "lib", "store"], // the form of a backup; what goes into it is gathered by app
   journal: ["core", "lib", "store"], // tokens, the audit log, events: in a file of their own
   fleet: ["core", "lib", "store", "users", "."], // "." is the version; users of many nodes in one database; loaded where it is configured
   "kernel-direct": ["core", "lib", "net", "platform"],

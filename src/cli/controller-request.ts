@@ -10,13 +10,23 @@ const TIMEOUT_MS = 30_000;
 const MOST_ANSWER_BYTES = 256 * 1024 * 1024;
 
 /** The answer's text. Rejects with the message of the answer where it is no success. */
-export function askController(
-  { secret, ...where }: ControllerAddress,
+export async function askController(
+  address: ControllerAddress,
   method: string,
   path: string,
   body?: object,
 ): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  return (await askForBytes(address, method, path, body)).toString();
+}
+
+/** The same where the answer is no text. */
+export function askForBytes(
+  { secret, ...where }: ControllerAddress,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const headers = { authorization: `Bearer ${Buffer.from(secret).toString("latin1")}` };
   const asked = request({ ...where, method, path, headers, timeout: TIMEOUT_MS }, (response) => {
     const { statusCode = 0 } = response;
@@ -28,9 +38,9 @@ export function askController(
     });
     response.on("error", reject);
     response.on("end", () => {
-      const text = Buffer.concat(chunks).toString();
-      if (statusCode >= 200 && statusCode < 300) resolve(text);
-      else reject(new Error(`the running weir answers ${statusCode}: ${messageIn(text)}`));
+      const answer = Buffer.concat(chunks);
+      if (statusCode >= 200 && statusCode < 300) resolve(answer);
+      else reject(new Error(`the running weir answers ${statusCode}: ${messageIn(answer.toString())}`));
     });
   });
   asked.on("timeout", () => asked.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));

@@ -2,6 +2,7 @@ import { RUN_FLAGS } from "./run-flags.ts";
 import { FlagError, parseFlags, usageText, UsageError } from "./flags.ts";
 import { acceptRollbackOf } from "./accept-rollback.ts";
 import { AUDIT_USAGE, auditCommand } from "./audit.ts";
+import { BACKUP_USAGE, backupCommand } from "./backup.ts";
 import { check } from "./check.ts";
 import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
@@ -11,6 +12,7 @@ import { generate, GENERATE_USAGE } from "./generate.ts";
 import { IMPORT_USAGE, importCommand } from "./import.ts";
 import { link, LINK_USAGE } from "./link.ts";
 import { probeTarget, PROBE_TARGET_USAGE } from "./probe-target.ts";
+import { RESTORE_USAGE, restoreCommand } from "./restore.ts";
 import { run } from "./run.ts";
 import { schema } from "./schema.ts";
 import { TOKEN_USAGE, tokenCommand } from "./token.ts";
@@ -62,6 +64,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "audit verify|export     the log of who changed what",
     help: AUDIT_USAGE,
     run: auditCommand,
+  },
+  backup: {
+    usage: "backup FILE             everything that the running weir keeps, in one file",
+    help: BACKUP_USAGE,
+    run: backupCommand,
+  },
+  restore: {
+    usage: "restore FILE            a backup back to the disk, for a weir that does not run",
+    help: RESTORE_USAGE,
+    run: restoreCommand,
   },
   import: {
     usage: "import SOURCE FILE      take users and listeners over from another program",

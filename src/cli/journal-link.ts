@@ -1,8 +1,6 @@
 /** The journal as a command reaches it: its file, or the running weir that has it open. */
 import { userInfo } from "node:os";
-import { isAbsolute, join } from "node:path";
 import type { AuditDraft, AuditVerdict } from "#core/audit.ts";
-import type { Config } from "#config/config.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { TokenDraft, TokenView } from "#core/journal.ts";
 import { SILENT } from "#core/log.ts";
@@ -12,6 +10,7 @@ import { Store } from "#store/backup.ts";
 import { InUseError } from "#store/file-safety.ts";
 import type { AsyncStore, OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
 import type { ParsedFlags } from "./flags.ts";
+import { addressOf } from "./controller-address.ts";
 import { askController, type ControllerAddress } from "./controller-request.ts";
 import { linesOf, setUp } from "./load.ts";
 
@@ -36,7 +35,14 @@ export async function openJournalLink(flags: ParsedFlags, env: NodeJS.ProcessEnv
     return linkToFile(await OpenJournal.open(settings, { log: SILENT, nowMs: Date.now, openStore }));
   } catch (error) {
     if (!(error instanceof InUseError)) throw error;
-    return linkToController(addressOf(config, setup.home, settings.secret));
+    return linkToController(
+      addressOf(
+        config,
+        setup.home,
+        settings.secret,
+        "a running weir has the journal open and cannot be asked",
+      ),
+    );
   }
 }
 
@@ -133,16 +139,4 @@ function viewOf(json: TokenJson): TokenView {
     usedAtMs: json.used_at ?? null,
   };
   return { id, name, scopes, listener: json.listener ?? null, ...times };
-}
-
-function addressOf({ controller }: Config, home: string, secret: string): ControllerAddress {
-  const { externalControllerUnix: unix, externalController: tcp } = controller;
-  if (unix !== "") return { socketPath: isAbsolute(unix) ? unix : join(home, unix), secret };
-  const colon = tcp.lastIndexOf(":");
-  const port = Number(tcp.slice(colon + 1));
-  const host = tcp.slice(0, colon).replace(/^\[(.*)\]$/, "$1");
-  if (port > 0 && /^(127\.[\d.]+|localhost|::1)$/.test(host)) return { host, port, secret };
-  throw new ConfigError(
-    "a running weir has the journal open and cannot be asked: it needs external-controller-unix, or external-controller with a port at 127.0.0.1",
-  );
 }

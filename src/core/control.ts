@@ -25,6 +25,7 @@ export interface Control {
   readonly build: BuildView;
   readonly configs: ConfigsControl;
   readonly configFile: ConfigFileControl;
+  readonly backup: BackupControl;
   readonly proxies: ProxiesControl;
   readonly proxyProviders: ProxyProvidersControl;
   readonly rules: RulesControl;
@@ -46,6 +47,11 @@ export interface BuildView {
   readonly version: string;
   /** Protocols whose users can be managed, whether a listener of theirs is managed or not. */
   readonly managedProtocols: readonly ManagedProtocolView[];
+}
+
+export interface BackupControl {
+  /** Everything that a restart goes by and a configuration does not say, with the configuration; not encrypted. Rejects with `StoreError`. */
+  make(): Promise<Uint8Array>;
 }
 
 export interface UpkeepControl {

@@ -177,6 +177,17 @@ export class Governance implements Disposable {
     await this.#running?.tick();
   }
 
+  /** Of the store in use, as `storeFile` called it; null: nothing is counted. */
+  get storeKey(): string | null {
+    return this.#running?.parts.storeKey ?? null;
+  }
+
+  /** What was counted up to now is on the medium when it resolves. Rejects with `StoreError`. */
+  async flush(): Promise<void> {
+    this.#env.ledger.settle(0);
+    await this.#running?.commit();
+  }
+
   status(): GovernanceView {
     const running = this.#running;
     if (running === null) {

@@ -33,7 +33,7 @@ import { startReaper } from "#dataplane/reaper.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { foreignSelections } from "#store/foreign-choices.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
-import { openSupervisedStore } from "#store/supervised-store.ts";
+import { OpenStores } from "#store/open-stores.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
 import { DocumentReader } from "#documents/reader.ts";
 import { makeTlsProvider } from "#transport/tls/provider.ts";
@@ -65,6 +65,8 @@ export interface Host extends Disposable {
   readonly users: Users;
   /** Tokens and the audit log. */
   readonly journal: Journal;
+  /** Every store of these that is open. */
+  readonly stores: OpenStores;
   readonly cache: ProfileCache;
   /** Takes the place of the cache's where `profile.store-selected` is false. */
   readonly choices: Choices;
@@ -101,9 +103,10 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const cache = new ProfileCache(join(home, CACHE_FILE), log);
   cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
   const boot = openBootClock();
-  const journal = new Journal({ log, nowMs: Date.now });
-  const storeFile = (store: string) =>
-    governanceStore(files.resolve(store), log, openSupervisedStore, journal.sinks);
+  const stores = new OpenStores();
+  const openStore = stores.open;
+  const journal = new Journal({ log, nowMs: Date.now, openStore });
+  const storeFile = (store: string) => governanceStore(files.resolve(store), log, openStore, journal.sinks);
   const slices = new Slices();
   const memoryRelease = new MemoryRelease();
   const kernelDirect = new KernelDirect(log, journal.sinks);
@@ -138,6 +141,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     formsOf: clientForms,
     openFleet: async (context) => (await import("#fleet/index.ts")).openFleet(context),
     events: journal.sinks,
+    openStore,
   });
   const portals = new PortalSlot({
     log,
@@ -159,6 +163,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     metering: users.metering(ledger),
     users,
     journal,
+    stores,
     governance,
     portals,
     cache,

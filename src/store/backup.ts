@@ -82,6 +82,14 @@ export class Store implements Disposable {
     for (const [key, blob] of this.#primary.blobs(part)) yield [key, unseal(key, blob)];
   }
 
+  /** The same of the last commit, also while the primary is written in another thread. Throws `DamageError`. */
+  *present(part: string): Generator<readonly [key: string, value: Buffer]> {
+    const newer = new Map<string, Uint8Array | null>();
+    for (const change of this.#behind.values()) if (change.part === part) newer.set(change.key, change.blob);
+    for (const [key, blob] of this.#backup.blobs(part)) if (!newer.has(key)) yield [key, unseal(key, blob)];
+    for (const [key, blob] of newer) if (blob !== null) yield [key, unseal(key, blob)];
+  }
+
   /**
    * From here on the primary is written in another thread, at the same time as the backup in this one. Nothing can be
    * read any more. Throws `StoreError`.

@@ -39,3 +39,11 @@ export interface AsyncStore {
   /** The same for the end of the program: returns when it is done. Throws `StoreError`. */
   closeNow(): void;
 }
+
+/** All records of a store at one moment, by part. */
+export type Snapshot = ReadonlyMap<string, StoredRecords>;
+
+export interface SnapshotStore extends AsyncStore {
+  /** What it holds behind every commit that was asked for before. */
+  snapshot(): Promise<Snapshot>;
+}

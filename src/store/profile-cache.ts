@@ -10,6 +10,8 @@ import { headOf } from "./own-file.ts";
 /** Private areas of the cache file. */
 export type Bucket = "selected" | "storage" | "fakeip" | "fakeip6" | "etag" | "subscriptioninfo" | "written";
 
+export type CacheChoices = Readonly<Record<"selected" | "storage", Readonly<Record<string, string>>>>;
+
 type Change = readonly [key: string, value: string | null];
 
 /** After a write that failed the next one is not tried sooner: it takes everything along. */
@@ -66,6 +68,12 @@ export class ProfileCache implements Choices, Disposable {
   /** Keys and values of a bucket, in no order; what changes while they are read may be missing. */
   entries(bucket: Bucket): Iterable<readonly [key: string, value: string]> {
     return this.#bucket(bucket);
+  }
+
+  /** What people have chosen, and dashboards stored; nothing that is learnt anew. */
+  choices(): CacheChoices {
+    const of = (bucket: Bucket) => Object.fromEntries(this.#bucket(bucket));
+    return { selected: of("selected"), storage: of("storage") };
   }
 
   /** Many changes in one transaction, of one key the last; null deletes. What is so already costs nothing. */

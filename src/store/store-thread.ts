@@ -5,7 +5,13 @@ import { openThread } from "#platform/thread.ts";
 import type { CommitOptions } from "./backup.ts";
 import type { StoreOptions } from "./store-options.ts";
 import type { Change } from "./kv.ts";
-import { type AsyncStore, InterruptedError, type OpenedStore, UnavailableError } from "./opened-store.ts";
+import {
+  InterruptedError,
+  type OpenedStore,
+  type Snapshot,
+  type SnapshotStore,
+  UnavailableError,
+} from "./opened-store.ts";
 import { LINK_BYTES } from "./second-file.ts";
 import {
   errorOf,
@@ -44,11 +50,13 @@ interface Waiting {
 }
 
 /** Ends with its thread, however that comes to its end. What keeps a store open beyond that is steady-store.ts. */
-export class StoreThread implements AsyncStore {
+export class StoreThread implements SnapshotStore {
   readonly #options: StoreOptions;
   readonly #worker: Worker;
   readonly #second: Worker;
   readonly #waiting: Waiting[] = [];
+  /** Come, and not fetched by who asked for them. */
+  readonly #snapshots: Snapshot[] = [];
   readonly #end = new SharedArrayBuffer(4);
   readonly #ended = Promise.withResolvers<StoreError | null>();
   readonly #onOpened: (outcome: Records | Error) => void;
@@ -85,9 +93,13 @@ export class StoreThread implements AsyncStore {
       else if (reply.kind === "healed") options.events?.healed(reply.file);
       else if (reply.kind === "done") this.#answer(reply.failure === null ? null : errorOf(reply.failure));
       else {
-        const records = [...reply.records].map(([part, all]) => [part, all.map(asBuffer)] as const);
+        const records = new Map([...reply.records].map(([part, all]) => [part, all.map(asBuffer)] as const));
+        if (reply.kind === "snapshot") {
+          this.#snapshots.push(records);
+          return;
+        }
         this.#worker.unref();
-        this.#onOpened(new Map(records));
+        this.#onOpened(records);
       }
     });
   }
@@ -108,6 +120,13 @@ export class StoreThread implements AsyncStore {
 
   compact(): Promise<void> {
     return this.#ask({ kind: "compact" });
+  }
+
+  async snapshot(): Promise<Snapshot> {
+    await this.#ask({ kind: "snapshot" });
+    const snapshot = this.#snapshots.shift();
+    if (snapshot === undefined) throw new StoreError(`${this.#options.path}: it could not be read`);
+    return snapshot;
   }
 
   close(): Promise<void> {

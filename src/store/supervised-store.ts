@@ -6,8 +6,9 @@ import { messageOf, type StoreError } from "#core/errors.ts";
 import type { CommitOptions } from "./backup.ts";
 import type { Change } from "./kv.ts";
 import {
-  type AsyncStore,
   type OpenedStore,
+  type Snapshot,
+  type SnapshotStore,
   type SupervisedOptions,
   UnavailableError,
 } from "./opened-store.ts";
@@ -22,12 +23,14 @@ const MOST_DELAY_MS = 60_000;
 const RECOVERED_MS = 60_000;
 
 /** Rejects with what `Store.open` throws; from then on it is never given up before `close`. */
-export async function openSupervisedStore(options: SupervisedOptions): Promise<OpenedStore> {
+export async function openSupervisedStore(
+  options: SupervisedOptions,
+): Promise<OpenedStore & { readonly store: SnapshotStore }> {
   const { store, records } = await openStoreThread(options);
   return { store: new SupervisedStore(options, store), records };
 }
 
-class SupervisedStore implements AsyncStore {
+class SupervisedStore implements SnapshotStore {
   readonly #options: SupervisedOptions;
   #thread: StoreThread | null;
   /** Why there is no thread. */
@@ -50,6 +53,10 @@ class SupervisedStore implements AsyncStore {
 
   compact(): Promise<void> {
     return this.#thread?.compact() ?? Promise.reject(this.#refusal());
+  }
+
+  snapshot(): Promise<Snapshot> {
+    return this.#thread?.snapshot() ?? Promise.reject(this.#refusal());
   }
 
   async close(): Promise<void> {

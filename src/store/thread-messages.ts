@@ -42,16 +42,19 @@ export type StoreRequest =
       readonly nowMs: number;
     }
   | { readonly kind: "compact" }
+  | { readonly kind: "snapshot" }
   | { readonly kind: "close" };
 
-/** `done` answers the requests one by one, in their order; the first one may be the opening's that failed. */
+type Records = ReadonlyMap<string, readonly (readonly [key: string, value: Uint8Array])[]>;
+
+/**
+ * `done` answers the requests one by one, in their order; the first one may be the opening's that failed. A `snapshot`
+ * comes before the `done` of its request.
+ */
 export type StoreReply =
   | { readonly kind: "healed"; readonly file: string }
   | { readonly kind: "log"; readonly level: LogEventLevel; readonly text: string }
-  | {
-      readonly kind: "opened";
-      readonly records: ReadonlyMap<string, readonly (readonly [key: string, value: Uint8Array])[]>;
-    }
+  | { readonly kind: "opened" | "snapshot"; readonly records: Records }
   | { readonly kind: "done"; readonly failure: StoreFailure | null };
 
 /** An error on its way between threads, which would forget its class. */

@@ -98,6 +98,11 @@ function next(opened: Store, requests: readonly StoreRequest[], end: SharedArray
     return commits.length;
   }
   if (first.kind === "compact") answer(() => opened.compact());
+  else if (first.kind === "snapshot")
+    answer(() => {
+      const records = data.parts.map((part) => [part, [...opened.present(part)]] as const);
+      say({ kind: "snapshot", records: new Map(records) });
+    });
   else close(opened, end);
   return 1;
 }

@@ -322,6 +322,11 @@ export class Manager implements UserAdmin {
     return this.#checkpoints.run();
   }
 
+  /** What was counted up to now is on the medium when it resolves. Rejects with `StoreError`. */
+  flush(): Promise<void> {
+    return this.#repository.keepAll([]);
+  }
+
   /** Blocks users whose quota is used up or whose time is over, and unblocks those within their limits. Never rejects. */
   watchLimits(): Promise<void> {
     return this.#limits.look();

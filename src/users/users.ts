@@ -130,6 +130,11 @@ export class Users implements UsersControl {
     await this.#manager?.checkpoint();
   }
 
+  /** What was counted up to now is on the medium when it resolves. Rejects with `StoreError`. */
+  async flush(): Promise<void> {
+    await this.#manager?.flush();
+  }
+
   /** Checks which users are past a quota or an end by now, and which are within it again. */
   async watchLimits(): Promise<void> {
     await this.#manager?.watchLimits();

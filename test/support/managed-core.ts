@@ -29,6 +29,8 @@ export interface ManagedOptions {
   readonly fleet?: string;
   /** Further keys of the svc block: YAML without indentation of its own. */
   readonly svc?: string;
+  /** Further sections. */
+  readonly extra?: string;
 }
 
 const { cert, key } = makeCertificate();
@@ -55,7 +57,7 @@ ${TLS_KEYS}`;
 /** `edge` is vless, `side` is anytls; both on loopback, both managed unless said otherwise. */
 export function managedConfig(options: ManagedOptions = {}): string {
   const { store = "users.db", managed = ["edge", "side"], off = false } = options;
-  const { listeners = EDGE_AND_SIDE, logLevel = "info", fleet, svc: more = "" } = options;
+  const { listeners = EDGE_AND_SIDE, logLevel = "info", fleet, svc: more = "", extra = "" } = options;
   const { baseUrl = "https://proxy.example.com", controller = "127.0.0.1:0" } = options;
   const svc = `
 svc:
@@ -73,7 +75,7 @@ log-level: ${logLevel}
 listeners:
 ${listeners}rules:
   - MATCH,DIRECT
-`;
+${extra}`;
 }
 
 /** What a test reads of a user; absent members are left out of the list form. */

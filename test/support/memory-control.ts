@@ -242,6 +242,8 @@ export class MemoryControl implements c.Control {
 
   readonly configFile = memoryConfigFile();
 
+  readonly backup: c.BackupControl = { make: async () => Buffer.from("a backup") };
+
   readonly upkeep: c.UpkeepControl = {
     prepareRestart: async () => () => void this.restarts.push("restart"),
     upgrade: async () => {

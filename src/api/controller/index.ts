@@ -4,6 +4,7 @@ import { dohRoutes } from "#api/doh.ts";
 import { openApiRoutes } from "#api/openapi.ts";
 import type { Route } from "#api/route.ts";
 import { uiRoutes } from "#api/ui.ts";
+import { backupRoutes } from "./backup.ts";
 import { cacheRoutes } from "./caches.ts";
 import { capabilityRoutes } from "./capabilities.ts";
 import { configFileRoutes } from "./config-file.ts";
@@ -32,6 +33,7 @@ export function controllerRoutes(env: AppEnv): readonly Route[] {
     ...connectionRoutes(control, subscribers),
     ...configRoutes(control),
     ...configFileRoutes(control.configFile),
+    ...backupRoutes(control.backup),
     ...proxyRoutes(control.proxies),
     ...groupRoutes(control.proxies),
     ...proxyProviderRoutes(control.proxyProviders),

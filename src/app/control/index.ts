@@ -3,6 +3,7 @@ import type { Control } from "#core/control.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { managedProtocols } from "#users/manager.ts";
 import { VERSION } from "#version.ts";
+import { backupControl } from "./backup.ts";
 import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
 import { governanceControl } from "./governance.ts";
@@ -28,6 +29,7 @@ export function openControl(env: ControlEnv): Control {
     build: { version: VERSION, managedProtocols: managedProtocols(PROTOCOLS) },
     configs,
     configFile,
+    backup: backupControl(env),
     proxies: proxiesControl(proxies),
     proxyProviders: proxyProvidersControl(proxies),
     rules: rulesControl(

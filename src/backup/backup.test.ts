@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { decodeContents, encodeContents, type BackupContents } from "./contents.ts";
+import { BackupError, openBackup, sealBackup } from "./sealing.ts";
+
+const CONTENTS: BackupContents = {
+  createdAtMs: 1_750_000_000_000,
+  version: "1.2.3",
+  configuration: "mixed-port: 7890 # ü\n",
+  stores: [
+    {
+      role: "users",
+      path: "users.db",
+      parts: [
+        { name: "users", records: [["a", randomBytes(3000)], ["b", Buffer.alloc(0)]] }, // prettier-ignore
+        { name: "listeners", records: [] },
+      ],
+    },
+  ],
+  choices: { selected: { group: "node" }, storage: {} },
+};
+const plain = (contents: BackupContents) => JSON.stringify(contents, (_, value: unknown) => value);
+
+test("what goes into a backup comes out of it, plain and encrypted", async () => {
+  for (const passphrase of [null, "correct horse"]) {
+    const file = await sealBackup(encodeContents(CONTENTS), passphrase);
+    assert.equal(plain(decodeContents(await openBackup(file, passphrase))), plain(CONTENTS));
+    if (passphrase !== null) assert.ok(!file.includes("mixed-port"));
+  }
+});
+
+test("another passphrase, or none, opens nothing", async () => {
+  const file = await sealBackup(encodeContents(CONTENTS), "correct horse");
+  await assert.rejects(openBackup(file, null), /it is encrypted; it takes its passphrase/);
+  await assert.rejects(openBackup(file, "incorrect horse"), /the passphrase is not the one/);
+});
+
+test("a backup that was cut anywhere, or has one changed byte, is refused with what is wrong", async () => {
+  const file = await sealBackup(encodeContents(CONTENTS), null);
+  for (let length = 0; length < file.length; length += 7)
+    await assert.rejects(openBackup(file.subarray(0, length), null), BackupError);
+  await assert.rejects(openBackup(file.subarray(0, -1), null), /cut off: \d+ of \d+ bytes are there/);
+  for (let at = 0; at < file.length; at += 5) {
+    const changed = Buffer.from(file);
+    changed[at] = (changed[at] ?? 0) ^ 0x10;
+    await assert.rejects(openBackup(changed, null), BackupError, `byte ${at}`);
+  }
+  await assert.rejects(openBackup(Buffer.concat([file, Buffer.from("x")]), null), BackupError);
+  await assert.rejects(openBackup(Buffer.from("PK\u0003\u0004"), null), /no backup of weir/);
+});
+
+test("contents that contradict their list are refused, also where every checksum is right", async () => {
+  const contents = encodeContents(CONTENTS);
+  for (const wrong of [contents.subarray(0, -1), Buffer.concat([contents, Buffer.from("x")])])
+    assert.throws(() => decodeContents(wrong), BackupError);
+  const lies = Buffer.from(contents);
+  lies.writeUInt32BE(0xffffffff);
+  assert.throws(() => decodeContents(lies), BackupError);
+});

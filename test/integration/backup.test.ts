@@ -1,0 +1,135 @@
+/** Backups of the real program under load, and a second one that goes on from them. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { CONTROLLER_SECRET, ManagedCore, managedConfig, stateFolder } from "../support/managed-core.ts";
+import { openTcpOrigin } from "../support/origin.ts";
+import { ofVless, Transfer } from "../support/user-traffic.ts";
+import { until } from "../support/until.ts";
+
+const WEIR = join(import.meta.dirname, "../../bin/weir");
+const EDGE = ofVless("edge", "", {});
+const POLICIES = `
+traffic-control:
+  enabled: true
+  store: policies.db
+  global: { quota: { total-bytes: 100000000, window: 1d } }
+`;
+
+function weir(home: string, ...args: readonly string[]) {
+  const [verb = "", ...others] = args;
+  const env = { ...process.env, SKIP_SAFE_PATH_CHECK: "" };
+  const { status, stdout, stderr } = spawnSync(WEIR, [verb, "-d", home, ...others], {
+    env,
+    encoding: "utf8",
+  });
+  return { status, said: stdout + stderr };
+}
+
+test("a backup under load is restored on a second instance: its users work and its counters are equal", async () => {
+  using folder = stateFolder();
+  const secretFile = join(folder.path, "passphrase");
+  writeFileSync(secretFile, "correct horse\n");
+  await using origin = await openTcpOrigin((socket) => void socket.pipe(socket));
+  const echo = { host: null, ip: LOOPBACK_V4, port: origin.port };
+  await using first = await ManagedCore.start({ extra: POLICIES });
+  const user = await first.create("edge", "alice");
+  const { token } = (
+    await first.ask("POST", "/api/svc/tokens", { body: { name: "panel", scopes: ["users"] } })
+  ).json as unknown as { token: string };
+  const node = await EDGE.open(await first.core.port("edge"), user);
+  const transfer = await (await Transfer.open(node, echo, { chunkBytes: 16_384, pauseMs: 0 })).running();
+  const { home } = first.core;
+  const underLoad = join(folder.path, "under-load.backup");
+  assert.equal(weir(home, "backup", underLoad).status, 0);
+  assert.ok(await transfer.finish());
+  await until("the session has ended", async () => (await first.user(user.id)).active_connections === 0);
+
+  const file = join(folder.path, "weir.backup");
+  const made = weir(home, "backup", "-passphrase-file", secretFile, file);
+  assert.equal(made.status, 0, made.said);
+  assert.match(made.said, /users: users\.db \(.*\njournal: .*\npolicies: policies\.db/);
+  assert.ok(!readFileSync(file).includes("alice"));
+  const again = weir(home, "backup", file);
+  assert.notEqual(again.status, 0, "a file that is there is not overwritten");
+  const inUse = weir(home, "restore", "-replace", underLoad);
+  assert.match(inUse.said, /in use by another process/);
+
+  for (const [backup, isWhole] of [
+    [underLoad, false],
+    [file, true],
+  ] as const) {
+    // prettier-ignore
+    let restored = { status: null as number | null, said: "" };
+    const seed = (other: string): void => {
+      restored = weir(other, "restore", "-replace", "-passphrase-file", secretFile, backup);
+    };
+    await using second = await ManagedCore.start({ start: { seed }, listeners: "[]\n" });
+    assert.equal(restored.status, 0, restored.said);
+    assert.match(restored.said, /configuration: written to .*config\.yaml/);
+    assert.doesNotMatch(second.core.output(), /GONE BACK|healed from/);
+    const before = await first.user(user.id);
+    const after = await second.user(user.id);
+    assert.equal(after.name, "alice");
+    assert.ok(after.upload_bytes > 0 && after.upload_bytes <= before.upload_bytes);
+    if (isWhole)
+      assert.deepEqual(
+        [after.upload_bytes, after.download_bytes],
+        [before.upload_bytes, before.download_bytes],
+      );
+    assert.equal((await second.ask("GET", "/api/admin/users", { secret: token })).status, 200);
+    const other = await EDGE.open(await second.core.port("edge"), user);
+    const proof = await (await Transfer.open(other, echo)).running();
+    assert.ok(await proof.finish());
+    assert.match((await second.ask("GET", "/api/svc/audit/verify")).text, /"faults":\[\]/);
+    const usedBefore = await used(first);
+    assert.ok(usedBefore > 0);
+    if (isWhole) assert.equal(await used(second), usedBefore + proof.bytes);
+  }
+});
+
+/** Bytes in the window of the policy about everything. */
+async function used(core: ManagedCore): Promise<number> {
+  const status = await core.ask("GET", "/api/svc/traffic-control/status", { secret: CONTROLLER_SECRET });
+  const { policies } = status.json as unknown as {
+    policies: readonly { rolling: { upload_bytes: number } }[];
+  };
+  return policies[0]?.rolling.upload_bytes ?? 0;
+}
+
+test("what is damaged, encrypted, foreign or there already is refused with the reason, and nothing changes", async () => {
+  using folder = stateFolder();
+  const file = join(folder.path, "weir.backup");
+  {
+    await using core = await ManagedCore.start();
+    const answer = await fetch(`${core.url}/api/svc/backup`, {
+      headers: { authorization: `Bearer ${CONTROLLER_SECRET}` },
+    });
+    assert.equal(answer.status, 200);
+    writeFileSync(file, await answer.bytes());
+    assert.equal((await core.ask("GET", "/api/svc/backup", { secret: null })).status, 401);
+  }
+  const home = join(folder.path, "home");
+  const bytes = readFileSync(file);
+  const refused = (content: Uint8Array, reason: RegExp): void => {
+    const path = join(folder.path, "other.backup");
+    writeFileSync(path, content);
+    const { status, said } = weir(home, "restore", path);
+    assert.notEqual(status, 0);
+    assert.match(said, reason);
+  };
+  refused(bytes.subarray(0, -100), /it is cut off: \d+ of \d+ bytes are there; nothing was changed/);
+  refused(bytes.map((byte, at) => (at === 300 ? byte ^ 1 : byte)), /it is damaged/); // prettier-ignore
+  refused(Buffer.from(managedConfig()), /it is no backup of weir/);
+  assert.match(weir(home, "restore", "-dry-run", file).said, /nothing was changed; it can be restored/);
+  assert.equal(weir(home, "restore", file).status, 0);
+  assert.match(weir(home, "restore", file).said, /users\.db is there already; -replace keeps it aside/);
+  const replaced = weir(home, "restore", "-replace", file);
+  assert.match(replaced.said, /what was there is .*users\.db\.before-restore-\d+/);
+  writeFileSync(join(home, "users.db"), "my notes\n");
+  assert.match(weir(home, "restore", "-replace", file).said, /it holds text; left as it is/);
+  assert.equal(readFileSync(join(home, "users.db"), "utf8"), "my notes\n");
+});
