@@ -12,7 +12,7 @@ import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import type { Host } from "#host/host.ts";
 import { DelayBook } from "#net/dial/delay-book.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
-import { journalSettings } from "#runtime/user-settings.ts";
+import { backupSettings, journalSettings } from "#runtime/user-settings.ts";
 import { openHealth } from "#runtime/health.ts";
 import { inForce, type InForce } from "#runtime/in-force.ts";
 import { Runtime } from "#runtime/runtime.ts";
@@ -22,6 +22,7 @@ import type { ControllerEndpoint } from "#api/open-controller.ts";
 import { ConfigKeeper } from "./config-keeper.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 import { RuntimeReports } from "./runtime-reports.ts";
+import { TimedBackups } from "./timed-backups.ts";
 import { UserAdoption } from "./user-adoption.ts";
 import { loadConfig, type ConfigInput } from "./load-config.ts";
 
@@ -46,6 +47,7 @@ export class App implements AsyncDisposable {
   readonly #keeper: ConfigKeeper;
   readonly #externalUi: ExternalUi;
   readonly control: Control;
+  readonly #backups: TimedBackups;
   readonly #tuns: Tuns;
   readonly #inForce: InForce = inForce(() => this.#runtime ?? null);
   readonly #users: UserAdoption;
@@ -93,6 +95,11 @@ export class App implements AsyncDisposable {
       upgradeUi: () => this.#externalUi.update(),
       restart: () => env.restart(),
     });
+    this.#backups = new TimedBackups({
+      settings: () => backupSettings(this.#runtime.config, env.host.files),
+      backup: this.control.backup,
+      log: env.host.log,
+    });
     this.#externalUi = new ExternalUi({
       host: env.host,
       config: () => this.#runtime.config,
@@ -124,6 +131,7 @@ export class App implements AsyncDisposable {
     app.#tuns.prepare(first);
     await app.#reports.report("start", () => app.#swap(first, true));
     await app.#settle();
+    void app.#backups.look(Date.now());
     return app;
   }
 
@@ -184,6 +192,7 @@ export class App implements AsyncDisposable {
     this.#env.loader.stop(); // a reload that only begins must not hold up the end
     this.#users[Symbol.dispose]();
     this.#keeper[Symbol.dispose]();
+    this.#backups[Symbol.dispose]();
     this.#reports[Symbol.dispose]();
     await closed;
   }

@@ -14,7 +14,8 @@ export class BackupError extends Error {
   override readonly name = "BackupError";
 }
 
-const MAGIC = "weir-backup 1 ";
+/** What every backup begins with. */
+export const MAGIC = "weir-backup 1 ";
 const MOST_HEAD_BYTES = 1024;
 const SUM_BYTES = 32;
 const TAG_BYTES = 16;

@@ -53,3 +53,15 @@ export function fleetSettings(svc: NonNullable<Config["svc"]>, files: SafeFiles)
 export function defaultNodeName(): string {
   return (hostname().split(".", 1)[0] ?? "").replaceAll(/[^A-Za-z0-9_-]/g, "-").slice(0, 63) || "node";
 }
+
+/** Null: none are made by the clock. Throws `ConfigError` for an unsafe path. */
+export function backupSettings({ svc }: Config, files: SafeFiles) {
+  if (svc === null || svc.backup === null) return null;
+  const { folder, every: everyMs, keep, passphraseFile } = svc.backup;
+  return {
+    folder: files.resolve(folder),
+    everyMs,
+    keep,
+    passphraseFile: passphraseFile === null ? null : files.resolve(passphraseFile),
+  };
+}

@@ -31,6 +31,8 @@ const publicBaseUrl = () =>
 
 const AUDIT_KEEP_MS = 365 * 86_400_000;
 const AUDIT_ENTRIES = 10_000;
+const BACKUP_EVERY_MS = 86_400_000;
+const BACKUPS_KEPT = 14;
 
 /** What is kept of the log of changes, whichever is less. */
 const audit = () =>
@@ -39,12 +41,22 @@ const audit = () =>
     entries: int(100, 100_000).default(AUDIT_ENTRIES),
   });
 
+/** Backups by the clock. */
+const backup = () =>
+  block({
+    folder: filePath(),
+    every: duration("1m", "31d").default(BACKUP_EVERY_MS),
+    keep: int(1, 1_000).default(BACKUPS_KEPT),
+    "passphrase-file": maybe(filePath()),
+  });
+
 export const svc = block({
   secret: adminSecret(),
   "public-base-url": publicBaseUrl().default(""),
   store: filePath().default("svc-state.db"),
   "managed-listeners": list(name()).default([]),
   audit: audit().default({ keep: AUDIT_KEEP_MS, entries: AUDIT_ENTRIES }),
+  backup: maybe(backup()),
   webhooks: webhooks(),
   fleet: maybe(fleet),
 });

@@ -1,0 +1,74 @@
+/** Backups by the clock: when they are due, which stay, what a fault costs. */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { TimedBackups, type TimedBackupSettings } from "#app/timed-backups.ts";
+import { decodeContents, encodeContents } from "#backup/contents.ts";
+import { openBackup, sealBackup } from "#backup/sealing.ts";
+import { SILENT } from "#core/log.ts";
+import { ManagedCore, stateFolder } from "../support/managed-core.ts";
+import { until } from "../support/until.ts";
+
+const DAY_MS = 86_400_000;
+const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
+const CONTENTS = { version: "1", configuration: null, stores: [], choices: { selected: {}, storage: {} } };
+
+test("one is made when it is due, the newest stay, and nothing else in the folder is touched", async () => {
+  using state = stateFolder();
+  const folder = join(state.path, "backups");
+  const passphraseFile = join(state.path, "passphrase");
+  writeFileSync(passphraseFile, "correct horse\n");
+  let settings: TimedBackupSettings | null = { folder, everyMs: DAY_MS, keep: 3, passphraseFile };
+  let fails = false;
+  const errors: unknown[] = [];
+  using backups = new TimedBackups({
+    settings: () => settings,
+    log: { ...SILENT, error: (text) => void errors.push(text) },
+    backup: {
+      async make() {
+        if (fails) throw new Error("the store is not open");
+        return sealBackup(encodeContents({ ...CONTENTS, createdAtMs: START_MS }), null);
+      },
+    },
+  });
+  await backups.look(START_MS);
+  await backups.look(START_MS + DAY_MS - 1000);
+  assert.deepEqual(readdirSync(folder), ["weir-20260102T030405Z.backup"]);
+  const path = join(folder, "weir-20260102T030405Z.backup");
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.equal(decodeContents(await openBackup(readFileSync(path), "correct horse")).createdAtMs, START_MS);
+
+  writeFileSync(join(folder, "weir-20250102T030405Z.backup"), "my notes");
+  writeFileSync(join(folder, "other.txt"), "other");
+  for (let day = 1; day <= 4; day++) await backups.look(START_MS + day * DAY_MS);
+  assert.deepEqual(readdirSync(folder).sort(), [
+    "other.txt",
+    "weir-20250102T030405Z.backup", // no backup, whatever it is called
+    "weir-20260104T030405Z.backup",
+    "weir-20260105T030405Z.backup",
+    "weir-20260106T030405Z.backup",
+  ]);
+
+  fails = true;
+  await backups.look(START_MS + 6 * DAY_MS);
+  await backups.look(START_MS + 7 * DAY_MS);
+  assert.equal(errors.length, 1);
+  assert.match(String(errors[0]), /none could be made: the store is not open/);
+  assert.equal(readdirSync(folder).length, 5);
+  settings = null;
+  await backups.look(START_MS + 9 * DAY_MS);
+});
+
+test("a start with svc.backup makes one", async () => {
+  await using core = await ManagedCore.start({ svc: "backup: { folder: backups }\n" });
+  const folder = join(core.core.home, "backups");
+  await until("a backup is there", () => /backup: \S*weir-/.test(core.core.output()));
+  const [name = ""] = readdirSync(folder).filter((each) => each.endsWith(".backup"));
+  const contents = decodeContents(await openBackup(readFileSync(join(folder, name)), null));
+  assert.equal(contents.configuration, core.configText);
+  assert.deepEqual(
+    contents.stores.map(({ role }) => role),
+    ["users", "journal"],
+  );
+});
