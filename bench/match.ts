@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Outbound } from "#core/outbound.ts";
-import type { Rule } from "#core/rule.ts";
+import type { Facts, Rule } from "#core/rule.ts";
 import type { Destination, Ip, Metadata } from "#core/session.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { parseCidr } from "#net/address/cidr.ts";
@@ -15,6 +15,8 @@ import { compileLinear } from "#router/linear-pattern.ts";
 import { openRouter } from "#router/router.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import { ruleTypeOf } from "#router/rules/index.ts";
+import { factsOf } from "#router/session-facts.ts";
+import { dataOfTables, decide, MAIN_LIST, openTables } from "#router/tables/decide.ts";
 
 export const NAME = "match";
 
@@ -125,6 +127,29 @@ async function decisions(
   out(`  200,001 rules: parsed and compiled in ${buildMs.toFixed(0)} ms, ${mebibytes(rss)} MiB of memory`);
   const [, viewMs] = timed(() => router.views());
   out(`  200,001 rules: counters read in ${viewMs.toFixed(0)} ms`);
+  elsewhere(out, "200,001 rules", router, questions);
+  const words = Array.from(
+    { length: 10_000 },
+    (_, at) => ["DOMAIN-KEYWORD", randomName(random, at)] as const,
+  );
+  elsewhere(out, "10,000 key words", routerOf([...words, ["MATCH", ""]]), questions);
+}
+
+/** What another thread has of the rules: what it costs to hand them over, and to decide by them there. */
+function elsewhere(out: Out, title: string, { lists }: RuleRouter, questions: readonly Metadata[]): void {
+  const [data, dataMs] = timed(() => dataOfTables(lists));
+  const [copy, copyMs] = timed(() => structuredClone(data));
+  const [tables, openMs] = timed(() => openTables(copy));
+  const facts = questions.map((one) => factsOf(one, one, "strict"));
+  const times = [dataMs, copyMs, openMs].map((ms) => ms.toFixed(1));
+  out(`  ${title}, for another thread: gathered, copied and opened in ${times.join(", ")} ms`);
+  const count = QUESTIONS / 16;
+  for (const round of ["warm", "measured"]) {
+    const cpu = process.cpuUsage();
+    const started = performance.now();
+    for (let at = 0; at < count; at++) decide(tables, MAIN_LIST, facts[at] as Facts);
+    if (round === "measured") line(out, `${title}, decision there`, started, cpu, count);
+  }
 }
 
 function routerOf(lines: readonly (readonly [type: string, payload: string])[]): RuleRouter {
