@@ -9,12 +9,13 @@ import type { ManagedListener } from "#users/settings.ts";
 import { UNKNOWN_ID, type UserBook } from "#users/user-book.ts";
 import { VERSION } from "#version.ts";
 import { bookFromFleet, bookWithout } from "./arrival.ts";
-import { type FleetError, reasonOf } from "./errors.ts";
+import { FleetError, reasonOf } from "./errors.ts";
 import { FleetConnection } from "./fleet-connection.ts";
 import { FleetRepository } from "./fleet-repository.ts";
 import { FleetViews } from "./fleet-views.ts";
 import { Follower } from "./follower.ts";
 import { type NodeIdentity, raiseEpoch } from "./identity.ts";
+import { Leases } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
 import { Membership } from "./membership.ts";
 import { fetchNodes } from "./nodes.ts";
@@ -56,6 +57,7 @@ class FleetMember implements FleetLink {
   readonly #snapshot: Snapshot;
   readonly #ledger: Ledger;
   readonly #traffic: Traffic;
+  readonly #leases: Leases;
   readonly #timer: NodeJS.Timeout;
   readonly #startedMs: number;
   #refused: FleetError | null = null;
@@ -82,6 +84,20 @@ class FleetMember implements FleetLink {
     const { store } = opened;
     const written = { identity, ledger: this.#ledger, store, registry, connection: this.#bulk };
     this.#traffic = new Traffic({ ...written, ...clocks });
+    this.#leases = new Leases({
+      identity,
+      registry,
+      connection: this.#bulk,
+      log,
+      nowMs,
+      monotonicMs,
+      isUp: () => this.#membership.state.isUp,
+      onPartition: fleet.onPartition,
+      settleLedger: async () => {
+        await this.#traffic.cut();
+        if (!(await this.#traffic.send())) throw new FleetError("this node is not enrolled now");
+      },
+    });
     this.repository = new FleetRepository({
       local,
       snapshot: this.#snapshot,
@@ -127,6 +143,7 @@ class FleetMember implements FleetLink {
       seal: this.#seal,
       onApplied: (isWhole) => {
         if (isWhole) this.#traffic.forgetTotals();
+        this.#leases.attach();
         this.#membership.wake();
       },
     });
@@ -157,8 +174,12 @@ class FleetMember implements FleetLink {
 
   async #leave(): Promise<void> {
     clearInterval(this.#timer);
+    this.#leases[Symbol.dispose]();
     await this.#traffic.close(); // asked of the file in this turn, because it may be closed in the next
-    if (this.#membership.state.isUp) await within(LEAVE_MS, Promise.allSettled([this.#traffic.send()]));
+    if (this.#membership.state.isUp) {
+      const told = this.#traffic.send().then(() => this.#leases.bringBack());
+      await within(LEAVE_MS, Promise.allSettled([told]));
+    }
     await within(LEAVE_MS, this.#membership.leave());
     this.#connection[Symbol.dispose]();
     this.#bulk[Symbol.dispose]();

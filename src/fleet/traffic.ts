@@ -43,7 +43,7 @@ export class Traffic {
   readonly #recent: { readonly atMs: number; readonly upload: number; readonly download: number }[] = [];
   #unwritten: readonly Change[] = [];
   #cutAtMs: number;
-  #sending: Promise<void> = Promise.resolve();
+  #sending: Promise<boolean> = Promise.resolve(true);
   /** An upload was not answered: the database has it or not, so totals would count it twice or not at all. */
   #isInDoubt: boolean;
   #isClosed = false;
@@ -99,23 +99,27 @@ export class Traffic {
     await written;
   }
 
-  /** Sends what the database has not acknowledged, and folds. Rejects as the connection does. */
-  send(): Promise<void> {
+  /**
+   * Sends what the database has not acknowledged, and folds. False: the node is not enrolled now. Rejects as the connection
+   * does.
+   */
+  send(): Promise<boolean> {
     const sent = this.#sending.then(() => this.#send());
-    this.#sending = sent.catch(() => {}); // the caller has it
+    this.#sending = sent.catch(() => false); // the caller has it
     return sent;
   }
 
-  async #send(): Promise<void> {
+  async #send(): Promise<boolean> {
     try {
       for (let batch = this.#env.ledger.batch(BATCH); batch !== null; batch = this.#env.ledger.batch(BATCH))
-        if (!(await this.#upload(batch.epoch, batch.after, batch.entries))) return;
+        if (!(await this.#upload(batch.epoch, batch.after, batch.entries))) return false;
       this.#isInDoubt = false; // all that was ever sent is acknowledged
     } catch (error) {
       if (error instanceof UnansweredError) this.#isInDoubt = true;
       throw error;
     }
     await this.#keepUp();
+    return true;
   }
 
   /** Counters here get what all nodes have counted. Rejects as the connection does. */

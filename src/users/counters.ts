@@ -2,6 +2,7 @@
 import type { Direction } from "#core/meter.ts";
 import { canBar } from "./limits.ts";
 import type { Allowance, StoredUsage } from "./allowance.ts";
+import type { QuotaShare } from "./quota-share.ts";
 import { RecentUsage } from "./recent-usage.ts";
 
 export interface Traffic {
@@ -28,6 +29,8 @@ export class UserCounter implements Traffic {
   isOver = false;
   /** Null: the user has no limits. */
   allowance: Allowance | null;
+  /** The node's part of a quota that is a fleet's; null: the quota is this program's own. */
+  share: QuotaShare | null = null;
   /** Continues when the counters are reset. */
   readonly recent: RecentUsage;
   readonly #changed: Set<UserCounter>;
@@ -65,7 +68,7 @@ export class UserCounter implements Traffic {
 
   /** Is there anything left of the quota? */
   look(wallMs: number): void {
-    this.isOver = this.allowance?.isOver(this, wallMs) === true;
+    this.isOver = isOver(this, wallMs);
   }
 
   /**
@@ -79,12 +82,20 @@ export class UserCounter implements Traffic {
     const { allowance } = this;
     if (allowance !== null && allowance.limits.quota !== null) {
       allowance.count(direction, bytes, wallMs);
+      this.share?.spend(direction, bytes);
       this.look(wallMs);
     }
     if (this.isChanged) return;
     this.isChanged = true;
     this.#changed.add(this);
   }
+}
+
+/** Is the quota used up? */
+export function isOver(counted: Counted, wallMs: number): boolean {
+  const { allowance, share = null } = counted;
+  if (allowance === null || allowance.limits.quota === null) return false;
+  return share?.isOver ?? allowance.isOver(counted, wallMs);
 }
 
 function sumOf(count: number, bytes: number): number {
@@ -94,6 +105,7 @@ function sumOf(count: number, bytes: number): number {
 /** What a counter begins with. */
 export interface Counted extends Omit<Traffic, "usage"> {
   readonly allowance: Allowance | null;
+  readonly share?: QuotaShare | null;
 }
 
 /** The counters of the users that are managed at the moment, by listener and user. */

@@ -22,6 +22,8 @@ export interface MeterEnv {
 
 /** The user is taken from the listener long before this. */
 const OVER_HOLD_MS = 5_000;
+/** More of a fleet's quota has been asked for, and comes within some milliseconds where all is well. */
+const WAIT_HOLD_MS = 50;
 
 /** The same ledger, with the sessions of managed users metered for their users, too. */
 export function meterUsers(inner: Ledger, env: MeterEnv): Ledger {
@@ -103,6 +105,7 @@ class UserMeter implements Meter {
     const nowMs = this.#seen();
     let holdMs = innerMs;
     if (counter.isOver) holdMs = Math.max(holdMs, OVER_HOLD_MS);
+    else if (counter.share?.isWaiting === true) holdMs = Math.max(holdMs, WAIT_HOLD_MS);
     counter.count(direction, bytes, this.#env.nowMs());
     const queue = this.#queues[direction];
     const slot = queue.turnTo(counter.allowance?.[direction] ?? null, nowMs);
@@ -148,7 +151,7 @@ class UserMeter implements Meter {
     const counter = this.#counter;
     if (counter === null) return this.#inner.admit(direction, bytes);
     const nowMs = this.#seen();
-    if (counter.isOver) return false;
+    if (counter.isOver || counter.share?.isWaiting === true) return false;
     const slot = this.#queues[direction].turnTo(counter.allowance?.[direction] ?? null, nowMs);
     if (slot !== null && !slot.bucket.grants(slot, bytes, nowMs)) return false;
     if (!this.#inner.admit(direction, bytes)) return false;

@@ -4,7 +4,14 @@ import type { UserStatus } from "#core/users.ts";
 import { type BootClock, SteadyTime } from "#lib/steady-time.ts";
 import { valueAt } from "#lib/at.ts";
 import { Allowance, isWindow } from "./allowance.ts";
-import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter, UserCounters } from "./counters.ts";
+import {
+  type Counted,
+  isOver,
+  NO_TRAFFIC,
+  type Traffic,
+  type UserCounter,
+  UserCounters,
+} from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { Presences, type Origin } from "./presence.ts";
 import type { StoredState } from "./records.ts";
@@ -49,7 +56,7 @@ export function barOf(counted: Counted, wallMs: number): Bar | null {
   if (allowance === null) return null;
   const { expiresAtMs } = allowance.limits;
   if (expiresAtMs !== null && wallMs >= expiresAtMs) return "expired";
-  return allowance.isOver(counted, wallMs) ? "limited" : null;
+  return isOver(counted, wallMs) ? "limited" : null;
 }
 
 export class UserRegistry {

@@ -5,13 +5,14 @@ import type { ClientForms } from "#core/share-link.ts";
 import type {
   ManagedInboundView,
   OnlineIp,
+  QuotaView,
   SubscriptionView,
   UsageView,
   UserDetailView,
   UserView,
 } from "#core/users.ts";
 import { valueAt } from "#lib/at.ts";
-import { NO_TRAFFIC } from "./counters.ts";
+import { NO_TRAFFIC, type UserCounter } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { STEP_SECONDS } from "./recent-usage.ts";
 import type { Clocks, Found, UserRegistry } from "./user-registry.ts";
@@ -100,7 +101,7 @@ export class UserViews {
   #subscriptionOf(found: Found, link: string): SubscriptionView {
     const { book, user } = found;
     const counter = this.#registry.counters.get(book.listener, user.id);
-    const used = counter?.allowance?.used(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
+    const used = quotaOf(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
     return {
       url: `${this.#registry.settings.publicBaseUrl}/sub/svc/${user.token}`,
       link,
@@ -143,7 +144,7 @@ export class UserViews {
     const counter = this.#registry.counters.get(book.listener, user.id);
     return userView(book, user, {
       traffic: counter ?? NO_TRAFFIC,
-      quota: counter?.allowance?.used(counter, this.#env.nowMs()) ?? null,
+      quota: quotaOf(counter, this.#env.nowMs()),
       activeConnections: active.get(`${book.listener}\n${user.id}`) ?? 0,
       status: this.#registry.statusOf({ book, user }),
     });
@@ -180,6 +181,14 @@ export class UserViews {
 interface Shown {
   readonly book: UserBook;
   readonly applied: Pick<ManagedInboundView, "applied">;
+}
+
+/** What was used; of a fleet's quota with periods, over all nodes. */
+function quotaOf(counter: UserCounter | null, wallMs: number): QuotaView | null {
+  const { allowance = null, share = null } = counter ?? {};
+  if (counter === null || allowance === null) return null;
+  const isPeriodic = allowance.limits.quota !== null && allowance.limits.quota.reset !== "never";
+  return (isPeriodic ? share?.used() : null) ?? allowance.used(counter, wallMs);
 }
 
 function decoyUser(credential: string): UserRecord {

@@ -55,6 +55,8 @@ test("what it may not is refused by the database", { skip }, async () => {
     "UPDATE weir.usage_total SET upload = 0",
     "UPDATE weir.usage_hour SET upload = 0",
     "SELECT * FROM weir.ledger",
+    "UPDATE weir.lease SET bytes = 0",
+    `SELECT weir.quota_used('${alice.id}', 1, 'never', 0)`,
     "DELETE FROM weir.ledger_mark",
     "UPDATE weir.fold_count SET folds = 0",
     "SELECT weir.make_partition(now())",

@@ -1,5 +1,6 @@
 /** The schema by versions. What has been published is never changed: a change is a new version at the end. */
 import { FUNCTIONS } from "./functions.ts";
+import { LEASES } from "./leases.ts";
 import { MEMBERSHIP } from "./membership.ts";
 import { NODES } from "./nodes.ts";
 import { DECIDING, RIGHTS } from "./rights.ts";
@@ -11,4 +12,5 @@ export const VERSIONS: readonly string[] = [
   [TABLES, DECIDING, FUNCTIONS, NODES, RIGHTS].join("\n"),
   MEMBERSHIP,
   TRAFFIC,
+  LEASES,
 ];
