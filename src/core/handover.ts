@@ -15,6 +15,7 @@ export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encr
  * What a stream still adds to its first bytes and takes off those of the peer, over a wire that carries the rest as it is.
  */
 export interface Opening {
+  readonly kind: "opening";
   /** Goes out in front of the first payload; null: nothing does. */
   readonly ours: Uint8Array | null;
   /** It goes out alone where no payload comes before the end. */
@@ -29,10 +30,40 @@ export interface HeaderStage {
   readonly leftBytes: number | null;
 }
 
+/** Blocks of Vision inside TLS that stays: of a direction that is not padded any more nothing is left. */
+export interface VisionLayer {
+  readonly kind: "vision";
+  readonly id: Uint8Array;
+  /** Null: the peer pads no more. */
+  readonly reading: UnpaddingState | null;
+  /** Our padding ends with the next block, or with the end; null: it has ended. */
+  readonly writing: PaddingState | null;
+}
+
+export interface PaddingState {
+  /** In front of the first block, in the same write; empty: that is out. */
+  readonly opening: Uint8Array;
+  /** The first block, which has the id, is still to come. */
+  readonly isFirst: boolean;
+}
+
+/** Within which block the reading is; see `Unpadder`. */
+export interface UnpaddingState {
+  /** Of the id, which comes first. */
+  readonly start: Uint8Array;
+  readonly header: Uint8Array;
+  readonly contentBytes: number;
+  readonly paddingBytes: number;
+  readonly command: number;
+}
+
+/** What a stream is over a wire that it has not become quite yet. */
+export type Layer = Opening | VisionLayer;
+
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {
   readonly kind: WireKind;
-  /** Its bytes are not the payload alone: see `DetachedState.openings`. */
+  /** Its bytes are not the payload alone: see `DetachedState.layers`. */
   readonly isLayered?: boolean;
   /**
    * A socket of the runtime, which is duplicated and destroyed; or a descriptor, whose ownership passes to the caller
@@ -68,18 +99,18 @@ export interface DetachedState {
   /** Bytes that were read from the socket and not opened yet, where there are such. */
   readonly unread: Uint8Array | null;
   /** From the wire upwards; absent: none. */
-  readonly openings?: readonly Opening[];
+  readonly layers?: readonly Layer[];
   readonly details?: WireDetails;
 }
 
 /** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */
 export const DETACHABLE = Symbol("how this stream is detached");
 
-/** On streams over another stream: that one, once they add, remove and buffer nothing but their `OPENING`; else null. */
+/** On streams over another stream: that one, once they add, remove and buffer nothing but their `LAYERS`; else null. */
 export const LOWER_STREAM = Symbol("the stream that this one has become");
 
-/** On the same, where they do add or remove something: what; null where the bytes are the same. */
-export const OPENING = Symbol("what this stream adds to the first bytes");
+/** On the same, where they do add or remove something: what, from the wire upwards. */
+export const LAYERS = Symbol("what this stream adds to the first bytes");
 
 /** On the same: the one below was taken over, and its close says nothing any more. */
 export const LOWER_DETACHED = Symbol("the stream below was taken over");
@@ -87,14 +118,14 @@ export const LOWER_DETACHED = Symbol("the stream below was taken over");
 interface DetachSteps {
   readonly [DETACHABLE]?: () => Detachable | null;
   readonly [LOWER_STREAM]?: () => Duplex | null;
-  readonly [OPENING]?: () => Opening | null;
+  readonly [LAYERS]?: () => readonly Layer[];
   readonly [LOWER_DETACHED]?: () => void;
 }
 
 /** How a stream, or the one that it has become, is detached. Null: not now, and perhaps never. */
 export function detachable(stream: Duplex): Detachable | null {
   const steps: Duplex & DetachSteps = stream;
-  const { [DETACHABLE]: own, [LOWER_STREAM]: below, [OPENING]: ownOpening } = steps;
+  const { [DETACHABLE]: own, [LOWER_STREAM]: below, [LAYERS]: ownLayers } = steps;
   const ownSide = own?.call(stream) ?? null;
   if (ownSide !== null) return ownSide;
   if (below === undefined) return isPlainSocket(stream) ? detachableSocket(stream) : null;
@@ -102,15 +133,15 @@ export function detachable(stream: Duplex): Detachable | null {
   if (next === null || next.readableLength > 0 || next.writableLength > 0) return null;
   const side = detachable(next);
   if (side === null) return null;
-  const openingNow = (): Opening | null => ownOpening?.call(stream) ?? null;
+  const layersNow = (): readonly Layer[] => ownLayers?.call(stream) ?? [];
   const leave = (): DetachedState => {
     const { [LOWER_DETACHED]: detached }: Duplex & DetachSteps = stream;
-    const opening = openingNow(); // not before: what was read already has been written meanwhile
+    const layers = layersNow(); // not before: what was read already has been written meanwhile
     detached?.call(stream);
     const state = side.detach();
-    return opening === null ? state : { ...state, openings: [...(state.openings ?? []), opening] };
+    return layers.length === 0 ? state : { ...state, layers: [...(state.layers ?? []), ...layers] };
   };
-  return { ...side, detach: leave, ...(openingNow() === null ? {} : { isLayered: true }) };
+  return { ...side, detach: leave, ...(layersNow().length === 0 ? {} : { isLayered: true }) };
 }
 
 /** A kernel TCP socket without TLS, or a local pipe. */

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { describe, test } from "node:test";
 import { encodeRequest } from "#protocols/vless/wire.ts";
 import { encodeRequest as encodeTrojan, keyOf } from "#protocols/trojan/wire.ts";
-import { encodeBlock } from "#protocols/vless/vision-padding.ts";
+import { encodeBlock } from "#protocols/shared/vision-padding.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { exchange } from "../support/exchange.ts";

@@ -16,6 +16,7 @@ import {
   keepsToALimit,
   openEchoes,
   readsSlowly,
+  uploadsInSilence,
   type OpenWay,
 } from "../support/connections.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
@@ -129,6 +130,11 @@ for (const spoken of SPOKEN)
       // At once there is still the request to be said; and what vision carries here is no TLS, so it keeps its own.
       if (isLate(way) && !spoken.name.includes("vision"))
         assert.ok((way.backend?.taken ?? 0) > takenBefore, "nothing was carried");
+    });
+
+    test(`${name}: an upload to a far side that says nothing`, () => {
+      const before = way.backend?.taken ?? 0;
+      return uploadsInSilence(open, () => !isLate(way) || (way.backend?.taken ?? 0) >= before + 1);
     });
 
     test(`${name}: a limit holds`, () => keepsToALimit(open));

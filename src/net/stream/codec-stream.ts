@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
 import { ProtocolError, errnoOf, asError } from "#core/errors.ts";
-import { LOWER_STREAM, LOWER_DETACHED, OPENING, type Opening } from "#core/handover.ts";
+import { LOWER_STREAM, LAYERS, LOWER_DETACHED, type Opening } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import { onEnd } from "./late-end.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
@@ -83,11 +83,12 @@ export class CodecStream extends Duplex {
 
   [LOWER_STREAM](): Duplex | null {
     const busy = this.destroyed || this.#plainEnded || this.writableEnded || this.#afterDrain !== null;
-    return busy || (this.#codec.bare !== true && this[OPENING]() === null) ? null : this.#wire;
+    return busy || (this.#codec.bare !== true && (this.#codec.opening ?? null) === null) ? null : this.#wire;
   }
 
-  [OPENING](): Opening | null {
-    return this.#codec.opening ?? null;
+  [LAYERS](): readonly Opening[] {
+    const opening = this.#codec.opening ?? null;
+    return opening === null ? [] : [opening];
   }
 
   [LOWER_DETACHED](): void {

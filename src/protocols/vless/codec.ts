@@ -17,7 +17,7 @@ export class ClientCodec implements StreamCodec {
 
   get opening(): Opening | null {
     const isPending = this.#request === null && !this.#answer.done;
-    return isPending ? { ours: null, isOwed: false, theirs: this.#answer.stage } : null;
+    return isPending ? { kind: "opening", ours: null, isOwed: false, theirs: this.#answer.stage } : null;
   }
 
   seal(plain: Buffer): Buffer {
@@ -48,7 +48,7 @@ export class ServerCodec implements StreamCodec {
   }
 
   get opening(): Opening | null {
-    return this.#answered ? null : { ours: ANSWER, isOwed: false, theirs: null };
+    return this.#answered ? null : { kind: "opening", ours: ANSWER, isOwed: false, theirs: null };
   }
 
   seal(plain: Buffer): Buffer {

@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
 import { onEnd } from "#net/stream/late-end.ts";
-import { LOWER_STREAM, LOWER_DETACHED } from "#core/handover.ts";
+import { LAYERS, LOWER_STREAM, LOWER_DETACHED, type Layer } from "#core/handover.ts";
 import type { Secured } from "#transport/security.ts";
 import type { Bypass } from "#core/tls-bypass.ts";
 import {
@@ -11,7 +11,7 @@ import {
   END,
   MAX_CONTENT_BYTES,
   Unpadder,
-} from "./vision-padding.ts";
+} from "#protocols/shared/vision-padding.ts";
 import { HandshakeInspector, RecordTracker } from "./vision-inspector.ts";
 import type { AnswerStripper } from "./wire.ts";
 import { asError } from "#core/errors.ts";
@@ -46,10 +46,13 @@ export class VisionStream extends Duplex {
   readonly #openTimer: NodeJS.Timeout | null;
   #opening: Buffer;
   #id: Buffer | null;
+  readonly #ownId: Buffer;
   #writeState: WriteState = "padded";
   #rawRead = false;
   #readEnded = false;
   #handedOver = false;
+  /** Blocks are being taken apart: what lies behind this content has not been looked at. */
+  #isUnpadding = false;
   #raw: Duplex | null = null;
   #afterDrain: Done | null = null;
   readonly #emit = (content: Buffer): void => {
@@ -64,7 +67,7 @@ export class VisionStream extends Duplex {
     this.#unpadder = new Unpadder(id);
     this.#answer = answer;
     this.#opening = opening;
-    this.#id = id;
+    this.#id = this.#ownId = id;
     this.#openTimer =
       openAfterMs === null
         ? null
@@ -83,9 +86,32 @@ export class VisionStream extends Duplex {
   /** Behind the switch what lies below TLS; where both sides have said that there is none, the secured stream itself. */
   [LOWER_STREAM](): Duplex | null {
     const busy = this.destroyed || this.#readEnded || this.writableEnded || this.#afterDrain !== null;
-    if (busy) return null;
+    if (busy || this.#isUnpadding) return null;
     if (this.#rawRead && this.#writeState === "raw") return this.#bypass.below;
-    return this.#isUnpadded && this.#writeState === "plain" ? this.#secured : null;
+    return this.#staysInTls ? this.#secured : null;
+  }
+
+  /**
+   * Neither direction will leave TLS: one side at least has said so, and what is left of the other's padding can be
+   * done elsewhere. A server that has said nothing ends its padding with the first word, for the client has ended its own.
+   * Where a ClientHello was seen, the other side may still find a reason to leave.
+   */
+  get #staysInTls(): boolean {
+    const { isTls, isTls12OrAbove } = this.#inspector;
+    if (isTls || isTls12OrAbove || this.#rawRead || this.#writeState === "raw")
+      return this.#isUnpadded && this.#writeState === "plain";
+    return this.#answer === null ? this.#isUnpadded : this.#writeState === "plain";
+  }
+
+  [LAYERS](): readonly Layer[] {
+    if (!this.#staysInTls) return [];
+    const theirs = this.#answer === null || this.#answer.done ? null : this.#answer.stage;
+    const reading = this.#isUnpadded ? null : this.#unpadder.snapshot;
+    const isPadded = this.#writeState === "padded";
+    const writing = isPadded ? { opening: this.#opening, isFirst: this.#id !== null } : null;
+    const header: Layer = { kind: "opening", ours: null, isOwed: false, theirs };
+    const blocks: Layer = { kind: "vision", id: this.#ownId, reading, writing };
+    return [...(theirs === null ? [] : [header]), ...((reading ?? writing) === null ? [] : [blocks])];
   }
 
   /** The peer has said that it leaves nothing behind and pads no more. */
@@ -150,7 +176,9 @@ export class VisionStream extends Duplex {
     const padded = this.#answer === null || this.#answer.done ? bytes : this.#answer.strip(bytes);
     if (padded.length === 0) return;
     if (this.#isUnpadded) return this.#deliver(padded);
+    this.#isUnpadding = true;
     const behind = this.#unpadder.take(padded, this.#emit);
+    this.#isUnpadding = false;
     const direct = this.#unpadder.state === "direct";
     if (direct) this.#rawRead = true;
     if (behind !== null && behind.length > 0) this.#deliver(behind);

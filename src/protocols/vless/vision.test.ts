@@ -13,7 +13,7 @@ import {
   END,
   MAX_CONTENT_BYTES,
   Unpadder,
-} from "./vision-padding.ts";
+} from "#protocols/shared/vision-padding.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const id = hex("b831381d63244d53ad4f8cda48b30811");

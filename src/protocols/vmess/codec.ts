@@ -70,7 +70,7 @@ export class VmessCodec implements DepartingCodec {
 
   get opening(): Opening | null {
     const isServers = this.#sealer.isBare && this.#responded && this.#opening.length > 0;
-    return isServers ? { ours: this.#opening, isOwed: true, theirs: null } : null;
+    return isServers ? { kind: "opening", ours: this.#opening, isOwed: true, theirs: null } : null;
   }
 
   /** A client whose request is not out has nothing to go on with. */

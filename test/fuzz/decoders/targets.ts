@@ -24,7 +24,7 @@ import {
   xudpFraming,
 } from "#protocols/shared/datagram-framing.ts";
 import { HandshakeInspector, RecordTracker } from "#protocols/vless/vision-inspector.ts";
-import { encodeBlock, Unpadder } from "#protocols/vless/vision-padding.ts";
+import { encodeBlock, Unpadder } from "#protocols/shared/vision-padding.ts";
 import * as vless from "#protocols/vless/wire.ts";
 import { FakeHttpCodec } from "#transport/fake-http.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";

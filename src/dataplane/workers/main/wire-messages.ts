@@ -15,15 +15,15 @@ export class WireMessages {
   }
 
   /** Before the command that has the worker read it. The descriptor is the worker's from that command on. */
-  describe(index: number, { fd, kind, numbers, unread, openings = [], details }: WireSpec): void {
+  describe(index: number, { fd, kind, numbers, unread, layers = [], details }: WireSpec): void {
     const { descriptors, kinds, messageStates, owned, wireNumbers } = this.#table;
     descriptors[index] = fd;
     kinds[index] = owned[index] = kind;
     for (const [at, number] of numbers.entries()) wireNumbers[index * WIRE_NUMBERS + at] = number;
-    const hasMessage = unread !== null || openings.length > 0 || details !== undefined;
+    const hasMessage = unread !== null || layers.length > 0 || details !== undefined;
     messageStates[index] = hasMessage ? 1 : 0;
     if (hasMessage)
-      this.#messages.postMessage({ unread, openings, details: details ?? {} } satisfies WireMessage);
+      this.#messages.postMessage({ unread, layers, details: details ?? {} } satisfies WireMessage);
   }
 
   /**

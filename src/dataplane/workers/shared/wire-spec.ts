@@ -1,6 +1,6 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
-import type { Opening } from "#core/handover.ts";
+import type { Layer } from "#core/handover.ts";
 import type { WireDetails } from "#core/wire-details.ts";
 
 /** The kind of wire, by side: kept in the shared memory as a number. */
@@ -35,9 +35,9 @@ export interface WireSpec {
   /** Bytes for the port, whatever they are to it (read from the socket and not opened yet); null: none. */
   readonly unread: Uint8Array | null;
   /** From the wire upwards; absent: none. */
-  readonly openings?: readonly Opening[];
+  readonly layers?: readonly Layer[];
   readonly details?: WireDetails;
 }
 
 /** What goes with a wire by message. */
-export type WireMessage = Required<Pick<WireSpec, "unread" | "openings" | "details">>;
+export type WireMessage = Required<Pick<WireSpec, "unread" | "layers" | "details">>;

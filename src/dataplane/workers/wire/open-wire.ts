@@ -1,6 +1,6 @@
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import type { WireRemainder } from "#core/handover.ts";
+import type { Layer, WireRemainder } from "#core/handover.ts";
 import type { ShadowsocksDetails, VmessDetails } from "#core/wire-details.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
@@ -25,10 +25,15 @@ import { RecordWire } from "./record-wire.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
+import { VisionWire } from "./vision-wire.ts";
 import { VmessWire } from "./vmess.ts";
 import { int32At, float64At } from "#lib/at.ts";
 
-const NO_MESSAGE: WireMessage = { unread: null, openings: [], details: {} };
+function layered(wire: Wire, layer: Layer): Wire {
+  return layer.kind === "opening" ? new OpeningWire(wire, layer) : new VisionWire(wire, layer);
+}
+
+const NO_MESSAGE: WireMessage = { unread: null, layers: [], details: {} };
 
 /** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
@@ -53,7 +58,7 @@ export class Wires {
   open(index: number): Wire | null {
     const message = this.#messageOf(index);
     let wire = this.#openInner(index, message);
-    for (const opening of message.openings) wire = wire === null ? null : new OpeningWire(wire, opening);
+    for (const layer of message.layers) wire = wire === null ? null : layered(wire, layer);
     return wire;
   }
 

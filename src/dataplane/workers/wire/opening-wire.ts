@@ -3,6 +3,7 @@ import { byteAt } from "#lib/at.ts";
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "./sealed-reader.ts";
 import type { Wire, WireIo } from "./wire.ts";
+import { WireLayer } from "./wire-layer.ts";
 
 /** Of the header, the only one there is. */
 const VERSION = 0;
@@ -10,8 +11,7 @@ const VERSION = 0;
 const SKIP_BYTES = 256;
 
 /** A wire whose first bytes are not payload: a header goes out in front of ours, or comes in front of the peer's. */
-export class OpeningWire implements Wire {
-  readonly #inner: Wire;
+export class OpeningWire extends WireLayer implements Wire {
   /** Null: it is out. */
   #ours: Uint8Array | null;
   readonly #isOwed: boolean;
@@ -19,63 +19,35 @@ export class OpeningWire implements Wire {
   #theirs: HeaderStage | null;
 
   constructor(inner: Wire, { ours, isOwed, theirs }: Opening) {
-    this.#inner = inner;
+    super(inner);
     this.#ours = ours;
     this.#isOwed = isOwed;
     this.#theirs = theirs;
   }
 
-  get readable(): boolean {
-    return this.#inner.readable;
-  }
-
-  set readable(readable: boolean) {
-    this.#inner.readable = readable;
-  }
-
-  get writable(): boolean {
-    return this.#inner.writable;
-  }
-
-  set writable(writable: boolean) {
-    this.#inner.writable = writable;
-  }
-
-  get hungUp(): boolean {
-    return this.#inner.hungUp;
-  }
-
-  get pending(): boolean {
-    return this.#inner.pending;
-  }
-
-  get fd(): number {
-    return this.#inner.fd;
-  }
-
   get bareSource(): number {
-    return this.#theirs === null ? this.#inner.bareSource : -1;
+    return this.#theirs === null ? this.inner.bareSource : -1;
   }
 
   get bareTarget(): number {
-    return this.#ours === null ? this.#inner.bareTarget : -1;
+    return this.#ours === null ? this.inner.bareTarget : -1;
   }
 
   /** A peer that has nothing to say may end without its header. */
   read(io: WireIo, size: number): number {
     const passed = this.#theirs === null ? 1 : this.#passHeader(io, this.#theirs);
-    return passed > 0 ? this.#inner.read(io, size) : passed;
+    return passed > 0 ? this.inner.read(io, size) : passed;
   }
 
   available(io: WireIo): number {
     const passed = this.#theirs === null ? 1 : this.#passHeader(io, this.#theirs);
-    return passed > 0 ? this.#inner.available(io) : passed;
+    return passed > 0 ? this.inner.available(io) : passed;
   }
 
   /** 1: the header is behind us; else what the wire below says. */
   #passHeader(io: WireIo, { seenVersion, leftBytes }: HeaderStage): number {
     for (let left = leftBytes; left !== 0;) {
-      const bytes = this.#inner.read(io, left === null ? 1 : Math.min(left, SKIP_BYTES));
+      const bytes = this.inner.read(io, left === null ? 1 : Math.min(left, SKIP_BYTES));
       if (bytes <= 0) return bytes;
       const first = byteAt(io.calls.buffer, 0);
       if (!seenVersion && first !== VERSION) return BROKEN;
@@ -88,7 +60,7 @@ export class OpeningWire implements Wire {
   }
 
   write(io: WireIo, size: number): number {
-    return this.#ours === null ? this.#inner.write(io, size) : this.#writeFirst(io, this.#ours, size);
+    return this.#ours === null ? this.inner.write(io, size) : this.#writeFirst(io, this.#ours, size);
   }
 
   /** In one piece with the payload: the first read of a direction is never as long as the buffer. */
@@ -97,20 +69,12 @@ export class OpeningWire implements Wire {
     if (ours.length + size > buffer.length) throw new RangeError("no room for the header of a stream");
     buffer.copyWithin(ours.length, 0, size);
     buffer.set(ours);
-    const bytes = this.#inner.write(io, ours.length + size);
+    const bytes = this.inner.write(io, ours.length + size);
     const taken = Math.max(0, bytes);
     buffer.copyWithin(0, ours.length, ours.length + size);
     this.#ours = taken < ours.length ? ours.subarray(taken) : null;
     if (taken > ours.length) return taken - ours.length;
     return bytes < 0 ? bytes : EAGAIN;
-  }
-
-  onBulk(io: WireIo): void {
-    this.#inner.onBulk?.(io);
-  }
-
-  flush(io: WireIo): number {
-    return this.#inner.flush(io);
   }
 
   endWriting(io: WireIo): number {
@@ -119,14 +83,6 @@ export class OpeningWire implements Wire {
       if (this.#ours !== null) return said;
       if (this.pending) return EAGAIN;
     }
-    return this.#inner.endWriting(io);
-  }
-
-  onEvents(events: number): void {
-    this.#inner.onEvents(events);
-  }
-
-  drop(io: WireIo): void {
-    this.#inner.drop(io);
+    return this.inner.endWriting(io);
   }
 }

@@ -33,7 +33,8 @@ export interface Wire {
   available(io: WireIo): number;
   /**
    * Takes bytes from the start of the thread's buffer, which it may use up doing so, and answers with how many: they are
-   * its own from then on. Those not taken must lie in the buffer as they were. Fewer than `size`: `writable` is false.
+   * its own from then on. Those not taken must lie in the buffer as they were. Fewer than `size`:
+   * `writable` is false, or the rest is to be given again at once.
    */
   write(io: WireIo, size: number): number;
   /** Before bytes go to `bareTarget` in another way: none is to wait for the acknowledgement of others. */

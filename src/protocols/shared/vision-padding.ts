@@ -4,7 +4,7 @@
  */
 import { randomFillSync, randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import { ID_BYTES } from "./wire.ts";
+import type { UnpaddingState } from "#core/handover.ts";
 import { byteAt } from "#lib/at.ts";
 
 export const CONTINUE = 0;
@@ -12,6 +12,7 @@ export const END = 1;
 export const DIRECT = 2;
 export type Command = typeof CONTINUE | typeof END | typeof DIRECT;
 
+const ID_BYTES = 16;
 const HEADER_BYTES = 5;
 const MAX_BLOCK_BYTES = 8192;
 /** What always fits into one block, the id included. */
@@ -50,8 +51,28 @@ export class Unpadder {
   #command = CONTINUE as number;
   state: UnpadState = "padded";
 
-  constructor(id: Buffer) {
+  /** `from`: goes on where another one stopped. */
+  constructor(id: Buffer, from: UnpaddingState | null = null) {
     this.#id = id;
+    if (from === null) return;
+    this.#start.set(from.start);
+    this.#startSize = from.start.length;
+    this.#header.set(from.header);
+    this.#headerSize = from.header.length;
+    this.#content = from.contentBytes;
+    this.#padding = from.paddingBytes;
+    this.#command = from.command;
+  }
+
+  /** Only while it is `padded`. */
+  get snapshot(): UnpaddingState {
+    return {
+      start: Uint8Array.from(this.#start.subarray(0, this.#startSize)),
+      header: Uint8Array.from(this.#header.subarray(0, this.#headerSize)),
+      contentBytes: this.#content,
+      paddingBytes: this.#padding,
+      command: this.#command,
+    };
   }
 
   /**

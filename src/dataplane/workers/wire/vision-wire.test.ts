@@ -1,0 +1,121 @@
+/** Blocks of Vision between wires of memory: read from any place within them, and the last one of ours. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { VisionLayer } from "#core/handover.ts";
+import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { CONTINUE, DIRECT, encodeBlock, END, Unpadder } from "#protocols/shared/vision-padding.ts";
+import { drain, MemoryWire, openIo } from "../../../../test/support/memory-wire.ts";
+import { runs } from "../../../../test/support/runs.ts";
+import { BROKEN } from "./sealed-reader.ts";
+import { VisionWire } from "./vision-wire.ts";
+
+const ID = Buffer.alloc(16, 7);
+const FRESH = new Unpadder(ID).snapshot;
+const layer = (some: Partial<VisionLayer>): VisionLayer => ({
+  kind: "vision",
+  id: ID,
+  reading: null,
+  writing: null,
+  ...some,
+});
+
+/** Blocks with these contents, the last of which ends the padding, and what comes behind. */
+function padded(contents: readonly Uint8Array[], last: typeof END | typeof DIRECT = END): Buffer {
+  const blocks = contents.map((content, at) =>
+    encodeBlock(at === 0 ? ID : null, at + 1 < contents.length ? CONTINUE : last, content, false),
+  );
+  return Buffer.concat([...blocks, Buffer.from("plain behind")]);
+}
+
+test("any blocks, begun elsewhere, in any pieces, asked for in any amount", () => {
+  const contents = fc.array(fc.uint8Array({ maxLength: 300 }), { minLength: 1, maxLength: 5 });
+  const cuts = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 20 });
+  const size = fc.integer({ min: 1, max: 500 });
+  const whole = (parts: Uint8Array[], before: number, sizes: number[], bytes: number, asks: boolean) => {
+    let wire = padded(parts);
+    const got: Buffer[] = [];
+    const unpadder = new Unpadder(ID);
+    const seen = wire.subarray(0, before);
+    const behind = unpadder.take(seen, (content) => void got.push(Buffer.from(content)));
+    if (behind !== null) got.push(behind);
+    wire = wire.subarray(seen.length);
+    const [memory, io] = [new MemoryWire(Buffer.alloc(0)), openIo()];
+    const reading = unpadder.state === "padded" ? unpadder.snapshot : null;
+    const vision = new VisionWire(memory, layer({ reading }));
+    for (let turn = 0; wire.length > 0; turn++) {
+      memory.arrived = wire.subarray(0, sizes[turn % sizes.length]);
+      wire = wire.subarray(memory.arrived.length);
+      if (asks) vision.available(io);
+      got.push(drain(vision, io, bytes).got);
+    }
+    assert.equal(String(Buffer.concat(got)), String(Buffer.concat([...parts, Buffer.from("plain behind")])));
+    assert.equal(vision.bareSource, memory.bareSource);
+  };
+  fc.assert(fc.property(contents, fc.nat(400), cuts, size, fc.boolean(), whole), { numRuns: runs(200) });
+});
+
+test("what was unpadded and not asked for keeps it readable", () => {
+  const [memory, io] = [new MemoryWire(padded([Buffer.from("content")])), openIo()];
+  const vision = new VisionWire(memory, layer({ reading: FRESH }));
+  assert.equal(vision.available(io), "contentplain behind".length);
+  vision.readable = false;
+  assert.equal(vision.readable, true);
+  assert.equal(String(drain(vision, io, 4).got), "contentplain behind");
+  assert.equal(vision.readable, false);
+});
+
+test("a stream that does not begin with the id is not padded", () => {
+  for (const first of ["x", `${ID}`.slice(0, 15)]) {
+    const memory = new MemoryWire(Buffer.from(first));
+    const vision = new VisionWire(memory, layer({ reading: FRESH }));
+    const before = drain(vision, openIo(), 3).got;
+    memory.arrived = Buffer.from("yz");
+    assert.equal(`${before}${drain(vision, openIo(), 3).got}`, `${first}yz`);
+  }
+});
+
+test("an unknown command is a fault, and so is one that leaves TLS behind", () => {
+  const direct = new VisionWire(
+    new MemoryWire(padded([Buffer.from("x")], DIRECT)),
+    layer({ reading: FRESH }),
+  );
+  assert.equal(drain(direct, openIo(), 9_000).last, BROKEN);
+  const unknown = new MemoryWire(Buffer.concat([ID, Buffer.of(3, 0, 0, 0, 0)]));
+  assert.equal(drain(new VisionWire(unknown, layer({ reading: FRESH })), openIo(), 100).last, BROKEN);
+});
+
+test("our last block goes out in one piece, what does not fit into it as it is", () => {
+  for (const isFirst of [false, true])
+    for (const size of [1, 8_000, 12_000]) {
+      const [memory, io] = [new MemoryWire(Buffer.alloc(0)), openIo()];
+      const vision = new VisionWire(memory, layer({ writing: { opening: Buffer.from("opening"), isFirst } }));
+      const content = Buffer.alloc(size, "content ");
+      let at = 0;
+      for (let rest = content; rest.length > 0; rest = rest.subarray(at)) {
+        io.calls.buffer.set(rest);
+        assert.equal(vision.bareTarget, at === 0 ? -1 : memory.bareTarget);
+        at = vision.write(io, rest.length);
+        assert.deepEqual(
+          Buffer.from(io.calls.buffer.subarray(at, rest.length)),
+          rest.subarray(at),
+          "what was not taken lies there as it was",
+        );
+      }
+      assert.equal(String(memory.sent.subarray(0, 7)), "opening");
+      const got: Buffer[] = [];
+      const start = isFirst ? FRESH : { ...FRESH, start: ID };
+      const behind = new Unpadder(ID, start).take(memory.sent.subarray(7), (bytes) => void got.push(bytes));
+      assert.equal(String(Buffer.concat([...got, behind ?? Buffer.alloc(0)])), String(content));
+    }
+});
+
+test("where nothing is said, the id and the end of padding are; where something was, the end alone", () => {
+  for (const isFirst of [false, true]) {
+    const [memory, io] = [new MemoryWire(Buffer.alloc(0)), openIo()];
+    const vision = new VisionWire(memory, layer({ writing: { opening: Buffer.alloc(0), isFirst } }));
+    assert.equal(vision.endWriting(io), 0);
+    assert.equal(memory.sent.length > 0, isFirst);
+    assert.equal(drain(vision, io, 10).last, EAGAIN);
+  }
+});
