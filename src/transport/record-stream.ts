@@ -11,6 +11,7 @@ import {
   type WireKind,
 } from "#core/handover.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
+import { onEnd } from "#net/stream/late-end.ts";
 
 /** What a worker takes along; more is not read ahead as a rule. */
 const MOST_UNREAD_BYTES = 256 * 1024;
@@ -72,7 +73,7 @@ export class RecordStream extends Duplex implements Bypass {
     this.#connection = connection;
     this.remoteAddress = below instanceof Socket ? below.remoteAddress : undefined;
     below.on("data", (bytes: Buffer) => this.#arrived(bytes));
-    below.on("end", () => {
+    onEnd(below, () => {
       this.#belowEnded = true;
       this.#turn();
     });
@@ -182,8 +183,8 @@ export class RecordStream extends Duplex implements Bypass {
 
   #belowClosed(): void {
     if (this.destroyed || this.#isDetached || (this.#sink !== null && this.#rawWrite)) return;
-    if (this.#ended && this.writableFinished) this.destroy();
-    else this.destroy(cutOff());
+    const isOver = (this.#ended || this.#below.readableEnded) && this.writableFinished;
+    if (!isOver) this.destroy(cutOff()); // else what came is still to be read, and the stream is over behind it
   }
 
   override _read(): void {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import type { CipherName } from "#protocols/vless/encryption/cipher.ts";
 import { EncryptionClient } from "#protocols/vless/encryption/client.ts";
@@ -28,20 +29,21 @@ const taken = (): number => (late as CountingCarrier).taken;
 /** A server in VLESS Encryption, and what leads a relay's socket to it. */
 async function serve(
   appearance: "native" | "xorpub",
-  use: (stream: Awaited<ReturnType<EncryptionServer["accept"]>>["stream"], socket: Socket) => void,
+  use: (stream: Duplex, socket: Socket, keep: (onward: Socket) => Socket) => void,
   cipher: CipherName = "aes-256-gcm",
 ) {
   const { client: clientText, server: serverText } = newEncryption(appearance, "x25519");
   const book = new TicketBook();
   const settings = readServerEncryption(serverText) as ServerEncryption;
+  const streams = new Set<Duplex>();
+  const keep = <Stream extends Duplex>(stream: Stream): Stream => {
+    streams.add(stream);
+    return stream.on("error", () => {}).once("close", () => streams.delete(stream));
+  };
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    socket.on("error", () => {});
+    keep(socket);
     new EncryptionServer(settings, book).accept(socket, 5_000).then(
-      ({ stream }) =>
-        use(
-          stream.on("error", () => {}),
-          socket,
-        ),
+      ({ stream }) => use(keep(stream), socket, keep),
       () => socket.destroy(),
     );
   });
@@ -59,7 +61,12 @@ async function serve(
         ...options,
         back: async (socket) => (await client.open(socket, never)).stream,
       }),
-    [Symbol.dispose]: () => void server.close(),
+    /** Whatever is left of its connections goes, too: a half-open one would keep the process. */
+    async [Symbol.asyncDispose]() {
+      server.close();
+      for (const stream of streams) stream.destroy();
+      await once(server, "close");
+    },
   };
 }
 
@@ -75,9 +82,8 @@ for (const [appearance, cipher] of [
       const open = async (originPort: number, options?: RelayedOptions): Promise<Way> => {
         const server = await serve(
           appearance,
-          (stream) => {
-            const onward = connect({ port: originPort, host: "127.0.0.1", allowHalfOpen: true });
-            onward.on("error", () => {});
+          (stream, _socket, keep) => {
+            const onward = keep(connect({ port: originPort, host: "127.0.0.1", allowHalfOpen: true }));
             stream.pipe(onward).pipe(stream);
           },
           cipher,
@@ -88,7 +94,7 @@ for (const [appearance, cipher] of [
           dial: () => relayed.dial(),
           async [Symbol.asyncDispose]() {
             await relayed[Symbol.asyncDispose]();
-            server[Symbol.dispose]();
+            await server[Symbol.asyncDispose]();
           },
         };
       };
@@ -100,7 +106,7 @@ for (const [appearance, cipher] of [
 /** How the client's connection ends, once a worker has it and the server has said something else in its records' place. */
 async function endBehind(spoil: (socket: Socket) => void) {
   const { promise: served, resolve } = Promise.withResolvers<Socket>();
-  using server = await serve("native", (stream, socket) => {
+  await using server = await serve("native", (stream, socket) => {
     stream.once("data", () => {
       stream.write("before");
       resolve(socket);
@@ -112,14 +118,13 @@ async function endBehind(spoil: (socket: Socket) => void) {
   let [got, code] = ["", null as string | null];
   client.on("data", (bytes: Buffer) => (got += String(bytes)));
   client.on("error", (error: NodeJS.ErrnoException) => (code = error.code ?? ""));
-  const closed = once(client, "close").catch(() => {});
   client.write("hello");
   const socket = await served;
   await until("the client has it", () => got === "before");
   await until("a worker has it", () => taken() > takenBefore);
   spoil(socket);
-  await closed;
-  await relayed.untilSettled();
+  await until("the client's connection is over", () => client.closed);
+  await until("the relay is, too", () => relayed.settled === 1);
   return { got, code };
 }
 
