@@ -6,6 +6,7 @@ import { BACKUP_USAGE, backupCommand } from "./backup.ts";
 import { check } from "./check.ts";
 import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
+import { DOCTOR_USAGE, doctorCommand } from "./doctor.ts";
 import { EXPLAIN_USAGE, explainCommand } from "./explain.ts";
 import { FLEET_USAGE, fleetCommand } from "./fleet.ts";
 import { generate, GENERATE_USAGE } from "./generate.ts";
@@ -74,6 +75,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "restore FILE            a backup back to the disk, for a weir that does not run",
     help: RESTORE_USAGE,
     run: restoreCommand,
+  },
+  doctor: {
+    usage: "doctor                  what of this machine is in the way of the configuration, and what to do",
+    help: DOCTOR_USAGE,
+    run: doctorCommand,
   },
   import: {
     usage: "import SOURCE FILE      take users and listeners over from another program",

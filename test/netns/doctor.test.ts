@@ -1,0 +1,236 @@
+/** `weir doctor` in namespaces that break one thing each: it names that, and nothing else. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { makeCertificate } from "../support/certificate.ts";
+import { link, openNetns, skipNetns, type Netns } from "../support/netns.ts";
+
+const WEIR = join(import.meta.dirname, "../../bin/weir");
+const skip = skipNetns("doctor", "setpriv", "ip");
+const SERVER = "192.0.2.1";
+const DNS = `
+const socket = require("node:dgram").createSocket("udp4");
+socket.on("message", (query, { port, address }) => {
+  const answer = Buffer.from(query);
+  answer[2] = 0x81;
+  answer[3] = 0x83;
+  socket.send(answer, port, address);
+});
+socket.bind(53, "${SERVER}");
+`;
+
+interface Finding {
+  readonly what: string;
+  readonly level: string;
+  readonly found: string;
+  readonly meaning?: string;
+  readonly advice?: string;
+}
+
+interface World extends AsyncDisposable {
+  readonly near: Netns;
+  /** What is wrong, and the exit code. */
+  doctor(config: string, prefix?: readonly string[]): Promise<{ wrong: readonly Finding[]; code: number }>;
+  readonly home: string;
+}
+
+/** A namespace with routes of both families and a nameserver that answers: nothing is wrong in it. */
+async function openWorld(): Promise<World> {
+  await using undo = new AsyncDisposableStack();
+  const near = undo.use(await openNetns("near", `nameserver ${SERVER}\n`));
+  const far = undo.use(await openNetns("far"));
+  await link(
+    { netns: near, device: "out", addresses: ["192.0.2.2/24", "2001:db8::2/64"] },
+    { netns: far, device: "in", addresses: [`${SERVER}/24`, "2001:db8::1/64"] },
+  );
+  await near.ip(`route add default via ${SERVER}`, "-6 route add default via 2001:db8::1");
+  far.start(process.execPath, "-e", DNS);
+  const home = mkdtempSync(join(tmpdir(), "weir-doctor-"));
+  undo.defer(() => rmSync(home, { recursive: true, force: true }));
+  const owned = undo.move();
+  return {
+    near,
+    home,
+    async doctor(config, prefix = []) {
+      writeFileSync(join(home, "config.yaml"), config);
+      const [program, ...words] = [...near.prefix, ...prefix, WEIR, "doctor", "-d", home, "-json"];
+      const child = spawn(program, words, { stdio: ["ignore", "pipe", "inherit"] });
+      const [chunks, [code]] = await Promise.all([
+        child.stdout.setEncoding("utf8").toArray(),
+        once(child, "exit"),
+      ]);
+      const lines = chunks.join("").trim().split("\n");
+      const all = lines.map((line) => JSON.parse(line) as Finding);
+      for (const { level, meaning, advice } of all) assert.equal(level !== "ok", Boolean(meaning && advice));
+      return { wrong: all.filter(({ level }) => level !== "ok"), code: Number(code) };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+const PLAIN = "mixed-port: 17890\nipv6: true\n";
+const indented = (pem: string) => pem.trim().replaceAll("\n", "\n      ");
+
+function withCertificate(options: Parameters<typeof makeCertificate>[0]): string {
+  const { cert, key } = makeCertificate(options);
+  return `svc:
+  secret: more than thirty-two bytes of secret
+  public-base-url: https://proxy.example.com
+  managed-listeners: [edge]
+listeners:
+  - name: edge
+    type: anytls
+    listen: 127.0.0.1
+    port: 17891
+    users: {}
+    certificate: |
+      ${indented(cert)}
+    private-key: |
+      ${indented(key)}
+`;
+}
+
+const LISTENER = `
+require("node:net").createServer().listen(17890, "127.0.0.1", () => console.log("listening"));
+setInterval(() => {}, 1000);
+`;
+
+interface Case {
+  readonly name: string;
+  readonly config?: string;
+  readonly prefix?: readonly string[];
+  spoil?(world: World): Promise<void> | void;
+  readonly what: string;
+  readonly level: "warning" | "error";
+  readonly found: RegExp;
+}
+
+const DAY_MS = 86_400_000;
+const UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+
+const CASES: readonly Case[] = [
+  {
+    name: "no route",
+    spoil: ({ near }) => near.ip("route del default", "-6 route del default"),
+    config: "mixed-port: 17890\nipv6: false\n",
+    what: "route",
+    level: "error",
+    found: /IPv4 by nothing, IPv6 by nothing/,
+  },
+  {
+    name: "no IPv6",
+    spoil: ({ near }) => near.ip("-6 route del default"),
+    what: "IPv6",
+    level: "warning",
+    found: /no default route, while ipv6 is true/,
+  },
+  {
+    name: "DNS is dead",
+    spoil: ({ near }) => near.ip(`route add blackhole ${SERVER}`),
+    what: "DNS",
+    level: "error",
+    found: /192\.0\.2\.1/,
+  },
+  {
+    name: "a small MTU",
+    spoil: ({ near }) => near.ip("link set out mtu 1000"),
+    config: "mixed-port: 17890\nipv6: false\n",
+    what: "MTU",
+    level: "error",
+    found: /out has 1000/,
+  },
+  {
+    name: "a port is taken",
+    async spoil({ near }) {
+      near.start(process.execPath, "-e", LISTENER);
+      const taken = async () => (await near.run("ss", "-Hltn")).includes("17890");
+      for (let tries = 0; tries < 500 && !(await taken()); tries++)
+        await new Promise((resolve) => setTimeout(resolve, 20));
+    },
+    what: "ports",
+    level: "error",
+    found: /port 17890: EADDRINUSE/,
+  },
+  {
+    name: "an address that the machine does not have",
+    config: "mixed-port: 17890\nipv6: true\nallow-lan: true\nbind-address: 198.51.100.7\n",
+    what: "ports",
+    level: "error",
+    found: /198\.51\.100\.7 port 17890: EADDRNOTAVAIL/,
+  },
+  {
+    name: "a certificate has expired",
+    config: withCertificate({ names: ["proxy.example.com"], validForMs: -DAY_MS }),
+    what: "certificate of listener edge",
+    level: "error",
+    found: /^expired/,
+  },
+  {
+    name: "a certificate ends soon",
+    config: withCertificate({ names: ["proxy.example.com"], validForMs: 3 * DAY_MS }),
+    what: "certificate of listener edge",
+    level: "warning",
+    found: /^valid until/,
+  },
+  {
+    name: "a certificate for another name",
+    config: withCertificate({ names: ["other.example.com"], validForMs: 90 * DAY_MS }),
+    what: "certificate of listener edge",
+    level: "warning",
+    found: /not for proxy\.example\.com/,
+  },
+  {
+    name: "a store that others can write",
+    config: withCertificate({ names: ["proxy.example.com"], validForMs: 90 * DAY_MS }),
+    spoil: ({ home }) => chmodSync(home, 0o777),
+    what: "store",
+    level: "error",
+    found: /others can write to it/,
+  },
+  {
+    name: "few open files",
+    prefix: ["prlimit", "--nofile=512:512"],
+    what: "limits",
+    level: "warning",
+    found: /^512 open files/,
+  },
+  {
+    name: "a configuration with an error",
+    config: "mixed-port: many\n",
+    what: "configuration",
+    level: "error",
+    found: /config\.yaml:1:13/,
+  },
+];
+
+test("nothing is wrong where nothing was broken", { skip }, async () => {
+  await using world = await openWorld();
+  assert.deepEqual(await world.doctor(PLAIN), { wrong: [], code: 0 });
+});
+
+for (const { name, config = PLAIN, prefix, spoil, what, level, found } of CASES)
+  test(`${name}: it says so, and nothing else`, { skip }, async () => {
+    await using world = await openWorld();
+    await spoil?.(world);
+    const { wrong, code } = await world.doctor(config, prefix);
+    assert.deepEqual(
+      wrong.map((finding) => [finding.what, finding.level]),
+      [[what, level]],
+      JSON.stringify(wrong),
+    );
+    assert.match(wrong[0]?.found ?? "", found);
+    assert.equal(code, level === "error" ? 1 : 0);
+  });
+
+test("no rights: the TUN of the configuration is named", { skip }, async () => {
+  await using world = await openWorld();
+  const { wrong, code } = await world.doctor(`${PLAIN}tun: { enable: true }\n`, UNPRIVILEGED);
+  const rights = wrong.find(({ what }) => what === "rights");
+  assert.match(rights?.meaning ?? "", /cannot be opened without CAP_NET_ADMIN/);
+  assert.match(wrong.find(({ what }) => what === "nftables")?.meaning ?? "", /cannot be used/);
+  assert.equal(code, 1);
+});
