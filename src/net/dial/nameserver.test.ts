@@ -87,6 +87,7 @@ test("what is wrong is said, and never with the password", () => {
 });
 
 test("any text is a server or a ConfigError", () => {
+  assert.throws(() => parse("https://a%ff:b@dns.example/dns-query"), /UTF-8 in percent-encoding/);
   fc.assert(
     fc.property(fc.oneof(fc.string(), urlText, fc.ipV6()), (text) => {
       try {

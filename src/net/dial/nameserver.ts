@@ -90,10 +90,16 @@ function parseUrl(scheme: "https" | "http", body: string): Server {
   const port = url.port === "" ? PORTS[scheme] : Number(url.port);
   const { username, password } = url;
   const userInfo =
-    username === "" && password === ""
-      ? null
-      : `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    username === "" && password === "" ? null : `${percentDecoded(username)}:${percentDecoded(password)}`;
   return { scheme, host, ip: literal, port, path: url.pathname, userInfo };
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new UnusableError("the user and the password of a DoH address must be UTF-8 in percent-encoding");
+  }
 }
 
 /** `host`, `host:port`, `[v6]:port`, bare IPv6. */
