@@ -323,8 +323,9 @@ export class Manager implements UserAdmin {
   }
 
   /** What was counted up to now is on the medium when it resolves. Rejects with `StoreError`. */
-  flush(): Promise<void> {
-    return this.#repository.keepAll([]);
+  async flush(): Promise<void> {
+    await this.checkpoint(); // in batches, so that the event loop turns
+    await this.#repository.keepAll([]);
   }
 
   /** Blocks users whose quota is used up or whose time is over, and unblocks those within their limits. Never rejects. */
