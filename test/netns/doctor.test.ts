@@ -10,7 +10,7 @@ import { makeCertificate } from "../support/certificate.ts";
 import { link, openNetns, skipNetns, type Netns } from "../support/netns.ts";
 
 const WEIR = join(import.meta.dirname, "../../bin/weir");
-const skip = skipNetns("doctor", "setpriv", "ip");
+const skip = skipNetns("doctor", "setpriv", "ss", "prlimit");
 const SERVER = "192.0.2.1";
 const DNS = `
 const socket = require("node:dgram").createSocket("udp4");
