@@ -1,6 +1,7 @@
 /** What an application of the Controller is made with. */
 import type { AccessControl } from "#core/access.ts";
 import type { Control } from "#core/control.ts";
+import type { FleetAdmin } from "#core/fleet.ts";
 import type { Log } from "#core/log.ts";
 import type { CorsOptions } from "./cors.ts";
 import type { Metrics } from "./metrics/index.ts";
@@ -29,6 +30,8 @@ export interface AppOptions {
   readonly dohPath: string | null;
   /** Tokens and the audit log; absent: there are none. */
   readonly access?: AccessControl;
+  /** Null, or absent: the program is no node of a fleet. */
+  readonly fleet?: () => FleetAdmin | null;
   /** Routes of other parts of the program, for each transport anew. */
   readonly mounts?: (transport: Transport, subscribers: Subscribers) => readonly Route[];
 }

@@ -67,7 +67,7 @@ export async function openController(
   refuseMissingSecret(options);
   await using undo = new AsyncDisposableStack();
   const endpoints: ControllerEndpoint[] = [];
-  const metrics = undo.use(new Metrics(control));
+  const metrics = undo.use(new Metrics(control, options.fleet));
   const open = async (kind: Transport["kind"], at: string, start: Start): Promise<void> => {
     await using parts = new AsyncDisposableStack();
     try {

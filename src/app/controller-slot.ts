@@ -106,6 +106,7 @@ function controllerOptions(
     },
     hosts: [],
     access: host.journal,
+    fleet: () => host.users.admin?.fleet ?? null,
     mounts: (transport, subscribers) => [
       ...adminRoutes(host.users, control, transport, host.journal),
       ...journalRoutes(host.journal, transport, subscribers),

@@ -47,6 +47,8 @@ export interface FleetView {
 export interface FleetAdmin {
   /** Brings what views show of other nodes up to date, as far as the database answers soon. Never rejects. */
   freshen(): Promise<void>;
+  /** As it was last seen; asks nothing. */
+  readonly seen: FleetView;
   view(): Promise<FleetView>;
   drain(node: string, isDraining: boolean): Promise<void>;
   /** Takes a lost node out. */

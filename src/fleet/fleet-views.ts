@@ -33,11 +33,6 @@ export class FleetViews implements FleetAdmin {
     this.#env = env;
   }
 
-  /** As they were last seen. */
-  get nodes(): readonly FleetNode[] {
-    return this.#nodes;
-  }
-
   async freshen(): Promise<void> {
     const nowMs = this.#env.monotonicMs();
     if (!this.#env.database().isUp || nowMs - this.#freshAtMs < FRESH_MS) return;
@@ -45,10 +40,13 @@ export class FleetViews implements FleetAdmin {
     await within(MOST_WAIT_MS, Promise.allSettled([this.#fetch(), this.#env.refresh()]));
   }
 
+  get seen(): FleetView {
+    return { self: this.#env.self, database: this.#env.database(), nodes: this.#nodes };
+  }
+
   async view(): Promise<FleetView> {
-    const { self, database } = this.#env;
-    if (database().isUp) await within(MOST_WAIT_MS, Promise.allSettled([this.#fetch()]));
-    return { self, database: database(), nodes: this.#nodes };
+    if (this.#env.database().isUp) await within(MOST_WAIT_MS, Promise.allSettled([this.#fetch()]));
+    return this.seen;
   }
 
   async drain(node: string, isDraining: boolean): Promise<void> {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { agree, startNode } from "../support/fleet-nodes.ts";
 import { type FleetDatabase, startFleetDatabase } from "../support/fleet.ts";
-import { type ManagedCore, stateFolder } from "../support/managed-core.ts";
+import { CONTROLLER_SECRET, type ManagedCore, stateFolder } from "../support/managed-core.ts";
 import { noPostgres } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
 
@@ -115,6 +115,9 @@ test("a node is drained, put back, and forgotten when it is lost", { skip }, asy
   const stateOfB = async () => (await b.fleet()).nodes.find(({ name }) => name === "ams-1")?.state;
   assert.equal((await post("drain")).status, 204);
   await until("draining", async () => (await stateOfB()) === "draining");
+  const { text } = await a.core.ask("GET", "/metrics", { secret: CONTROLLER_SECRET });
+  assert.match(text, /^weir_fleet_database_up 1$/m);
+  assert.match(text, /^weir_fleet_node_state\{node="ams-1",state="draining"\} 1$/m);
   assert.equal((await post("resume")).status, 204);
   await until("live again", async () => (await stateOfB()) === "live");
   const forget = () => a.core.ask("DELETE", "/api/svc/fleet/nodes/ams-1");

@@ -4,7 +4,9 @@
  */
 import { Counter, Histogram, Registry } from "prom-client";
 import type { Control } from "#core/control.ts";
+import type { FleetAdmin } from "#core/fleet.ts";
 import { route, type Route } from "#api/route.ts";
+import { fleetMetrics } from "./fleet.ts";
 import { nodeMetrics } from "./nodes.ts";
 import { policyMetrics } from "./policies.ts";
 import { ProcessMetrics } from "./process.ts";
@@ -33,11 +35,13 @@ export class Metrics implements Disposable {
   /** Scrapes are made one after the other: the form is a property of the registry. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(control: Control) {
+  /** `fleet` is asked with each scrape. */
+  constructor(control: Control, fleet: () => FleetAdmin | null = () => null) {
     trafficMetrics(this.#registry, control);
     nodeMetrics(this.#registry, control);
     providerMetrics(this.#registry, control);
     policyMetrics(this.#registry, control);
+    fleetMetrics(this.#registry, fleet);
   }
 
   /** `declared` is null for a path without a route. Streams are answers that end with their client: not timed. */
