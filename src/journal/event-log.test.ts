@@ -60,6 +60,36 @@ test("events are numbered in their order, told once they are written, and can be
   }
 });
 
+test("an event that is still being written is no gap for a client that comes back meanwhile", async () => {
+  const file = memory();
+  const [gate, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let isHeld = false;
+  const commit = async (changes: Iterable<Change>): Promise<void> => {
+    if (isHeld) {
+      begun.resolve();
+      await gate.promise;
+    }
+    await file.store.commit(changes);
+  };
+  using log = open({ ...file, store: { commit } });
+  for (let at = 0; at < 2; at++) log.emit(draft(`s${at}`));
+  await log.settled();
+  isHeld = true;
+  log.emit(draft("s2"));
+  const written = log.settled();
+  await begun.promise;
+  assert.deepEqual(
+    [log.since(1).events.map(({ seq }) => seq), log.since(1).isCut, log.since(2)],
+    [[2], false, { events: [], isCut: false }],
+  );
+  gate.resolve();
+  await written;
+  assert.deepEqual(
+    log.since(1).events.map(({ seq }) => seq),
+    [2, 3],
+  );
+});
+
 test("what the ring has no more is said to be gone, unless it is held", async () => {
   const file = memory();
   using log = open(file, { ...KEEPS_NONE, holds: (seq) => seq === 2 });

@@ -135,7 +135,9 @@ export class EventLog implements EventFeed, Disposable {
       const event = this.#events.get(at);
       if (event !== undefined) events.push(event);
     }
-    return { events, isCut: events.length < this.#last - seq };
+    // What is still on its way to the medium has a number already, and comes to watchers.
+    const oldest = events[0]?.seq ?? seq + 1;
+    return { events, isCut: oldest > seq + 1 };
   }
 
   watch(on: (event: WeirEvent) => void): Disposable {

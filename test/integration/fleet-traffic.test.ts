@@ -28,13 +28,6 @@ async function uploadOf(bench: Bench): Promise<number> {
   return bench.first().uploadBytes;
 }
 
-/** In one program the old node's connections are there until it has left; with a process they end. */
-async function restart(bench: Bench): Promise<void> {
-  const left = bench.users.leaveFleet();
-  bench.restart();
-  await left;
-}
-
 test("every node shows what all have counted, and a reset is one for all", { skip }, async () => {
   const settings = await database.fresh();
   using a = new Bench({ fleet: settings("fra-1") });
@@ -60,7 +53,7 @@ test("nothing is lost or doubled by restarts and by a database that is away", { 
   await bench.adopt(EDGE);
   const { id } = bench.first();
   bench.meterOf(id).reserve("upload", 1000);
-  await restart(bench); // at once: what was counted is in the state file
+  bench.restart(); // at once: what was counted is in the state file
   await bench.adopt(EDGE);
   assert.equal(bench.first().uploadBytes, 1000);
   await database.server.kill();
@@ -69,7 +62,7 @@ test("nothing is lost or doubled by restarts and by a database that is away", { 
     await bench.users.checkpoint();
     return true;
   });
-  await restart(bench);
+  bench.restart();
   await bench.adopt(EDGE);
   assert.equal(bench.first().uploadBytes, 1030, "without the database");
   bench.meterOf(id).reserve("upload", 4);

@@ -71,6 +71,7 @@ export interface BenchOptions {
 
 export class Bench implements Disposable {
   readonly #options: BenchOptions;
+  #left: Promise<void> = Promise.resolve();
   readonly home: string;
   /** May jump. Of a node of a fleet, what its clock is wrong by. */
   nowMs = 1_785_312_000_000;
@@ -116,6 +117,7 @@ export class Bench implements Disposable {
 
   /** As a start or a reload does it, with fresh listeners. */
   async adopt(listeners: readonly ManagedListener[] | null, store?: string): Promise<readonly FakeInbound[]> {
+    await this.#left;
     const fresh = (listeners ?? []).map(({ name }) => new FakeInbound(name));
     const settings = listeners === null ? null : this.settings(listeners, store);
     await this.users.adopt(settings, fresh, () => this.inbounds);
@@ -123,7 +125,9 @@ export class Bench implements Disposable {
     return fresh;
   }
 
+  /** The next `adopt` waits until a fleet knows that this node has left, as the end of a process makes sure of. */
   restart(): void {
+    this.#left = this.users.leaveFleet();
     this.users.close();
     this.users = this.#open();
   }
