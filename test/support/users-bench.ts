@@ -71,7 +71,7 @@ export interface BenchOptions {
 
 export class Bench implements Disposable {
   readonly #options: BenchOptions;
-  #left: Promise<void> = Promise.resolve();
+  #left: Promise<void> | null = null;
   readonly home: string;
   /** May jump. Of a node of a fleet, what its clock is wrong by. */
   nowMs = 1_785_312_000_000;
@@ -117,7 +117,7 @@ export class Bench implements Disposable {
 
   /** As a start or a reload does it, with fresh listeners. */
   async adopt(listeners: readonly ManagedListener[] | null, store?: string): Promise<readonly FakeInbound[]> {
-    await this.#left;
+    if (this.#left !== null) await this.#left; // else the reload is queued when this returns
     const fresh = (listeners ?? []).map(({ name }) => new FakeInbound(name));
     const settings = listeners === null ? null : this.settings(listeners, store);
     await this.users.adopt(settings, fresh, () => this.inbounds);
