@@ -2,7 +2,7 @@
  * The users of one state file, as long as it is in use. Work on the users of one listener is done in the queue of this
  * listener: a change, counters that are written, users who turn from active to limited and back. A reload is exclusive.
  */
-import { ConfigError, tooManyChanges } from "#core/errors.ts";
+import { tooManyChanges } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { FleetAdmin } from "#core/fleet.ts";
 import { KeyedQueue } from "#lib/keyed-queue.ts";
@@ -17,38 +17,24 @@ import type {
   UserDraft,
   UserView,
 } from "#core/users.ts";
-import type { Protocol } from "#core/protocol.ts";
-import type { Change } from "#store/kv.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import type { Rollback } from "#core/rollback.ts";
 import { rollbackOf } from "#store/high-mark.ts";
-import { differing, reconcileWith } from "./agreement.ts";
+import { reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter } from "./counters.ts";
+import type { UserCounter } from "./counters.ts";
 import type { FleetLink, OpenFleet } from "./fleet-link.ts";
 import { StateRepository } from "./state-repository.ts";
 import type { UserRepository } from "./user-repository.ts";
 import { LimitMonitor } from "./limit-watch.ts";
-import { NO_LIMITS } from "./limits.ts";
-import { encodeListener, encodeUser, LISTENERS, PARTS, stateIn, USERS } from "./records.ts";
-import { barOf, UserRegistry } from "./user-registry.ts";
-import { reportBars } from "./user-reports.ts";
-import { seedBook } from "./seed.ts";
-import type { ManagedListener, UsersSettings } from "./settings.ts";
+import { ManagedListeners } from "./managed-listeners.ts";
+import { PARTS, stateIn } from "./records.ts";
+import { UserRegistry } from "./user-registry.ts";
+import type { UsersSettings } from "./settings.ts";
 import { UserViews } from "./user-views.ts";
-import * as books from "./user-book.ts";
-import { UNKNOWN_ID, type UserBook, type UserRecord } from "./user-book.ts";
+import { managedProtocols } from "./views.ts";
 import type { ManagerEnv } from "./manager-env.ts";
-
-/** Those whose listeners' users can be managed. */
-export function managedProtocols(protocols: readonly Protocol[]): readonly ManagedProtocolView[] {
-  return protocols.flatMap(({ type, users }) => {
-    if (users === undefined) return [];
-    const { label, credential, network, isAdditional } = users;
-    return [{ type, label, credential, network, isAdditional }];
-  });
-}
 
 export class Manager implements UserAdmin {
   readonly registry: UserRegistry;
@@ -60,6 +46,7 @@ export class Manager implements UserAdmin {
   readonly #changes: Changes;
   readonly #checkpoints: Checkpoints;
   readonly #limits: LimitMonitor;
+  readonly #listeners: ManagedListeners;
   #isOver = false;
   readonly #rollback: Rollback | null;
 
@@ -89,6 +76,7 @@ export class Manager implements UserAdmin {
     this.#changes = new Changes(shared);
     this.#checkpoints = new Checkpoints(shared);
     this.#limits = new LimitMonitor(shared);
+    this.#listeners = new ManagedListeners(shared, fleet);
     fleet?.follow(shared, this.#changes);
   }
 
@@ -160,102 +148,14 @@ export class Manager implements UserAdmin {
   /**
    * Puts settings in force; `running` are the listeners that will serve them. Rejects with `ConfigError`, `StoreError`,
    * with nothing changed but the users of `running` ones that did not run before. No change may run meanwhile (`alone`).
-   * Everything after the last write to the file happens in one turn of the event loop.
    */
-  async configure(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
-    if (this.#fleet !== null) await this.#arrive(settings, this.#fleet);
-    const nowMs = this.#env.nowMs();
-    const { registry } = this;
-    const changes: Change[] = [];
-    const next = new Map<string, UserBook>();
-    const blocked = new Set<string>();
-    const present = settings.listeners.map((listener) => this.#bookOf(listener, nowMs)); // before it is published
-    for (const seeded of present) {
-      const { listener } = seeded;
-      for (const user of seeded.users.values())
-        if (user.limits !== NO_LIMITS && barOf(this.#counted(listener, user), nowMs) !== null)
-          blocked.add(user.id);
-      const inbound = running.find(({ name }) => name === listener);
-      inbound?.replaceUsers(books.activeUsers(seeded, blocked));
-      const book = inbound === undefined ? seeded : { ...seeded, appliedRevision: seeded.revision };
-      next.set(listener, book);
-      if (book.id === UNKNOWN_ID) continue;
-      changes.push({ part: LISTENERS, key: listener, value: encodeListener(book) });
-      if (!registry.books.has(listener))
-        for (const user of book.users.values())
-          changes.push({ part: USERS, key: user.id, value: encodeUser(book, user, NO_TRAFFIC) });
-    }
-    await this.#repository.keepAll(changes);
-    const leaving = [...registry.counters.changed].filter(({ listener }) => !next.has(listener));
-    void this.#repository.saveLast(leaving); // counted since keepAll, and no longer from here on
-    registry.settings = settings;
-    registry.blocked = blocked;
-    this.#take(settings, next);
-    reportBars(this.registry, next.values(), nowMs, this.#env.events);
-  }
-
-  /** Listeners that come to be managed get the users that the fleet has; so does the state file. */
-  async #arrive(settings: UsersSettings, fleet: FleetLink): Promise<void> {
-    const { registry } = this;
-    for (const listener of settings.listeners.filter(({ name }) => !registry.listeners.has(name))) {
-      const known = registry.books.get(listener.name) ?? null;
-      const book = await fleet.bookOf(listener, known);
-      if (book === known) continue;
-      const before = known ?? { ...book, users: new Map<string, UserRecord>() };
-      const traffic = new Map<string, Traffic>();
-      for (const user of book.users.values())
-        if (before.users.get(user.id)?.trafficGeneration === user.trafficGeneration)
-          traffic.set(user.id, registry.resting.get(user.id) ?? NO_TRAFFIC);
-      if (book.id !== UNKNOWN_ID)
-        await this.#repository.keepAll([
-          { part: LISTENERS, key: book.listener, value: encodeListener(book) },
-          ...differing(before, book).map((id) => changeOf(book, id, traffic.get(id) ?? NO_TRAFFIC)),
-        ]);
-      registry.rest(book, traffic);
-    }
-  }
-
-  /** As the file has it, or the first one. */
-  #bookOf(listener: ManagedListener, nowMs: number): UserBook {
-    const known = this.registry.books.get(listener.name);
-    if (known !== undefined && known.protocol !== listener.protocol)
-      throw new ConfigError(
-        `svc: the state file has listener ${listener.name} as ${known.protocol}, the configuration as ${listener.protocol}`,
-      );
-    return known ?? seedBook(listener, nowMs);
+  configure(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
+    return this.#listeners.putInForce(settings, running);
   }
 
   /** Gives listeners the users that they have at present; none where they are not managed. Throws what a listener does. */
   putBack(inbounds: readonly ManagedInbound[]): void {
-    const { listeners, books: all, blocked } = this.registry;
-    for (const inbound of inbounds) {
-      const book = listeners.has(inbound.name) ? all.get(inbound.name) : undefined;
-      inbound.replaceUsers(book === undefined ? [] : books.activeUsers(book, blocked));
-    }
-  }
-
-  #take(settings: UsersSettings, next: ReadonlyMap<string, UserBook>): void {
-    const { registry } = this;
-    for (const name of registry.listeners.keys())
-      if (!next.has(name))
-        for (const [id, traffic] of registry.counters.drop(name)) registry.resting.set(id, traffic);
-    for (const [name, book] of next) {
-      if (!registry.books.has(name))
-        for (const { id, token } of book.users.values()) registry.tokens.add(book, id, token);
-      registry.books.set(name, book);
-      if (registry.listeners.has(name)) continue;
-      for (const user of book.users.values())
-        registry.counters.set(name, user.id, this.#counted(name, user), this.#env.nowMs());
-    }
-    registry.listeners = new Map(settings.listeners.map((listener) => [listener.name, listener]));
-  }
-
-  /** What is counted of a user, or rested while the listener was not managed. */
-  #counted(listener: string, user: UserRecord): Counted {
-    const { counters, resting } = this.registry;
-    return (
-      counters.get(listener, user.id) ?? this.registry.countedOf(user, resting.get(user.id) ?? NO_TRAFFIC)
-    );
+    this.#listeners.putBack(inbounds);
   }
 
   // --- what the API reads ---
@@ -358,9 +258,4 @@ export class Manager implements UserAdmin {
     this.#isOver = true;
     this.registry.listeners = new Map();
   }
-}
-
-function changeOf(book: UserBook, id: string, traffic: Traffic): Change {
-  const user = book.users.get(id);
-  return { part: USERS, key: id, value: user === undefined ? null : encodeUser(book, user, traffic) };
 }

@@ -1,4 +1,4 @@
-/** All that is known of the users of one state file at the moment. How it is shown: showing.ts. */
+/** All that is known of the users of one state file at the moment. How it is shown: user-views.ts. */
 import type { Metadata } from "#core/session.ts";
 import type { UserStatus } from "#core/users.ts";
 import { type BootClock, SteadyTime } from "#lib/steady-time.ts";

@@ -1,7 +1,9 @@
 /** Books and counters as the admin API shows them. */
+import type { Protocol } from "#core/protocol.ts";
 import type { Endpoint } from "#core/session.ts";
 import type {
   ManagedInboundView,
+  ManagedProtocolView,
   OnlineIp,
   QuotaView,
   UserDetailView,
@@ -11,6 +13,15 @@ import type {
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import type { AppliedBy } from "./user-registry.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
+
+/** Those whose listeners' users can be managed. */
+export function managedProtocols(protocols: readonly Protocol[]): readonly ManagedProtocolView[] {
+  return protocols.flatMap(({ type, users }) => {
+    if (users === undefined) return [];
+    const { label, credential, network, isAdditional } = users;
+    return [{ type, label, credential, network, isAdditional }];
+  });
+}
 
 export function inboundView(book: UserBook, { support }: ManagedListener): ManagedInboundView {
   return {

@@ -1,7 +1,7 @@
 /** Joins the parts into the one object that the Controller API reads and commands. */
 import type { Control } from "#core/control.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
-import { managedProtocols } from "#users/manager.ts";
+import { managedProtocols } from "#users/views.ts";
 import { VERSION } from "#version.ts";
 import { backupControl } from "./backup.ts";
 import { connectionsControl } from "./connections.ts";
