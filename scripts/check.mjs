@@ -18,6 +18,7 @@ const all = affected.length > lint.files.length / 2;
 
 const steps = [
   ["tsc", ["-p", ".", "--incremental", "--tsBuildInfoFile", `${CACHE}/types.json`]],
+  ["tsc", ["-p", "ui", "--incremental", "--tsBuildInfoFile", `${CACHE}/ui-types.json`]],
   ["oxlint", ["--quiet", ...(all ? ["--type-aware"] : [])]],
   ...(all || affected.length === 0 ? [] : [["oxlint", ["--type-aware", "--quiet", ...affected]]]),
   ["oxfmt", ["--check", "."]],

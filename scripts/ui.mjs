@@ -15,6 +15,8 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const sources = join(root, "ui");
+/** What the dashboard has of `src/lib`. */
+const SHARED = ["at.ts", "languages.ts", "words.ts"];
 /** `src/host/ui-folder.ts` looks here. */
 const target = join(root, "node_modules", ".cache", "weir-ui");
 
@@ -49,6 +51,9 @@ export async function buildUi(out) {
       outdir: out,
       bundle: true,
       format: "esm",
+      charset: "utf8",
+      splitting: true, // languages other than English are fetched when they are wanted
+      chunkNames: "[name]-[hash]",
       target: ["chrome123", "firefox128", "safari17.5"],
       minify: true,
       legalComments: "none",
@@ -66,11 +71,13 @@ function digest() {
   const hash = createHash("sha256").update(readFileSync(fileURLToPath(import.meta.url)));
   for (const name of ["esbuild", "preact", "qr", "uplot"])
     hash.update(readFileSync(join(root, "node_modules", name, "package.json")));
-  const files = readdirSync(sources, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, path, name }) => join(parentPath ?? path, name))
-    .sort();
-  for (const file of files) hash.update(`\0${file.slice(sources.length)}\0`).update(readFileSync(file));
+  const files = [
+    ...readdirSync(sources, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, path, name }) => join(parentPath ?? path, name)),
+    ...SHARED.map((file) => join(root, "src", "lib", file)),
+  ].sort();
+  for (const file of files) hash.update(`\0${file.slice(root.length)}\0`).update(readFileSync(file));
   return `.${hash.digest("hex").slice(0, 20)}`;
 }
 

@@ -4,7 +4,7 @@ import { Gate, UnreachableBanner } from "./gate.tsx";
 import { PAGES } from "./pages/index.ts";
 import { Icon } from "./parts/icons.tsx";
 import { NoticeList } from "./parts/notice-list.tsx";
-import { useEnvironment } from "./state/context.ts";
+import { useEnvironment, useWords } from "./state/context.ts";
 import { useStore } from "./state/store.ts";
 
 export function App() {
@@ -28,6 +28,7 @@ export function App() {
 }
 
 function Frame({ lost, version }: { readonly lost: boolean; readonly version: string }) {
+  const { t } = useWords();
   const { path, query, key } = useAddress();
   const [menu, setMenu] = useState(false);
   useEffect(() => setMenu(false), [key]);
@@ -35,7 +36,7 @@ function Frame({ lost, version }: { readonly lost: boolean; readonly version: st
   return (
     <div class="frame">
       <a class="skip" href={`#/${entry.path}`} onClick={skipToContent}>
-        Skip to content
+        {t("frame.skip")}
       </a>
       <header class="side">
         <div class="brand">
@@ -46,7 +47,7 @@ function Frame({ lost, version }: { readonly lost: boolean; readonly version: st
           <button
             type="button"
             class="icon-button menu-button"
-            aria-label="Menu"
+            aria-label={t("frame.menu")}
             aria-expanded={menu}
             aria-controls="pages"
             onClick={() => setMenu(!menu)}
@@ -54,11 +55,11 @@ function Frame({ lost, version }: { readonly lost: boolean; readonly version: st
             <Icon name={menu ? "close" : "menu"} />
           </button>
         </div>
-        <nav id="pages" class={menu ? "open" : ""} aria-label="Pages">
+        <nav id="pages" class={menu ? "open" : ""} aria-label={t("frame.pages")}>
           {PAGES.map((page) => (
             <a key={page.path} href={`#/${page.path}`} aria-current={page === entry ? "page" : undefined}>
               <Icon name={page.path} />
-              {page.title}
+              {t(page.title)}
             </a>
           ))}
         </nav>

@@ -1,46 +1,59 @@
 /** What stands instead of the pages while they cannot be shown, and above them while the Controller does not answer. */
 import type { LinkState } from "./api/link.ts";
+import { ApiError } from "./api/request.ts";
+import { Rich } from "./parts/rich.tsx";
 import { SecretForm } from "./parts/secret-form.tsx";
-import { useEnvironment } from "./state/context.ts";
+import { textOf, useEnvironment, useWords } from "./state/context.ts";
+import type { Words } from "./words/words.ts";
 
 export function Gate({ state }: { readonly state: Exclude<LinkState, { kind: "ready" }> }) {
+  const words = useWords();
+  const { t } = words;
   if (state.kind === "locked") return <AskSecret refused={state.refused} />;
-  if (state.kind === "connecting") return <p class="gate-wait">Connecting …</p>;
+  if (state.kind === "connecting") return <p class="gate-wait">{t("gate.connecting")}</p>;
   if (state.kind === "forbidden")
     return (
       <div class="gate">
-        <h1>Not served under this name</h1>
+        <h1>{t("gate.forbidden")}</h1>
         <p>
-          The Controller has no secret and therefore answers only under addresses and names that it knows.
-          Open this page by its address, or set a <code>secret</code> in the configuration.
+          <Rich text={t("gate.forbiddenText")} />
         </p>
       </div>
     );
   return (
     <div class="gate" role="alert">
-      <h1>Controller unreachable</h1>
-      <p>
-        At {location.host}: {state.why}. It is tried again every two seconds.
-      </p>
+      <h1>{t("gate.unreachable")}</h1>
+      <p>{t("gate.unreachableText", { host: location.host, why: whyText(words, state.why) })}</p>
     </div>
   );
 }
 
+function whyText(words: Words, error: unknown): string {
+  const text = textOf(words, error);
+  return error instanceof ApiError ? words.t("gate.status", { status: String(error.status), text }) : text;
+}
+
 export function UnreachableBanner() {
+  const { t } = useWords();
   return (
     <p class="banner" role="alert">
-      Controller unreachable. What you see may be old; it is tried again every two seconds.
+      {t("gate.banner")}
     </p>
   );
 }
 
 function AskSecret({ refused }: { readonly refused: boolean }) {
   const { link } = useEnvironment();
+  const { t } = useWords();
   return (
-    <SecretForm title="Secret" label="Secret" refused={refused} onSecret={(secret) => link.unlock(secret)}>
+    <SecretForm
+      title={t("gate.secret")}
+      label={t("gate.secret")}
+      refused={refused}
+      onSecret={(secret) => link.unlock(secret)}
+    >
       <p>
-        The Controller asks for its secret: the value of <code>secret</code> in the configuration, or the one
-        printed at the start.
+        <Rich text={t("gate.secretText")} />
       </p>
     </SecretForm>
   );

@@ -3,19 +3,21 @@ import { AdminLink } from "./api/admin.ts";
 import { Link } from "./api/link.ts";
 import { App } from "./app.tsx";
 import { Shared, type Environment } from "./state/context.ts";
+import { LanguageChoice } from "./state/language.ts";
 import { Notices } from "./state/notices.ts";
 import { ThemeChoice } from "./state/theme.ts";
 import { TrafficWatch } from "./state/traffic.ts";
 
 const link = new Link(location.href);
+void link.probe();
 const environment: Environment = {
   link,
   admin: new AdminLink(link),
   notices: new Notices(),
   theme: new ThemeChoice(),
+  language: await LanguageChoice.open(),
   watch: new TrafficWatch(link),
 };
-void link.probe();
 render(
   <Shared.Provider value={environment}>
     <App />

@@ -32,6 +32,8 @@ export interface PageOptions {
   readonly width?: number;
   readonly height?: number;
   readonly colorScheme?: "light" | "dark";
+  /** What the browser is set to, as `fa-IR`. */
+  readonly locale?: string;
   /** Sites are shown whatever their certificate is. */
   readonly anyCertificate?: boolean;
 }
@@ -51,11 +53,18 @@ export async function openBrowser(): Promise<Browser> {
   });
   const browser = first.browser();
   return {
-    async open({ width = 1180, height = 800, colorScheme = "light", anyCertificate = false } = {}) {
+    async open({
+      width = 1180,
+      height = 800,
+      colorScheme = "light",
+      locale = "en-US",
+      anyCertificate = false,
+    } = {}) {
       if (browser === null) throw new Error("the browser has gone");
       const context = await browser.newContext({
         viewport: { width, height },
         colorScheme,
+        locale,
         ignoreHTTPSErrors: anyCertificate,
       });
       return watch(context, await context.newPage());

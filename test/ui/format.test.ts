@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { agoText, bytesText, countText, durationText, hostPort, rateText } from "#ui/format.ts";
+import { hostPort } from "#ui/format.ts";
+import { fa } from "#ui/words/fa/index.ts";
+import { ru } from "#ui/words/ru/index.ts";
+import { ENGLISH, Words } from "#ui/words/words.ts";
 
 test("bytes have three digits at most", () => {
   for (const [bytes, text] of [
@@ -14,9 +17,9 @@ test("bytes have three digits at most", () => {
     [1_073_741_824, "1.00 GiB"],
     [2 ** 60, "1024 PiB"],
   ] as const)
-    assert.equal(bytesText(bytes), text);
-  assert.equal(rateText(2048), "2.00 KiB/s");
-  assert.equal(countText(1234567), "1,234,567");
+    assert.equal(ENGLISH.bytes(bytes), text);
+  assert.equal(ENGLISH.rate(2048), "2.00 KiB/s");
+  assert.equal(ENGLISH.count(1234567), "1,234,567");
 });
 
 test("durations have two parts at most; the epoch and the zero time mean never", () => {
@@ -29,10 +32,22 @@ test("durations have two parts at most; the epoch and the zero time mean never",
     [125 * minute, "2 h 5 min"],
     [25 * 60 * minute, "1 d 1 h"],
   ] as const)
-    assert.equal(durationText(ms), text);
+    assert.equal(ENGLISH.duration(ms), text);
   const nowMs = Date.UTC(2026, 0, 1);
-  assert.equal(agoText("2025-12-31T23:59:30Z", nowMs), "30 s ago");
+  assert.equal(ENGLISH.ago("2025-12-31T23:59:30Z", nowMs), "30 s ago");
   for (const never of [undefined, "1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "nonsense"])
-    assert.equal(agoText(never, nowMs), "never");
+    assert.equal(ENGLISH.ago(never, nowMs), "never");
   assert.equal(hostPort("::1", "53"), "[::1]:53");
+});
+
+test("another language has its own digits, points and plural forms", () => {
+  const russian = new Words("ru", ru);
+  assert.equal(russian.bytes(1536), "1,50 КиБ");
+  assert.deepEqual(
+    [1, 2, 5, 21].map((count) => russian.t("users.count", { count })),
+    ["1 пользователь", "2 пользователя", "5 пользователей", "21 пользователь"],
+  );
+  const persian = new Words("fa", fa);
+  assert.equal(persian.bytes(1536), "۱٫۵۰ KiB");
+  assert.equal(persian.duration(125 * 60_000), "۲ ساعت ۵ دقیقه");
 });

@@ -16,8 +16,6 @@ export interface ManagedInbound {
   readonly revision: number;
 }
 
-export const CYCLES = ["never", "day", "week", "month"] as const;
-
 export interface ManagedUser {
   readonly id: string;
   readonly inbound: string;

@@ -8,8 +8,8 @@ export type LinkState =
   | { readonly kind: "locked"; readonly refused: boolean }
   /** The Controller does not serve this page's host name without a secret. */
   | { readonly kind: "forbidden" }
-  /** `why`: what came instead of an answer. */
-  | { readonly kind: "unreachable"; readonly why: string }
+  /** `why`: the fault that came instead of an answer. */
+  | { readonly kind: "unreachable"; readonly why: unknown }
   | { readonly kind: "ready"; readonly version: string };
 
 const RETRY_MS = 2_000;
@@ -52,9 +52,7 @@ export class Link {
       if (this.state.value.kind !== "ready") this.state.set({ kind: "ready", version });
     } catch (error) {
       if (error instanceof ApiError && REFUSALS.includes(error.status)) return; // `#fetch` has set the state
-      const text = error instanceof Error ? error.message : String(error);
-      const why = error instanceof ApiError ? `status ${error.status}: ${text}` : text;
-      this.state.set({ kind: "unreachable", why });
+      this.state.set({ kind: "unreachable", why: error });
       this.#retry = setTimeout(() => void this.probe(), RETRY_MS);
     }
   }

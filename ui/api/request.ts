@@ -1,4 +1,5 @@
 /** One request to the Controller. */
+import { WordedError } from "#ui/words/words.ts";
 
 /** An answer that is not 2xx; the message is the Controller's own. */
 export class ApiError extends Error {
@@ -11,10 +12,10 @@ export class ApiError extends Error {
 }
 
 /** There was no answer, not a whole one, or one that is not the Controller's. */
-export class UnreachableError extends Error {
+export class UnreachableError extends WordedError {
   override readonly name = "UnreachableError";
-  constructor(message = "the Controller cannot be reached") {
-    super(message);
+  constructor(key: "gate.noAnswer" | "gate.notOurs" = "gate.noAnswer") {
+    super((t) => t(key));
   }
 }
 
@@ -42,7 +43,7 @@ export async function request(method: Method, url: URL, secret: string, body?: u
 export async function jsonOf<T>(response: Response): Promise<T> {
   if (response.status === 204) return null as T;
   return response.json().catch(() => {
-    throw new UnreachableError("the answer is cut off, or does not come from the Controller");
+    throw new UnreachableError("gate.notOurs");
   });
 }
 

@@ -1,49 +1,50 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AuditEntry, AuditPage as Entries, AuditVerdict } from "#ui/api/audit-types.ts";
-import { counted, countText } from "#ui/format.ts";
 import { AdminGate } from "#ui/parts/admin-gate.tsx";
 import { Button, Empty, Fault } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
-import { textOf, useEnvironment } from "#ui/state/context.ts";
+import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
+import type { Words } from "#ui/words/words.ts";
 
-const COLUMNS = ["What", "Who", "Change", "When", "From"];
+const COLUMNS = ["audit.what", "audit.who", "audit.change", "audit.when", "audit.from"] as const;
 /** More change texts than this are cut; the export has them whole. */
 const MOST_CHARACTERS = 300;
 
 export function AuditPage() {
+  const { t } = useWords();
   return (
-    <AdminGate title="Audit" subject="The audit log" absent="No audit log here">
+    <AdminGate title={t("page.audit")} subject={t("audit.subject")} absent={t("audit.absent")}>
       <AuditTable />
     </AdminGate>
   );
 }
 
 function AuditTable() {
+  const words = useWords();
+  const { t } = words;
   const { entries, next, verdict, error, more } = useAudit();
   const [filter, setFilter] = useState("");
   const shown = useMemo(() => matching(entries, filter, searchedOf), [entries, filter]);
   return (
     <TablePage
-      title="Audit"
+      title={t("page.audit")}
       filter={filter}
       onFilter={setFilter}
-      filterLabel="Search"
-      filterHint="who, what, from where"
-      tools={<Button label="Older entries" disabled={next === null} onPress={more} />}
-      status={`${countText(shown.length)} of the newest ${counted(entries.length, "entry", "entries")}${stateOf(verdict)}`}
+      filterLabel={t("common.search")}
+      filterHint={t("audit.filterHint")}
+      tools={<Button label={t("audit.older")} disabled={next === null} onPress={more} />}
+      status={statusText(words, shown.length, entries.length, verdict)}
       error={error}
       warning={verdict !== null && verdict.faults.length > 0 && <Fault text={verdict.faults.join("; ")} />}
       nothing={
         shown.length === 0 ? (
-          <Empty
-            title={entries.length === 0 ? "Nothing has been changed yet" : "Nothing matches the search"}
-          />
+          <Empty title={entries.length === 0 ? t("audit.nothing") : t("common.noSearchMatch")} />
         ) : null
       }
-      label="Audit log"
+      label={t("audit.table")}
       kind="rows-audit"
-      columns={COLUMNS}
+      columns={COLUMNS.map((name) => t(name))}
       items={shown}
       keyOf={({ seq }) => seq}
       cells={(entry) => <Cells entry={entry} />}
@@ -51,19 +52,21 @@ function AuditTable() {
   );
 }
 
-function stateOf(verdict: AuditVerdict | null): string {
-  if (verdict === null) return "";
-  return verdict.faults.length === 0 ? ", the chain is whole" : ", THE CHAIN IS BROKEN";
+function statusText({ t }: Words, shown: number, count: number, verdict: AuditVerdict | null): string {
+  const status = t("audit.status", { shown, count });
+  if (verdict === null) return status;
+  return t(verdict.faults.length === 0 ? "audit.whole" : "audit.broken", { status });
 }
 
 /** The newest entries, and older ones as they are asked for. */
 function useAudit() {
   const { admin } = useEnvironment();
+  const words = useWords();
   const [entries, setEntries] = useState<readonly AuditEntry[]>([]);
   const [next, setNext] = useState<number | null>(null);
   const [verdict, setVerdict] = useState<AuditVerdict | null>(null);
   const [error, setError] = useState("");
-  const fail = (fault: unknown): void => setError(textOf(fault));
+  const fail = (fault: unknown): void => setError(textOf(words, fault));
   const load = async (before: number | null): Promise<void> => {
     const query = before === null ? "" : `?before=${before}`;
     const page = await admin.svc<Entries>("GET", `audit${query}`);
@@ -92,6 +95,7 @@ function changeText({ before, after }: AuditEntry): string {
 }
 
 function Cells({ entry }: { readonly entry: AuditEntry }) {
+  const words = useWords();
   const { action, actor, from, at } = entry;
   const change = changeText(entry);
   return (
@@ -106,7 +110,7 @@ function Cells({ entry }: { readonly entry: AuditEntry }) {
         {change}
       </span>
       <span role="cell" class="c-down">
-        {new Date(at).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" })}
+        {words.moment(at)}
       </span>
       <span role="cell" class="c-up text" title={from}>
         {from}

@@ -1,8 +1,10 @@
-import { bytesText, durationText, hostPort, rateText } from "#ui/format.ts";
+import { hostPort } from "#ui/format.ts";
 import { Dialog } from "#ui/parts/dialog.tsx";
 import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import { Button, Chain } from "#ui/parts/small.tsx";
+import { useWords } from "#ui/state/context.ts";
 import type { LiveConnection } from "#ui/state/live.ts";
+import type { Words } from "#ui/words/words.ts";
 
 interface Props {
   readonly connection: LiveConnection;
@@ -13,46 +15,53 @@ interface Props {
 }
 
 export function ConnectionDetails({ connection, ended, onEnd, onClose }: Props) {
+  const words = useWords();
+  const { t } = words;
   return (
     <Dialog title={connection.name} onClose={onClose}>
-      <Facts rows={factsOf(connection)} />
+      <Facts rows={factsOf(words, connection)} />
       <div class="actions">
         <a class="button plain" href={whyAddress(connection)}>
-          Why there?
+          {t("connection.why")}
         </a>
         {ended ? (
-          <Button label="It has ended" disabled />
+          <Button label={t("connection.ended")} disabled />
         ) : (
-          <Button label="Close connection" kind="danger" onPress={onEnd} />
+          <Button label={t("connection.close")} kind="danger" onPress={onEnd} />
         )}
       </div>
     </Dialog>
   );
 }
 
-const NO_RULE = "No rule decided: mode global or direct, or none matched";
-
-function factsOf(connection: LiveConnection): readonly Fact[] {
+function factsOf(words: Words, connection: LiveConnection): readonly Fact[] {
+  const { t } = words;
   const { metadata, chains, rule, rulePayload, upload, download, upSpeed, downSpeed, start } = connection;
   return [
-    ["Rule", rule === "" ? NO_RULE : `${rule} ${rulePayload}`],
-    ["Way", <Chain names={chains.toReversed()} />],
-    ["Network", `${metadata.network}, ${metadata.type}`],
-    ["Source", hostPort(metadata.sourceIP, metadata.sourcePort)],
-    ["Listener", `${metadata.inboundName} (port ${metadata.inboundPort})`],
-    ["User", metadata.inboundUser],
-    ["Program", metadata.processPath || metadata.process],
-    ["Name", metadata.host],
-    ["Name found by sniffing", metadata.sniffHost],
-    ["Address", metadata.destinationIP],
-    ["Name comes from", metadata.dnsMode === "normal" ? "" : metadata.dnsMode],
-    ["Reached at", metadata.remoteDestination],
-    ["Download", `${bytesText(download)}, now ${rateText(downSpeed)}`],
-    ["Upload", `${bytesText(upload)}, now ${rateText(upSpeed)}`],
-    ["Age", durationText(Date.now() - Date.parse(start))],
-    ["Id", connection.id],
+    [t("connections.rule"), rule === "" ? t("connection.noRule") : `${rule} ${rulePayload}`],
+    [t("connections.way"), <Chain names={chains.toReversed()} />],
+    [t("connection.network"), `${metadata.network}, ${metadata.type}`],
+    [t("connection.source"), hostPort(metadata.sourceIP, metadata.sourcePort)],
+    [
+      t("common.listener"),
+      t("connection.onPort", { name: metadata.inboundName, port: metadata.inboundPort }),
+    ],
+    [t("connection.user"), metadata.inboundUser],
+    [t("connection.program"), metadata.processPath || metadata.process],
+    [t("common.name"), metadata.host],
+    [t("connection.sniffed"), metadata.sniffHost],
+    [t("connection.address"), metadata.destinationIP],
+    [t("connection.nameFrom"), metadata.dnsMode === "normal" ? "" : metadata.dnsMode],
+    [t("connection.reachedAt"), metadata.remoteDestination],
+    [t("common.download"), amountNow(words, download, downSpeed)],
+    [t("common.upload"), amountNow(words, upload, upSpeed)],
+    [t("connections.age"), words.duration(Date.now() - Date.parse(start))],
+    [t("connection.id"), connection.id],
   ];
 }
+
+const amountNow = (words: Words, bytes: number, speed: number): string =>
+  words.t("connection.amountNow", { amount: words.bytes(bytes), rate: words.rate(speed) });
 
 /** The question for the rules that this connection stands for. */
 function whyAddress({ metadata }: LiveConnection): string {

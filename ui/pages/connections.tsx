@@ -1,19 +1,29 @@
 import { useState } from "preact/hooks";
 import type { Snapshot } from "#ui/api/types.ts";
-import { bytesText, counted, countText, durationText, rateText } from "#ui/format.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { Select } from "#ui/parts/inputs.tsx";
 import { Button, Chain, CloseButton, Empty, Tag } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
-import { useAction, useEnvironment, useStream } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useStream, useWords } from "#ui/state/context.ts";
 import { arrange, ORDERS, Speedometer, type LiveConnection, type Order } from "#ui/state/live.ts";
+import type { Words } from "#ui/words/words.ts";
 import { ConnectionDetails } from "./connection-details.tsx";
 
-const COLUMNS = ["Destination", "Rule", "Way", "Download", "Upload", "Age", "Close"];
+const COLUMNS = [
+  "connections.destination",
+  "connections.rule",
+  "connections.way",
+  "common.download",
+  "common.upload",
+  "connections.age",
+  "connections.close",
+] as const;
 /** Requests in flight while a filtered list is closed one by one. */
 const CLOSE_AT_ONCE = 6;
 
 export function ConnectionsPage() {
+  const words = useWords();
+  const { t } = words;
   const live = useLive();
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<Order>("newest");
@@ -23,23 +33,28 @@ export function ConnectionsPage() {
   const closeOne = useCloseOne();
   return (
     <TablePage
-      title="Connections"
+      title={t("page.connections")}
       filter={filter}
       onFilter={setFilter}
-      filterLabel="Filter"
-      filterHint="host, rule, node, source"
+      filterLabel={t("common.filter")}
+      filterHint={t("connections.filterHint")}
       tools={
         <>
-          <Select label="Order" value={order} options={ORDERS} onChange={setOrder} />
+          <Select
+            label={t("connections.order")}
+            value={order}
+            options={ORDERS.map(([value, name]) => [value, t(name)])}
+            onChange={setOrder}
+          />
           <CloseMany shown={shown} all={live?.length ?? 0} filtered={filtered} />
         </>
       }
-      status={live === null ? "Loading" : statusText(shown.length, live.length)}
+      status={live === null ? t("common.loading") : statusText(words, shown.length, live.length)}
       nothing={live !== null && shown.length === 0 ? <Nothing filtered={filtered} /> : null}
       order={order}
-      label="Live connections"
+      label={t("connections.table")}
       kind="rows-connections"
-      columns={COLUMNS}
+      columns={COLUMNS.map((name) => t(name))}
       items={shown}
       keyOf={({ id }) => id}
       onOpen={setChosen}
@@ -76,8 +91,9 @@ const pathOf = ({ id }: LiveConnection): string => `connections/${encodeURICompo
 function useCloseOne(): (connection: LiveConnection) => Promise<boolean> {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
   return (connection) =>
-    act(() => link.send("DELETE", pathOf(connection)), `${connection.name} was not closed`);
+    act(() => link.send("DELETE", pathOf(connection)), t("connections.notClosed", { name: connection.name }));
 }
 
 interface CloseManyProps {
@@ -90,8 +106,9 @@ interface CloseManyProps {
 function CloseMany({ shown, all, filtered }: CloseManyProps) {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
   const [asking, setAsking] = useState(false);
-  const label = filtered ? "Close shown" : "Close all";
+  const label = filtered ? t("connections.closeShown") : t("connections.closeAll");
   const close = async (): Promise<void> => {
     if (!filtered) return link.send("DELETE", "connections");
     for (let at = 0; at < shown.length; at += CLOSE_AT_ONCE) {
@@ -101,15 +118,15 @@ function CloseMany({ shown, all, filtered }: CloseManyProps) {
   };
   const onAnswer = (yes: boolean): void => {
     setAsking(false);
-    if (yes) void act(close, "Not all were closed", "Closed");
+    if (yes) void act(close, t("connections.notAllClosed"), t("connections.closed"));
   };
   return (
     <>
       <Button label={label} kind="danger" disabled={shown.length === 0} onPress={() => setAsking(true)} />
       {asking && (
         <Confirm
-          title={filtered ? "Close these connections?" : "Close all connections?"}
-          text={`${countText(shown.length)} of ${counted(all, "connection")} will be cut. Programs may open them again.`}
+          title={filtered ? t("connections.closeShownAsk") : t("connections.closeAllAsk")}
+          text={t("connections.closeText", { shown: shown.length, count: all })}
           action={label}
           onAnswer={onAnswer}
         />
@@ -118,15 +135,16 @@ function CloseMany({ shown, all, filtered }: CloseManyProps) {
   );
 }
 
-function statusText(shown: number, all: number): string {
-  return shown === all ? `${countText(all)} live` : `${countText(shown)} of ${countText(all)} live`;
+function statusText({ t }: Words, shown: number, all: number): string {
+  return shown === all ? t("connections.live", { count: all }) : t("connections.someLive", { shown, all });
 }
 
 function Nothing({ filtered }: { readonly filtered: boolean }) {
+  const { t } = useWords();
   return filtered ? (
-    <Empty title="Nothing matches the filter" />
+    <Empty title={t("common.noFilterMatch")} />
   ) : (
-    <Empty title="No connections">Programs that use the proxy show up here while they are connected.</Empty>
+    <Empty title={t("live.none")}>{t("live.noneText")}</Empty>
   );
 }
 
@@ -137,6 +155,8 @@ interface CellsProps {
 }
 
 function Cells({ connection, onOpen, onClose }: CellsProps) {
+  const words = useWords();
+  const { t } = words;
   const { name, metadata, rule, rulePayload, chains, download, upload, downSpeed, upSpeed, start } =
     connection;
   return (
@@ -148,24 +168,24 @@ function Cells({ connection, onOpen, onClose }: CellsProps) {
         {metadata.network === "udp" && <Tag>udp</Tag>}
       </span>
       <span role="cell" class="c-rule text" title={rulePayload}>
-        {rule === "" ? "no rule" : `${rule} ${rulePayload}`}
+        {rule === "" ? t("connections.noRule") : `${rule} ${rulePayload}`}
       </span>
       <span role="cell" class="c-way text" title={chains[0]}>
         <Chain names={chains.toReversed()} />
       </span>
       <span role="cell" class="c-down number">
-        {bytesText(download)}
-        <small>{downSpeed >= 1 ? rateText(downSpeed) : ""}</small>
+        {words.bytes(download)}
+        <small>{downSpeed >= 1 ? words.rate(downSpeed) : ""}</small>
       </span>
       <span role="cell" class="c-up number">
-        {bytesText(upload)}
-        <small>{upSpeed >= 1 ? rateText(upSpeed) : ""}</small>
+        {words.bytes(upload)}
+        <small>{upSpeed >= 1 ? words.rate(upSpeed) : ""}</small>
       </span>
       <span role="cell" class="c-age number">
-        {durationText(Date.now() - Date.parse(start))}
+        {words.duration(Date.now() - Date.parse(start))}
       </span>
       <span role="cell" class="c-act">
-        <CloseButton label={`Close ${name}`} onPress={onClose} />
+        <CloseButton label={t("connections.closeOne", { name })} onPress={onClose} />
       </span>
     </>
   );

@@ -1,17 +1,23 @@
 import { useState } from "preact/hooks";
 import type { DnsAnswer, DnsRecord } from "#ui/api/types.ts";
-import { durationText } from "#ui/format.ts";
 import { QuestionForm } from "#ui/parts/question-form.tsx";
 import { Input, Select } from "#ui/parts/inputs.tsx";
 import { Button, Empty, Page, Panel } from "#ui/parts/small.tsx";
-import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { useQuestion } from "#ui/state/question.ts";
 
 const TYPES = ["A", "AAAA", "CNAME", "MX", "TXT", "NS", "SOA", "SRV", "PTR", "HTTPS", "SVCB"] as const;
 type Type = (typeof TYPES)[number];
 
 /** IANA, "DNS RCODEs". */
-const STATUS = ["no error", "format error", "server failure", "no such name", "not implemented", "refused"];
+const STATUS = [
+  "dns.noError",
+  "dns.formatError",
+  "dns.serverFailure",
+  "dns.noName",
+  "dns.notImplemented",
+  "dns.refused",
+] as const;
 /** IANA, "Resource Record (RR) TYPEs": those that answers carry. */
 const TYPE_NAMES: Readonly<Record<number, string>> = {
   1: "A",
@@ -28,28 +34,35 @@ const TYPE_NAMES: Readonly<Record<number, string>> = {
 };
 
 export function DnsPage() {
+  const { t } = useWords();
   const [name, setName] = useState("");
   const [type, setType] = useState<Type>("A");
   const { outcome, ask } = useQuestion<DnsAnswer>("dns/query");
   return (
-    <Page title="DNS query" tools={<Caches />}>
+    <Page title={t("page.dns")} tools={<Caches />}>
       <QuestionForm
         outcome={outcome}
-        action="Ask"
+        action={t("dns.ask")}
         onAsk={() => ask({ name, type })}
         fields={
           <>
-            <Input label="Name" value={name} onInput={setName} placeholder="www.example.org" required />
+            <Input
+              label={t("common.name")}
+              value={name}
+              onInput={setName}
+              placeholder="www.example.org"
+              required
+            />
             <Select
-              label="Type"
+              label={t("common.type")}
               value={type}
               options={TYPES.map((entry) => [entry, entry])}
               onChange={setType}
             />
           </>
         }
-        title="Ask the resolver"
-        note="Hosts and fake-IP are left out: the answer is that of the upstream servers."
+        title={t("dns.title")}
+        note={t("dns.note")}
         answer={(answer) => <Answer answer={answer} />}
       />
     </Page>
@@ -59,15 +72,13 @@ export function DnsPage() {
 function Caches() {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
   const flush = (path: string, what: string): Promise<boolean> =>
-    act(() => link.send("POST", path), `${what} was not emptied`, `${what} is empty`);
+    act(() => link.send("POST", path), t("dns.notEmptied", { what }), t("dns.emptied", { what }));
   return (
     <>
-      <Button label="Empty the DNS cache" onPress={() => flush("cache/dns/flush", "The DNS cache")} />
-      <Button
-        label="Empty the fake-IP pool"
-        onPress={() => flush("cache/fakeip/flush", "The fake-IP pool")}
-      />
+      <Button label={t("dns.emptyCache")} onPress={() => flush("cache/dns/flush", t("dns.cache"))} />
+      <Button label={t("dns.emptyPool")} onPress={() => flush("cache/fakeip/flush", t("dns.pool"))} />
     </>
   );
 }
@@ -77,18 +88,21 @@ function Answer({
 }: {
   answer: DnsAnswer;
 }) {
+  const { t } = useWords();
+  const known = STATUS[Status];
+  const status = known === undefined ? t("dns.status", { status: String(Status) }) : t(known);
   return (
     <>
-      <Panel title={`Answer: ${STATUS[Status] ?? `status ${Status}`}`}>
-        {records.length === 0 ? <Empty title="No records of this type" /> : <Records records={records} />}
+      <Panel title={t("dns.answer", { status })}>
+        {records.length === 0 ? <Empty title={t("dns.noRecords")} /> : <Records records={records} />}
       </Panel>
       {Authority.length > 0 && (
-        <Panel title="Authority">
+        <Panel title={t("dns.authority")}>
           <Records records={Authority} />
         </Panel>
       )}
       {Additional.length > 0 && (
-        <Panel title="Additional">
+        <Panel title={t("dns.additional")}>
           <Records records={Additional} />
         </Panel>
       )}
@@ -97,17 +111,19 @@ function Answer({
 }
 
 function Records({ records }: { readonly records: readonly DnsRecord[] }) {
+  const words = useWords();
+  const { t } = words;
   return (
-    <div class="scroll-x" tabIndex={0} role="region" aria-label="Records">
+    <div class="scroll-x" tabIndex={0} role="region" aria-label={t("dns.records")}>
       <table class="table">
         <thead>
           <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Type</th>
+            <th scope="col">{t("common.name")}</th>
+            <th scope="col">{t("common.type")}</th>
             <th scope="col" class="number">
-              Lives for
+              {t("dns.lifetime")}
             </th>
-            <th scope="col">Data</th>
+            <th scope="col">{t("dns.data")}</th>
           </tr>
         </thead>
         <tbody>
@@ -115,7 +131,7 @@ function Records({ records }: { readonly records: readonly DnsRecord[] }) {
             <tr key={at}>
               <td>{name}</td>
               <td>{TYPE_NAMES[type] ?? type}</td>
-              <td class="number">{durationText(TTL * 1000)}</td>
+              <td class="number">{words.duration(TTL * 1000)}</td>
               <td class="break">{data}</td>
             </tr>
           ))}

@@ -3,6 +3,7 @@ import type { Explanation } from "#ui/api/types.ts";
 import { QuestionForm } from "#ui/parts/question-form.tsx";
 import { Input, Select } from "#ui/parts/inputs.tsx";
 import { Chain, Page, Panel, Tag } from "#ui/parts/small.tsx";
+import { useWords } from "#ui/state/context.ts";
 import { useQuestion } from "#ui/state/question.ts";
 
 interface Asked {
@@ -16,10 +17,11 @@ const NETWORKS = [
   ["tcp", "TCP"],
   ["udp", "UDP"],
 ] as const;
-const VERDICTS = { yes: "matches", no: "does not match", unknown: "cannot tell" } as const;
+const VERDICTS = { yes: "explain.yes", no: "explain.no", unknown: "explain.unknown" } as const;
 
 /** `query`: a question that comes from another page. */
 export function ExplainPage({ query }: { readonly query: URLSearchParams }) {
+  const { t } = useWords();
   const [asked, setAsked] = useState<Asked>({
     destination: query.get("destination") ?? "",
     port: query.get("port") ?? "",
@@ -32,14 +34,14 @@ export function ExplainPage({ query }: { readonly query: URLSearchParams }) {
     if (asked.destination !== "") void put();
   }, []);
   return (
-    <Page title="Why there?">
+    <Page title={t("page.explain")}>
       <QuestionForm
         outcome={outcome}
-        action="Explain"
+        action={t("explain.explain")}
         onAsk={put}
         fields={<Fields asked={asked} onChange={(part) => setAsked((before) => ({ ...before, ...part }))} />}
-        title="Ask where a connection would go"
-        note="The rules are tried as for a real connection; nothing is sent there."
+        title={t("explain.title")}
+        note={t("explain.note")}
         answer={(explanation) => <Steps explanation={explanation} />}
       />
     </Page>
@@ -52,30 +54,31 @@ interface FieldsProps {
 }
 
 function Fields({ asked, onChange }: FieldsProps) {
+  const { t } = useWords();
   return (
     <>
       <Input
-        label="Name, address or URL"
+        label={t("explain.destination")}
         value={asked.destination}
         onInput={(destination) => onChange({ destination })}
         placeholder="www.example.org"
         required
       />
       <Input
-        label="Port"
+        label={t("explain.port")}
         type="number"
         value={asked.port}
         onInput={(port) => onChange({ port })}
         placeholder="443"
       />
       <Select
-        label="Network"
+        label={t("explain.network")}
         value={asked.network}
         options={NETWORKS}
         onChange={(network) => onChange({ network })}
       />
       <Input
-        label="Source address (optional)"
+        label={t("explain.source")}
         value={asked.source}
         onInput={(source) => onChange({ source })}
         placeholder="192.168.1.5"
@@ -85,17 +88,18 @@ function Fields({ asked, onChange }: FieldsProps) {
 }
 
 function Steps({ explanation: { question, steps, chain } }: { readonly explanation: Explanation }) {
+  const { t } = useWords();
   return (
     <Panel title={question}>
       <p class="answer">
-        It goes to <Chain names={chain} />
+        {t("explain.goesTo")} <Chain names={chain} />
       </p>
       <ol class="steps">
         {steps.map(({ index, type, payload, target, verdict, note }, at) => (
           <li key={at} class={`step ${verdict}`}>
             {index >= 0 && (
               <p class="step-rule">
-                <Tag kind={verdict}>{VERDICTS[verdict]}</Tag>
+                <Tag kind={verdict}>{t(VERDICTS[verdict])}</Tag>
                 <span class="text">
                   {index}: {type} {payload}
                   {target !== "" && ` → ${target}`}

@@ -3,7 +3,7 @@ import type { GovernanceStatus, PolicyStatus } from "#ui/api/governance-types.ts
 import { Segments } from "#ui/parts/inputs.tsx";
 import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
 import { Fault, Page, Panel } from "#ui/parts/small.tsx";
-import { useResource } from "#ui/state/context.ts";
+import { useResource, useWords } from "#ui/state/context.ts";
 import { dimensionOf, DIMENSIONS, type DimensionName } from "#ui/state/policy-document.ts";
 import { rangeOf, SPANS } from "#ui/state/reports.ts";
 import { Policies } from "./policies.tsx";
@@ -11,9 +11,9 @@ import { UsageReport } from "./usage-report.tsx";
 import { TopTalkers } from "./top-talkers.tsx";
 
 const REFRESH_MS = 5_000;
-const SPAN_NAMES = SPANS.map(({ granularity, label }) => [granularity, label] as const);
 
 export function GovernancePage() {
+  const { t } = useWords();
   const status = useResource<GovernanceStatus>("api/svc/traffic-control/status", REFRESH_MS);
   const [dimension, setDimension] = useState<DimensionName>("total");
   const [granularity, setGranularity] = useState(SPANS[0]!.granularity);
@@ -31,7 +31,7 @@ export function GovernancePage() {
     setPicked(policy.policy.id);
   };
   return (
-    <Page title="Usage and limits">
+    <Page title={t("page.usage")}>
       <Fault text={error} />
       {value !== null && (
         <>
@@ -40,26 +40,36 @@ export function GovernancePage() {
               rollback={value.rollback}
               sinceMs={value.rollback.since * 1000}
               setting="traffic-control.store"
-              lost="Usage, quotas and reports are those of then."
+              lost={t("usage.lost")}
             />
           )}
           {value.store_error !== undefined && (
             <p class="banner" role="alert">
-              The store cannot be opened, and nothing is kept until it can: {value.store_error}
+              {t("usage.storeError", { error: value.store_error })}
             </p>
           )}
           <Panel
-            title="Usage"
+            title={t("usage.usage")}
             tools={
               <div class="tools">
-                <Segments label="By" value={dimension} options={DIMENSIONS} onChange={setDimension} />
-                <Segments label="Per" value={granularity} options={SPAN_NAMES} onChange={setGranularity} />
+                <Segments
+                  label={t("usage.by")}
+                  value={dimension}
+                  options={DIMENSIONS.map(([value, name]) => [value, t(name)])}
+                  onChange={setDimension}
+                />
+                <Segments
+                  label={t("usage.per")}
+                  value={granularity}
+                  options={SPANS.map((one) => [one.granularity, t(one.label)])}
+                  onChange={setGranularity}
+                />
               </div>
             }
           >
             <UsageReport members={members} chosen={chosen} span={span} range={range} onChoose={setPicked} />
           </Panel>
-          <Panel title="Top talkers">
+          <Panel title={t("usage.topTalkers")}>
             <TopTalkers
               policies={dimension === "total" ? all.filter((one) => dimensionOf(one) !== "total") : members}
               span={span}

@@ -1,9 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Proxy } from "#ui/api/types.ts";
-import { countText } from "#ui/format.ts";
 import { Icon } from "#ui/parts/icons.tsx";
 import { Button, Tag } from "#ui/parts/small.tsx";
-import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 import { isSelectable, lastDelay, type Nodes } from "#ui/state/nodes.ts";
 
@@ -13,11 +12,11 @@ const MAX_MEMBERS = 300;
 const OPEN_UP_TO = 60;
 const TEST_TIMEOUT_MS = 5_000;
 
-/** The orders of a group's members that a user can choose, each with its label. */
+/** The orders of a group's members that a user can choose, each with the key of its name. */
 export const MEMBER_ORDERS = [
-  ["config", "As configured"],
-  ["delay", "By delay"],
-  ["name", "By name"],
+  ["config", "groups.asConfigured"],
+  ["delay", "groups.byDelay"],
+  ["name", "groups.byName"],
 ] as const;
 export type MemberOrder = (typeof MEMBER_ORDERS)[number][0];
 
@@ -30,6 +29,8 @@ interface Props {
 }
 
 export function GroupPanel({ group, nodes, filter, order, reload }: Props) {
+  const words = useWords();
+  const { t } = words;
   const { busy, select, unpin, testAll } = useGroupActions(group, reload);
   const all = group.all ?? [];
   const [open, setOpen] = useState(all.length <= OPEN_UP_TO);
@@ -41,27 +42,27 @@ export function GroupPanel({ group, nodes, filter, order, reload }: Props) {
         <h2>{group.name}</h2>
         <Tag>{group.type}</Tag>
         {group.now !== undefined && <span class="now text">{group.now}</span>}
-        <span class="note">{countText(all.length)}</span>
+        <span class="note">{words.count(all.length)}</span>
       </summary>
       {open && (
         <>
           <div class="tools">
-            <Button label="Test delays" busy={busy} onPress={testAll} />
+            <Button label={t("groups.testAll")} busy={busy} onPress={testAll} />
             {group.fixed !== undefined && group.fixed !== "" && (
-              <Button label={`Unpin ${group.fixed}`} onPress={unpin} />
+              <Button label={t("groups.unpin", { name: group.fixed })} onPress={unpin} />
             )}
           </div>
-          {group.unavailable !== undefined && <p class="note">This group: {group.unavailable}.</p>}
-          <ul class="members" aria-label={`Members of ${group.name}`}>
+          {group.unavailable !== undefined && (
+            <p class="note">{t("groups.unavailable", { why: group.unavailable })}</p>
+          )}
+          <ul class="members" aria-label={t("groups.members", { name: group.name })}>
             {shown.slice(0, MAX_MEMBERS).map((member) => (
               <Member key={member} name={member} {...{ group, nodes, testUrl, select, reload }} />
             ))}
           </ul>
-          {shown.length === 0 && <p class="note">No member matches the filter.</p>}
+          {shown.length === 0 && <p class="note">{t("groups.noMember")}</p>}
           {shown.length > MAX_MEMBERS && (
-            <p class="note">
-              {countText(MAX_MEMBERS)} of {countText(shown.length)} are shown; the filter finds the rest.
-            </p>
+            <p class="note">{t("groups.mostShown", { shown: MAX_MEMBERS, all: shown.length })}</p>
           )}
         </>
       )}
@@ -73,6 +74,8 @@ export function GroupPanel({ group, nodes, filter, order, reload }: Props) {
 function useGroupActions(group: Proxy, reload: () => Promise<void>) {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
+  const { name } = group;
   const [busy, setBusy] = useState(false);
   const path = `proxies/${encodeURIComponent(group.name)}`;
   const change = (send: () => Promise<void>, failed: string, done: string): Promise<boolean> =>
@@ -80,19 +83,19 @@ function useGroupActions(group: Proxy, reload: () => Promise<void>) {
   const select = (member: string): Promise<boolean> =>
     change(
       () => link.send("PUT", path, { name: member }),
-      `${group.name} was not changed`,
-      `${group.name} now uses ${member}`,
+      t("groups.notChanged", { name }),
+      t("groups.uses", { name, member }),
     );
   const unpin = (): Promise<boolean> =>
     change(
       () => link.send("DELETE", path),
-      `${group.name} was not unpinned`,
-      `${group.name} picks by itself again`,
+      t("groups.notUnpinned", { name }),
+      t("groups.unpinned", { name }),
     );
   const testAll = async (): Promise<void> => {
     const question = `group/${encodeURIComponent(group.name)}/delay?${testQuery(group.testUrl ?? "")}`;
     setBusy(true);
-    await act(() => link.get(question), `No member of ${group.name} answered`);
+    await act(() => link.get(question), t("groups.noneAnswered", { name }));
     await reload();
     setBusy(false);
   };
@@ -111,6 +114,7 @@ interface MemberProps {
 function Member({ name, group, nodes, testUrl, select, reload }: MemberProps) {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
   const [busy, setBusy] = useState(false);
   const node = nodes.byName.get(name);
   const provider = nodes.providerOf.get(name);
@@ -132,7 +136,7 @@ function Member({ name, group, nodes, testUrl, select, reload }: MemberProps) {
         ? `proxies/${node}/delay?${query}`
         : `providers/proxies/${encodeURIComponent(provider)}/${node}/healthcheck?${query}`;
     setBusy(true);
-    await act(() => link.get(path), `${name} did not answer`);
+    await act(() => link.get(path), t("groups.notAnswered", { name }));
     await reload();
     setBusy(false);
   };
@@ -158,7 +162,8 @@ interface DelayProps {
 }
 
 function Delay({ name, ms, busy, onTest }: DelayProps) {
-  const text = ms === null ? "test" : ms === 0 ? "failed" : `${ms} ms`;
+  const { t } = useWords();
+  const text = ms === null ? t("groups.test") : ms === 0 ? t("groups.failed") : t("unit.ms", { value: ms });
   const grade = ms === null ? "" : ms === 0 ? "bad" : ms < 300 ? "good" : ms < 1000 ? "fair" : "bad";
   return (
     <button
@@ -166,7 +171,9 @@ function Delay({ name, ms, busy, onTest }: DelayProps) {
       class={`delay ${grade}`}
       aria-busy={busy}
       aria-disabled={busy}
-      aria-label={`Test the delay of ${name}${ms === null ? "" : `, last time ${text}`}`}
+      aria-label={
+        ms === null ? t("groups.testOne", { name }) : t("groups.testOneAgain", { name, delay: text })
+      }
       onClick={() => void (busy || onTest())}
     >
       {busy ? "…" : text}

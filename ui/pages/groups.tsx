@@ -1,8 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Proxy, ProxyProvider } from "#ui/api/types.ts";
 import { Input, Select } from "#ui/parts/inputs.tsx";
+import { Rich } from "#ui/parts/rich.tsx";
 import { Empty, Fault, Page } from "#ui/parts/small.tsx";
-import { useResource } from "#ui/state/context.ts";
+import { useResource, useWords } from "#ui/state/context.ts";
 import { nodesOf } from "#ui/state/nodes.ts";
 import { GroupPanel, MEMBER_ORDERS, type MemberOrder } from "./group-panel.tsx";
 import { ProxyProvidersPanel } from "./proxy-providers.tsx";
@@ -15,6 +16,7 @@ export function GroupsPage() {
     "providers/proxies",
     REFRESH_MS,
   );
+  const { t } = useWords();
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<MemberOrder>("config");
   const reload = async (): Promise<void> => {
@@ -24,17 +26,24 @@ export function GroupsPage() {
   const nodes = useMemo(() => nodesOf(proxies.value?.proxies ?? {}, list), [proxies.value, list]);
   return (
     <Page
-      title="Groups"
+      title={t("page.groups")}
       tools={
         <>
-          <Input label="Filter members" type="search" value={filter} onInput={setFilter} />
-          <Select label="Order" value={order} options={MEMBER_ORDERS} onChange={setOrder} />
+          <Input label={t("groups.filter")} type="search" value={filter} onInput={setFilter} />
+          <Select
+            label={t("groups.order")}
+            value={order}
+            options={MEMBER_ORDERS.map(([value, name]) => [value, t(name)])}
+            onChange={setOrder}
+          />
         </>
       }
     >
       <Fault text={proxies.error ?? providers.error} />
       {proxies.value !== null && nodes.groups.length === 0 && (
-        <Empty title="No groups">Groups come from `proxy-groups` in the configuration.</Empty>
+        <Empty title={t("groups.none")}>
+          <Rich text={t("groups.noneText")} />
+        </Empty>
       )}
       {nodes.groups.map((group) => (
         <GroupPanel

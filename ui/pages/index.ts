@@ -1,6 +1,7 @@
 /** THE list of pages. */
 import type { ComponentType } from "preact";
 import type { IconName } from "#ui/parts/icons.tsx";
+import type { PlainKey } from "#ui/words/words.ts";
 import { AuditPage } from "./audit.tsx";
 import { ConnectionsPage } from "./connections.tsx";
 import { DnsPage } from "./dns.tsx";
@@ -16,20 +17,20 @@ import { UsersPage } from "./users.tsx";
 export interface PageEntry {
   /** After the `#/` of the address; the drawing's name too. */
   readonly path: IconName;
-  readonly title: string;
+  readonly title: PlainKey;
   readonly Page: ComponentType<{ readonly query: URLSearchParams }>;
 }
 
 export const PAGES: readonly PageEntry[] = [
-  { path: "overview", title: "Overview", Page: OverviewPage },
-  { path: "connections", title: "Connections", Page: ConnectionsPage },
-  { path: "groups", title: "Groups", Page: GroupsPage },
-  { path: "rules", title: "Rules", Page: RulesPage },
-  { path: "usage", title: "Usage and limits", Page: GovernancePage },
-  { path: "users", title: "Users", Page: UsersPage },
-  { path: "audit", title: "Audit", Page: AuditPage },
-  { path: "logs", title: "Logs", Page: LogsPage },
-  { path: "dns", title: "DNS query", Page: DnsPage },
-  { path: "explain", title: "Why there?", Page: ExplainPage },
-  { path: "settings", title: "Settings", Page: SettingsPage },
+  { path: "overview", title: "page.overview", Page: OverviewPage },
+  { path: "connections", title: "page.connections", Page: ConnectionsPage },
+  { path: "groups", title: "page.groups", Page: GroupsPage },
+  { path: "rules", title: "page.rules", Page: RulesPage },
+  { path: "usage", title: "page.usage", Page: GovernancePage },
+  { path: "users", title: "page.users", Page: UsersPage },
+  { path: "audit", title: "page.audit", Page: AuditPage },
+  { path: "logs", title: "page.logs", Page: LogsPage },
+  { path: "dns", title: "page.dns", Page: DnsPage },
+  { path: "explain", title: "page.explain", Page: ExplainPage },
+  { path: "settings", title: "page.settings", Page: SettingsPage },
 ];

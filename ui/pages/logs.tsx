@@ -1,9 +1,8 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { LOG_LEVELS, type LogLevel, type LogRecord } from "#ui/api/types.ts";
-import { countText } from "#ui/format.ts";
 import { Input, Select } from "#ui/parts/inputs.tsx";
 import { Button, Empty, Page } from "#ui/parts/small.tsx";
-import { useStream } from "#ui/state/context.ts";
+import { useStream, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 
 /** Beyond this the oldest lines go. */
@@ -30,37 +29,35 @@ function Logs({
   readonly level: LogLevel;
   readonly setLevel: (level: LogLevel) => void;
 }) {
+  const { t } = useWords();
   const [paused, setPaused] = useState(false);
   const { lines, clear } = useLines(level, paused);
   const [filter, setFilter] = useState("");
   const shown = matching(lines, filter, ({ message }) => message);
   return (
     <Page
-      title="Logs"
+      title={t("page.logs")}
       fill
       tools={
         <>
-          <Input label="Filter" type="search" value={filter} onInput={setFilter} />
+          <Input label={t("common.filter")} type="search" value={filter} onInput={setFilter} />
           <Select
-            label="Level"
+            label={t("logs.level")}
             value={level}
             options={LOG_LEVELS.map((entry) => [entry, entry])}
             onChange={setLevel}
           />
-          <Button label={paused ? "Resume" : "Pause"} onPress={() => setPaused(!paused)} />
-          <Button label="Clear" onPress={clear} disabled={lines.length === 0} />
+          <Button label={paused ? t("logs.resume") : t("logs.pause")} onPress={() => setPaused(!paused)} />
+          <Button label={t("logs.clear")} onPress={clear} disabled={lines.length === 0} />
         </>
       }
     >
       <p class="status" role="status">
-        {paused && "Paused, new lines are not kept. "}
-        {lines.length === MAX_LINES && `The last ${countText(MAX_LINES)} lines.`}
+        {paused && t("logs.paused")} {lines.length === MAX_LINES && t("logs.last", { count: MAX_LINES })}
       </p>
       {shown.length === 0 ? (
-        <Empty title={lines.length === 0 ? "Nothing yet" : "Nothing matches the filter"}>
-          {lines.length === 0
-            ? `Lines of level ${level} and above since the start appear here, as far as the log's own level lets them through.`
-            : undefined}
+        <Empty title={lines.length === 0 ? t("logs.nothing") : t("common.noFilterMatch")}>
+          {lines.length === 0 ? t("logs.nothingText", { level }) : undefined}
         </Empty>
       ) : (
         <LogLines lines={shown} />
@@ -100,6 +97,7 @@ function useLines(level: LogLevel, paused: boolean) {
 }
 
 function LogLines({ lines }: { readonly lines: readonly Line[] }) {
+  const { t } = useWords();
   const box = useRef<HTMLDivElement>(null);
   const following = useRef(true);
   useLayoutEffect(() => {
@@ -116,7 +114,7 @@ function LogLines({ lines }: { readonly lines: readonly Line[] }) {
       class="log"
       role="log"
       aria-live="off"
-      aria-label="Log lines"
+      aria-label={t("logs.lines")}
       tabIndex={0}
       onScroll={onScroll}
     >

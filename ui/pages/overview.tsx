@@ -1,10 +1,9 @@
 import { useState } from "preact/hooks";
 import type { Configs, Connection, Snapshot } from "#ui/api/types.ts";
-import { bytesText, countText, rateText } from "#ui/format.ts";
 import { ModeChoice } from "#ui/parts/mode.tsx";
 import { ThroughputPlot } from "#ui/parts/throughput-plot.tsx";
 import { Empty, Fault, Page, Panel } from "#ui/parts/small.tsx";
-import { useEnvironment, useResource, useStream } from "#ui/state/context.ts";
+import { useEnvironment, useResource, useStream, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 
 /** The rest is summed up in one line. */
@@ -12,6 +11,8 @@ const MAX_WAYS = 8;
 
 export function OverviewPage() {
   const { watch } = useEnvironment();
+  const words = useWords();
+  const { t } = words;
   const { now } = useStore(watch.traffic);
   const memory = useStore(watch.memoryBytes);
   const configs = useResource<Configs>("configs");
@@ -20,22 +21,22 @@ export function OverviewPage() {
   const live = snapshot?.connections ?? [];
   return (
     <Page
-      title="Overview"
+      title={t("page.overview")}
       tools={configs.value !== null && <ModeChoice mode={configs.value.mode} onChanged={configs.reload} />}
     >
       <Fault text={configs.error} />
       <dl class="figures">
-        <Figure name="Download" value={now && rateText(now.down)} series="down" />
-        <Figure name="Upload" value={now && rateText(now.up)} series="up" />
-        <Figure name="Downloaded" value={now && bytesText(now.downTotal)} />
-        <Figure name="Uploaded" value={now && bytesText(now.upTotal)} />
-        <Figure name="Connections" value={snapshot && countText(live.length)} />
-        <Figure name="Memory" value={memory === null ? null : bytesText(memory)} />
+        <Figure name={t("common.download")} value={now && words.rate(now.down)} series="down" />
+        <Figure name={t("common.upload")} value={now && words.rate(now.up)} series="up" />
+        <Figure name={t("overview.downloaded")} value={now && words.bytes(now.downTotal)} />
+        <Figure name={t("overview.uploaded")} value={now && words.bytes(now.upTotal)} />
+        <Figure name={t("page.connections")} value={snapshot && words.count(live.length)} />
+        <Figure name={t("overview.memory")} value={memory === null ? null : words.bytes(memory)} />
       </dl>
-      <Panel title="Throughput">
+      <Panel title={t("overview.throughput")}>
         <ThroughputPlot />
       </Panel>
-      <Panel title="Ways out of the live connections">
+      <Panel title={t("overview.ways")}>
         <Ways connections={live} />
       </Panel>
     </Page>
@@ -52,11 +53,10 @@ function Figure({ name, value, series }: { name: string; value: string | null; s
 }
 
 function Ways({ connections }: { readonly connections: readonly Connection[] }) {
-  if (connections.length === 0)
-    return (
-      <Empty title="No connections">Programs that use the proxy show up here while they are connected.</Empty>
-    );
-  const ways = [...Map.groupBy(connections, ({ chains }) => chains[0] ?? "not decided yet")]
+  const words = useWords();
+  const { t } = words;
+  if (connections.length === 0) return <Empty title={t("live.none")}>{t("live.noneText")}</Empty>;
+  const ways = [...Map.groupBy(connections, ({ chains }) => chains[0] ?? t("overview.undecided"))]
     .map(([name, members]) => ({ name, count: members.length, ...totals(members) }))
     .sort((a, b) => b.count - a.count);
   const shown = ways.slice(0, MAX_WAYS);
@@ -65,15 +65,15 @@ function Ways({ connections }: { readonly connections: readonly Connection[] }) 
     <table class="table">
       <thead>
         <tr>
-          <th scope="col">Way out</th>
+          <th scope="col">{t("overview.way")}</th>
           <th scope="col" class="number">
-            Connections
+            {t("page.connections")}
           </th>
           <th scope="col" class="number">
-            Down
+            {t("common.down")}
           </th>
           <th scope="col" class="number">
-            Up
+            {t("common.up")}
           </th>
         </tr>
       </thead>
@@ -81,14 +81,14 @@ function Ways({ connections }: { readonly connections: readonly Connection[] }) 
         {shown.map(({ name, count, download, upload }) => (
           <tr key={name}>
             <td class="text">{name}</td>
-            <td class="number">{countText(count)}</td>
-            <td class="number">{bytesText(download)}</td>
-            <td class="number">{bytesText(upload)}</td>
+            <td class="number">{words.count(count)}</td>
+            <td class="number">{words.bytes(download)}</td>
+            <td class="number">{words.bytes(upload)}</td>
           </tr>
         ))}
         {rest.length > 0 && (
           <tr>
-            <td colSpan={4}>and {countText(rest.length)} more</td>
+            <td colSpan={4}>{t("overview.more", { count: rest.length })}</td>
           </tr>
         )}
       </tbody>

@@ -4,9 +4,10 @@ import { Confirm } from "#ui/parts/dialog.tsx";
 import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
 import { Switch } from "#ui/parts/inputs.tsx";
 import { Button, Panel } from "#ui/parts/small.tsx";
-import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { policiesOf, titleOf, withPolicy } from "#ui/state/policy-document.ts";
 import { type PolicyEditor, usePolicyEditor } from "#ui/state/policy-editor.ts";
+import { WordedError } from "#ui/words/words.ts";
 import { PolicyForm } from "./policy-form.tsx";
 import { PolicyLines } from "./policy-lines.tsx";
 
@@ -24,25 +25,27 @@ interface Props {
 
 /** The policies in force with what they have counted; every change is put in force at once. */
 export function Policies({ enabled, policies, reload }: Props) {
+  const words = useWords();
+  const { t } = words;
   const [persist, setPersist] = useState(false);
   const [removing, setRemoving] = useState<PolicyStatus | null>(null);
   const editor = usePolicyEditor(persist, reload);
   const { editing, setEditing, edit, save, remove, turn, reset } = usePolicyActions(editor, reload);
   return (
     <Panel
-      title="Policies"
+      title={t("policies.title")}
       tools={
         <div class="tools">
-          <Button label="Add a policy" onPress={() => edit(null)} disabled={!enabled} />
+          <Button label={t("policies.add")} onPress={() => edit(null)} disabled={!enabled} />
         </div>
       }
     >
       <div class="settings">
         <div class="setting">
-          <Switch label="Traffic control" on={enabled} onChange={turn} />
+          <Switch label={t("policies.trafficControl")} on={enabled} onChange={turn} />
         </div>
         <div class="setting">
-          <Switch label="Write changes into the configuration file" on={persist} onChange={setPersist} />
+          <Switch label={t("policies.persist")} on={persist} onChange={setPersist} />
         </div>
       </div>
       <PolicyLines
@@ -62,9 +65,9 @@ export function Policies({ enabled, policies, reload }: Props) {
       )}
       {removing !== null && (
         <Confirm
-          title="Remove this policy?"
-          text={`${titleOf(removing)} is neither counted nor limited any more. What was counted is kept for a while.`}
-          action="Remove"
+          title={t("policies.removeAsk")}
+          text={t("policies.removeText", { name: titleOf(words, removing) })}
+          action={t("common.remove")}
           onAnswer={(yes) => {
             setRemoving(null);
             if (yes) void remove(removing);
@@ -80,6 +83,7 @@ export function Policies({ enabled, policies, reload }: Props) {
 function usePolicyActions(editor: PolicyEditor, reload: () => Promise<void>) {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
   const [editing, setEditing] = useState<Editing | null>(null);
 
   const edit = (status: PolicyStatus | null): Promise<boolean> =>
@@ -87,7 +91,7 @@ function usePolicyActions(editor: PolicyEditor, reload: () => Promise<void>) {
       const base = await editor.open();
       if (status === null) return setEditing({ base, kind: "device", policy: null });
       return setEditing({ base, ...found(base, status) });
-    }, "The policies cannot be edited");
+    }, t("policies.notEdited"));
   const save = async (kind: PolicyKind, next: PolicyDocument): Promise<void> => {
     const { base, policy } = editing as Editing;
     await editor.save(base, withPolicy(base.config, kind, policy, next));
@@ -98,20 +102,20 @@ function usePolicyActions(editor: PolicyEditor, reload: () => Promise<void>) {
       const base = await editor.open();
       const { kind, policy } = found(base, status);
       await editor.save(base, withPolicy(base.config, kind, policy, null));
-    }, "It was not removed");
+    }, t("policies.notRemoved"));
   const turn = (on: boolean): Promise<boolean> =>
     act(async () => {
       const base = await editor.open();
       await editor.save(base, { ...base.config, enabled: on });
-    }, "Traffic control was not switched");
+    }, t("policies.notSwitched"));
   const reset = ({ policy }: PolicyStatus): Promise<boolean> =>
     act(
       async () => {
         await link.send("POST", `api/svc/traffic-control/policies/${encodeURIComponent(policy.id)}/reset`);
         await reload();
       },
-      "It was not reset",
-      "Counters and quota begin anew",
+      t("policies.notReset"),
+      t("policies.wasReset"),
     );
   return { editing, setEditing, edit, save, remove, turn, reset };
 }
@@ -119,6 +123,6 @@ function usePolicyActions(editor: PolicyEditor, reload: () => Promise<void>) {
 /** Its place in the document. */
 function found({ config }: Envelope, { policy: { kind, id } }: PolicyStatus): Omit<Editing, "base"> {
   const match = policiesOf(config, kind).find((candidate) => candidate.id === id);
-  if (match === undefined) throw new Error("another user has removed it meanwhile");
+  if (match === undefined) throw new WordedError((t) => t("policies.gone"));
   return { kind, policy: match };
 }

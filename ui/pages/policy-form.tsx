@@ -2,13 +2,15 @@ import { useState } from "preact/hooks";
 import type { PolicyDocument, PolicyKind } from "#ui/api/governance-types.ts";
 import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
 import { Select, Switch } from "#ui/parts/inputs.tsx";
+import { useWords } from "#ui/state/context.ts";
 import { fieldsOf, policyOf } from "#ui/state/policy-fields.ts";
+import type { PlainKey } from "#ui/words/words.ts";
 
-export const KINDS: readonly (readonly [PolicyKind, string])[] = [
-  ["global", "All traffic"],
-  ["device", "A device"],
-  ["rule", "A rule"],
-  ["target", "A node or group"],
+const KINDS: readonly (readonly [PolicyKind, PlainKey])[] = [
+  ["global", "policy.global"],
+  ["device", "policy.device"],
+  ["rule", "policy.rule"],
+  ["target", "policy.target"],
 ];
 
 interface Props {
@@ -21,50 +23,54 @@ interface Props {
 }
 
 export function PolicyForm({ kind: first, policy, onSave, onClose }: Props) {
+  const { t } = useWords();
   const [kind, setKind] = useState(first);
   const { fields, set, text } = useFields(() => fieldsOf(policy ?? {}));
   return (
     <EditForm
-      title={policy === null ? "New policy" : "Edit policy"}
-      action="Save"
+      title={policy === null ? t("policy.new") : t("policy.edit")}
+      action={t("common.save")}
       onSave={() => onSave(kind, policyOf(kind, fields))}
       onClose={onClose}
     >
-      {policy === null && <Select label="What it is about" value={kind} options={KINDS} onChange={setKind} />}
-      {text("name", "Name")}
-      {policy === null && text("id", "Id", "made up if empty")}
-      {kind === "device" && text("sources", "Addresses", "192.168.1.20, fd00::/64", true)}
-      {kind === "device" && text("mac", "MAC address")}
-      {kind === "rule" && text("type", "Rule type", "DOMAIN-SUFFIX", true)}
-      {kind === "rule" && text("payload", "Payload", "example.org")}
+      {policy === null && (
+        <Select
+          label={t("policy.about")}
+          value={kind}
+          options={KINDS.map(([value, name]) => [value, t(name)])}
+          onChange={setKind}
+        />
+      )}
+      {text("name", t("common.name"))}
+      {policy === null && text("id", t("policy.id"), t("policy.madeUp"))}
+      {kind === "device" && text("sources", t("policy.addresses"), "192.168.1.20, fd00::/64", true)}
+      {kind === "device" && text("mac", t("policy.mac"))}
+      {kind === "rule" && text("type", t("policy.ruleType"), "DOMAIN-SUFFIX", true)}
+      {kind === "rule" && text("payload", t("policy.payload"), "example.org")}
       {kind === "target" && (
         <Select
-          label="Kind"
+          label={t("common.kind")}
           value={fields.kind}
           options={[
-            ["group", "Group"],
-            ["proxy", "Node"],
+            ["group", t("policy.group")],
+            ["proxy", t("policy.node")],
           ]}
           onChange={(value) => set({ kind: value })}
         />
       )}
-      {(kind === "rule" || kind === "target") && text("target", "Target", "Proxy", true)}
+      {(kind === "rule" || kind === "target") && text("target", t("common.target"), "Proxy", true)}
       <div class="fields wide">
-        {text("download", "Download", "no limit, or 20 Mbit/s")}
-        {text("upload", "Upload", "no limit, or 5 Mbit/s")}
-        {text("total", "Quota", "none, or 100 GiB")}
-        {text("window", "Counted over", "30d")}
-        {text("totalDownload", "Download quota", "none")}
-        {text("totalUpload", "Upload quota", "none")}
-        {text("overageDownload", "Download beyond the quota", "no limit, or 256 kbit/s")}
-        {text("overageUpload", "Upload beyond the quota", "no limit")}
+        {text("download", t("common.download"), t("form.rateHint", { example: "20 Mbit/s" }))}
+        {text("upload", t("common.upload"), t("form.rateHint", { example: "5 Mbit/s" }))}
+        {text("total", t("policy.quota"), t("form.amountHint", { example: "100 GiB" }))}
+        {text("window", t("policy.window"), "30d")}
+        {text("totalDownload", t("policy.downloadQuota"), t("form.none"))}
+        {text("totalUpload", t("policy.uploadQuota"), t("form.none"))}
+        {text("overageDownload", t("policy.overageDown"), t("form.rateHint", { example: "256 kbit/s" }))}
+        {text("overageUpload", t("policy.overageUp"), t("form.noLimit"))}
       </div>
-      <Switch label="In force" on={fields.enabled} onChange={(enabled) => set({ enabled })} />
-      <Switch
-        label="Show the portal page beyond the quota"
-        on={fields.portal}
-        onChange={(portal) => set({ portal })}
-      />
+      <Switch label={t("policy.inForce")} on={fields.enabled} onChange={(enabled) => set({ enabled })} />
+      <Switch label={t("policy.portal")} on={fields.portal} onChange={(portal) => set({ portal })} />
     </EditForm>
   );
 }

@@ -1,8 +1,8 @@
 import type { PolicyStatus } from "#ui/api/governance-types.ts";
-import { bytesText, countText } from "#ui/format.ts";
 import { Button, Empty, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
-import { dimensionOf, titleOf } from "#ui/state/policy-document.ts";
+import { useWords } from "#ui/state/context.ts";
+import { dimensionKey, titleOf } from "#ui/state/policy-document.ts";
 
 interface LinesProps {
   readonly enabled: boolean;
@@ -14,12 +14,9 @@ interface LinesProps {
 
 /** The policies with what they have counted. */
 export function PolicyLines({ enabled, policies, onEdit, onReset, onRemove }: LinesProps) {
+  const { t } = useWords();
   if (policies.length === 0)
-    return (
-      <Empty title={enabled ? "No policies" : "Traffic control is off"}>
-        Policies count and limit what devices, rules, nodes and groups use.
-      </Empty>
-    );
+    return <Empty title={enabled ? t("policies.none") : t("policies.off")}>{t("policies.noneText")}</Empty>;
   return (
     <ul class="lines">
       {policies.map((status) => (
@@ -43,29 +40,40 @@ interface LineProps {
 }
 
 function PolicyLine({ status, onEdit, onReset, onRemove }: LineProps) {
+  const words = useWords();
+  const { t } = words;
+  const name = titleOf(words, status);
   const { policy, counters, rolling, active_connections: active, over_quota: over } = status;
   const { total_bytes: total = 0 } = policy.quota;
   const limits = [
-    policy.download_bps && `down ${rateLimitText(policy.download_bps)}`,
-    policy.upload_bps && `up ${rateLimitText(policy.upload_bps)}`,
-    total > 0 && `${bytesText(rolling.upload_bytes + rolling.download_bytes)} of ${bytesText(total)}`,
+    policy.download_bps && t("policies.limitDown", { rate: rateLimitText(policy.download_bps) }),
+    policy.upload_bps && t("policies.limitUp", { rate: rateLimitText(policy.upload_bps) }),
+    total > 0 &&
+      t("policies.usedOf", {
+        used: words.bytes(rolling.upload_bytes + rolling.download_bytes),
+        total: words.bytes(total),
+      }),
   ].filter(Boolean);
   return (
     <li class="line wrap">
       <span class="line-main">
         <span class="text">
-          {titleOf(status)} <Tag>{dimensionOf(status)}</Tag> {over && <Tag kind="bad">over quota</Tag>}{" "}
-          {!policy.enabled && <Tag>off</Tag>}
+          {name} <Tag>{t(dimensionKey(status))}</Tag>{" "}
+          {over && <Tag kind="bad">{t("policies.overQuota")}</Tag>}{" "}
+          {!policy.enabled && <Tag>{t("policies.isOff")}</Tag>}
         </span>
         <small>
-          {limits.length === 0 ? "counted, not limited" : limits.join(", ")} ·{" "}
-          {bytesText(counters.download_bytes)} down, {bytesText(counters.upload_bytes)} up,{" "}
-          {countText(active)} live
+          {t("policies.counted", {
+            limits: limits.length === 0 ? t("policies.unlimited") : limits.join(", "),
+            down: words.bytes(counters.download_bytes),
+            up: words.bytes(counters.upload_bytes),
+            live: active,
+          })}
         </small>
         {total > 0 && (
           <meter
             class="usage"
-            aria-label={`Quota of ${titleOf(status)}`}
+            aria-label={t("policies.quotaOf", { name })}
             max={total}
             high={total * 0.9}
             value={rolling.upload_bytes + rolling.download_bytes}
@@ -73,9 +81,14 @@ function PolicyLine({ status, onEdit, onReset, onRemove }: LineProps) {
         )}
       </span>
       <span class="actions">
-        <Button label="Edit" name={`Edit ${titleOf(status)}`} onPress={onEdit} />
-        <Button label="Reset" name={`Reset ${titleOf(status)}`} onPress={onReset} />
-        <Button label="Remove" name={`Remove ${titleOf(status)}`} kind="danger" onPress={onRemove} />
+        <Button label={t("common.edit")} name={t("policies.editOne", { name })} onPress={onEdit} />
+        <Button label={t("common.reset")} name={t("policies.resetOne", { name })} onPress={onReset} />
+        <Button
+          label={t("common.remove")}
+          name={t("policies.removeOne", { name })}
+          kind="danger"
+          onPress={onRemove}
+        />
       </span>
     </li>
   );

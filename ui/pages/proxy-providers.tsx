@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import type { ProxyProvider } from "#ui/api/types.ts";
-import { agoText, bytesText, counted } from "#ui/format.ts";
 import { Button, Panel } from "#ui/parts/small.tsx";
-import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { realProviders } from "#ui/state/nodes.ts";
 
 interface Props {
@@ -12,10 +11,11 @@ interface Props {
 
 /** Lists of nodes from elsewhere; nothing where there are none. */
 export function ProxyProvidersPanel({ providers, reload }: Props) {
+  const { t } = useWords();
   const real = realProviders(providers);
   if (real.length === 0) return null;
   return (
-    <Panel title="Providers of nodes">
+    <Panel title={t("groups.providers")}>
       <ul class="lines">
         {real.map((provider) => (
           <ProviderLine key={provider.name} provider={provider} reload={reload} />
@@ -34,6 +34,8 @@ function ProviderLine({
 }) {
   const { link } = useEnvironment();
   const act = useAction();
+  const words = useWords();
+  const { t } = words;
   const [busy, setBusy] = useState(false);
   const { name, vehicleType, proxies, updatedAt, subscriptionInfo: quota } = provider;
   const path = `providers/proxies/${encodeURIComponent(name)}`;
@@ -43,26 +45,35 @@ function ProviderLine({
     await reload();
     setBusy(false);
   };
+  const facts = [
+    vehicleType,
+    t("groups.nodes", { count: proxies.length }),
+    t("common.updatedAgo", { ago: words.ago(updatedAt, Date.now()) }),
+    ...(quota === undefined
+      ? []
+      : [
+          t("groups.used", {
+            used: words.bytes(quota.Upload + quota.Download),
+            total: words.bytes(quota.Total),
+          }),
+        ]),
+  ];
   return (
     <li class="line">
       <span class="line-main">
         <span class="text">{name}</span>
-        <small>
-          {vehicleType}, {counted(proxies.length, "node")}, updated {agoText(updatedAt, Date.now())}
-          {quota !== undefined &&
-            `, ${bytesText(quota.Upload + quota.Download)} of ${bytesText(quota.Total)} used`}
-        </small>
+        <small>{facts.join(", ")}</small>
       </span>
       <Button
-        label="Test"
+        label={t("common.test")}
         busy={busy}
-        onPress={() => run(() => link.get(`${path}/healthcheck`), `${name} was not tested`)}
+        onPress={() => run(() => link.get(`${path}/healthcheck`), t("groups.notTested", { name }))}
       />
       {vehicleType !== "Inline" && (
         <Button
-          label="Update"
+          label={t("common.update")}
           busy={busy}
-          onPress={() => run(() => link.send("PUT", path), `${name} was not updated`)}
+          onPress={() => run(() => link.send("PUT", path), t("common.notUpdated", { name }))}
         />
       )}
     </li>

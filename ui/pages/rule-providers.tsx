@@ -1,7 +1,6 @@
 import type { RuleProvider } from "#ui/api/types.ts";
-import { agoText, counted, countText } from "#ui/format.ts";
 import { Button } from "#ui/parts/small.tsx";
-import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 
 interface Props {
   readonly providers: readonly RuleProvider[];
@@ -12,17 +11,19 @@ interface Props {
 export function RuleProviders({ providers, reload }: Props) {
   const { link } = useEnvironment();
   const act = useAction();
+  const words = useWords();
+  const { t } = words;
   if (providers.length === 0) return null;
   const update = async (name: string): Promise<void> => {
     const path = `providers/rules/${encodeURIComponent(name)}`;
-    await act(() => link.send("PUT", path), `${name} was not updated`, `${name} is up to date`);
+    await act(() => link.send("PUT", path), t("common.notUpdated", { name }), t("rules.upToDate", { name }));
     await reload();
   };
   return (
     <details class="panel drawer">
       <summary class="panel-head">
-        <h2>Providers of rules</h2>
-        <span class="note">{countText(providers.length)}</span>
+        <h2>{t("rules.providers")}</h2>
+        <span class="note">{words.count(providers.length)}</span>
       </summary>
       <ul class="lines">
         {providers.map(({ name, behavior, vehicleType, ruleCount, updatedAt }) => (
@@ -30,11 +31,11 @@ export function RuleProviders({ providers, reload }: Props) {
             <span class="line-main">
               <span class="text">{name}</span>
               <small>
-                {behavior}, {vehicleType}, {counted(ruleCount, "rule")}, updated{" "}
-                {agoText(updatedAt, Date.now())}
+                {behavior}, {vehicleType}, {t("rules.count", { count: ruleCount })},{" "}
+                {t("common.updatedAgo", { ago: words.ago(updatedAt, Date.now()) })}
               </small>
             </span>
-            {vehicleType !== "Inline" && <Button label="Update" onPress={() => update(name)} />}
+            {vehicleType !== "Inline" && <Button label={t("common.update")} onPress={() => update(name)} />}
           </li>
         ))}
       </ul>

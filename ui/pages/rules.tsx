@@ -1,14 +1,21 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Rule, RuleProvider } from "#ui/api/types.ts";
-import { agoText, counted, countText } from "#ui/format.ts";
 import { Switch } from "#ui/parts/inputs.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
-import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useResource, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
+import type { Words } from "#ui/words/words.ts";
 import { RuleProviders } from "./rule-providers.tsx";
 
-const COLUMNS = ["No.", "Rule", "Target", "Hits", "Last hit", "On"];
+const COLUMNS = [
+  "rules.number",
+  "rules.rule",
+  "common.target",
+  "rules.hits",
+  "rules.lastHit",
+  "rules.on",
+] as const;
 /** Counters of longer lists are fetched by the button only: the answer is megabytes. */
 const REFRESH_UP_TO = 5_000;
 const REFRESH_MS = 5_000;
@@ -16,6 +23,8 @@ const REFRESH_MS = 5_000;
 export function RulesPage() {
   const { link } = useEnvironment();
   const act = useAction();
+  const words = useWords();
+  const { t } = words;
   const [filter, setFilter] = useState("");
   const [long, setLong] = useState(true);
   const rules = useResource<{ rules: readonly Rule[] }>("rules", long ? 0 : REFRESH_MS);
@@ -30,23 +39,23 @@ export function RulesPage() {
         await link.send("PATCH", "rules/disable", { [index]: !on });
         await rules.reload();
       },
-      "The rule was not changed",
-      `${type} ${payload} is ${on ? "on" : "off until the next reload"}`,
+      t("rules.notChanged"),
+      t(on ? "rules.turnedOn" : "rules.turnedOff", { rule: `${type} ${payload}` }),
     );
   return (
     <TablePage
-      title="Rules"
+      title={t("page.rules")}
       filter={filter}
       onFilter={setFilter}
-      filterLabel="Filter"
-      filterHint="type, payload, target"
-      tools={<Button label="Refresh" onPress={rules.reload} />}
-      status={rules.value === null ? waitingText(rules.error) : statusText(shown.length, all)}
+      filterLabel={t("common.filter")}
+      filterHint={t("rules.filterHint")}
+      tools={<Button label={t("rules.refresh")} onPress={rules.reload} />}
+      status={rules.value === null ? waitingText(words, rules.error) : statusText(words, shown.length, all)}
       error={rules.error ?? providers.error}
       nothing={rules.value !== null && shown.length === 0 ? <Nothing none={all.length === 0} /> : null}
-      label="Rules"
+      label={t("page.rules")}
       kind="rows-rules"
-      columns={COLUMNS}
+      columns={COLUMNS.map((name) => t(name))}
       items={shown}
       keyOf={({ index }) => index}
       faded={({ extra, unavailable }) => extra.disabled || unavailable !== undefined}
@@ -58,21 +67,25 @@ export function RulesPage() {
 }
 
 function Nothing({ none }: { readonly none: boolean }) {
-  if (none) return <Empty title="No rules">Without rules everything goes out directly.</Empty>;
-  return <Empty title="Nothing matches the filter" />;
+  const { t } = useWords();
+  if (none) return <Empty title={t("rules.none")}>{t("rules.noneText")}</Empty>;
+  return <Empty title={t("common.noFilterMatch")} />;
 }
 
 const textOf = ({ type, payload, proxy }: Rule): string => `${type} ${payload} ${proxy}`;
 
-function statusText(shown: number, rules: readonly Rule[]): string {
-  const all = rules.length;
-  const text = shown === all ? counted(all, "rule") : `${countText(shown)} of ${counted(all, "rule")}`;
+function statusText({ t }: Words, shown: number, rules: readonly Rule[]): string {
+  const count = rules.length;
+  const text = shown === count ? t("rules.count", { count }) : t("rules.someOf", { shown, count });
   const dead = rules.filter(({ unavailable }) => unavailable !== undefined).length;
-  const lack = dead === 0 ? "" : `; ${countText(dead)} can match nothing`;
-  return `${text}, the first that matches decides${lack}`;
+  return dead === 0
+    ? t("rules.status", { rules: text })
+    : t("rules.statusDead", { rules: text, count: dead });
 }
 
 function Cells({ rule, onToggle }: { readonly rule: Rule; readonly onToggle: (on: boolean) => unknown }) {
+  const words = useWords();
+  const { t } = words;
   const { index, type, payload, proxy, size, unavailable, extra } = rule;
   return (
     <>
@@ -81,21 +94,21 @@ function Cells({ rule, onToggle }: { readonly rule: Rule; readonly onToggle: (on
       </span>
       <span role="cell" class="c-main text">
         <span class="rule-type">{type}</span> {payload}
-        {size > 0 && <small> {counted(size, "record")}</small>}
-        {unavailable !== undefined && <small> {unavailable}: matches nothing</small>}
+        {size > 0 && <small> {t("rules.records", { count: size })}</small>}
+        {unavailable !== undefined && <small> {t("rules.dead", { why: unavailable })}</small>}
       </span>
       <span role="cell" class="c-way text">
         {proxy}
       </span>
       <span role="cell" class="c-hits number">
-        {countText(extra.hitCount)}
+        {words.count(extra.hitCount)}
       </span>
       <span role="cell" class="c-age number">
-        {agoText(extra.hitAt, Date.now())}
+        {words.ago(extra.hitAt, Date.now())}
       </span>
       <span role="cell" class="c-act">
         <Switch
-          label={`Rule ${index}, ${type} ${payload}`}
+          label={t("rules.switch", { index: String(index), rule: `${type} ${payload}` })}
           hideLabel
           on={!extra.disabled}
           onChange={onToggle}

@@ -5,41 +5,45 @@ import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import { ModeChoice } from "#ui/parts/mode.tsx";
 import { Select, Switch } from "#ui/parts/inputs.tsx";
 import { Button, Fault, Page, Panel } from "#ui/parts/small.tsx";
-import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useResource, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import type { Theme } from "#ui/state/theme.ts";
+import type { PlainKey, Words } from "#ui/words/words.ts";
+import { LanguageSelect } from "./language-select.tsx";
 
 const LEVELS = [...LOG_LEVELS, "silent"].map((level) => [level, level] as const);
-const THEMES: readonly (readonly [Theme, string])[] = [
-  ["auto", "As the system"],
-  ["light", "Light"],
-  ["dark", "Dark"],
+const THEMES: readonly (readonly [Theme, PlainKey])[] = [
+  ["auto", "settings.asSystem"],
+  ["light", "settings.light"],
+  ["dark", "settings.dark"],
 ];
 const SWITCHES = [
-  ["allow-lan", "Let other machines use the proxy"],
-  ["ipv6", "Use IPv6"],
-  ["tcp-concurrent", "Try all addresses of a name at once"],
-  ["unified-delay", "Measure delays without the handshake"],
-  ["sniffing", "Read names from the first bytes"],
+  ["allow-lan", "settings.allowLan"],
+  ["ipv6", "settings.ipv6"],
+  ["tcp-concurrent", "settings.tcpConcurrent"],
+  ["unified-delay", "settings.unifiedDelay"],
+  ["sniffing", "settings.sniffing"],
 ] as const;
+/** Names of protocols are the same in every language. */
 const PORTS = [
-  ["mixed-port", "Mixed (HTTP and SOCKS)"],
-  ["port", "HTTP"],
-  ["socks-port", "SOCKS"],
-  ["redir-port", "Redirect"],
-  ["tproxy-port", "TPROXY"],
+  ["mixed-port", (t: Words["t"]) => t("settings.mixed")],
+  ["port", () => "HTTP"],
+  ["socks-port", () => "SOCKS"],
+  ["redir-port", (t: Words["t"]) => t("settings.redirect")],
+  ["tproxy-port", () => "TPROXY"],
 ] as const;
 
 export function SettingsPage() {
+  const { t } = useWords();
   const configs = useResource<Configs>("configs");
   const { value, error, reload } = configs;
   return (
-    <Page title="Settings">
+    <Page title={t("page.settings")}>
       <Fault text={error} />
       {value !== null && <Running configs={value} reload={reload} />}
       {value !== null && <Ports configs={value} />}
       <ThisPage />
-      <Upkeep onReloaded={reload} />
+      <Maintenance onReloaded={reload} />
     </Page>
   );
 }
@@ -52,34 +56,35 @@ interface RunningProps {
 function Running({ configs, reload }: RunningProps) {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
   const change = (fragment: Partial<Configs>, what: string): Promise<boolean> =>
     act(
       async () => {
         await link.send("PATCH", "configs", fragment);
         await reload();
       },
-      `${what} was not changed`,
-      `${what} changed`,
+      t("settings.notChanged", { what }),
+      t("settings.changed", { what }),
     );
   return (
-    <Panel title="Running settings">
-      <p class="note">They last until the next reload or restart; the configuration file stays as it is.</p>
+    <Panel title={t("settings.running")}>
+      <p class="note">{t("settings.runningText")}</p>
       <div class="settings">
         <div class="setting">
-          <span>Mode</span>
+          <span>{t("mode.label")}</span>
           <ModeChoice mode={configs.mode} onChanged={reload} />
         </div>
         <div class="setting">
           <Select
-            label="Log level"
+            label={t("settings.logLevel")}
             value={configs["log-level"]}
             options={LEVELS as readonly (readonly [Configs["log-level"], string])[]}
-            onChange={(level) => change({ "log-level": level }, "Log level")}
+            onChange={(level) => change({ "log-level": level }, t("settings.logLevel"))}
           />
         </div>
         {SWITCHES.map(([key, label]) => (
           <div key={key} class="setting">
-            <Switch label={label} on={configs[key]} onChange={(on) => change({ [key]: on }, key)} />
+            <Switch label={t(label)} on={configs[key]} onChange={(on) => change({ [key]: on }, t(label))} />
           </div>
         ))}
       </div>
@@ -89,21 +94,25 @@ function Running({ configs, reload }: RunningProps) {
 
 function ThisPage() {
   const { link, theme } = useEnvironment();
+  const { t } = useWords();
   const chosen = useStore(theme.chosen);
   return (
-    <Panel title="This page">
+    <Panel title={t("settings.thisPage")}>
       <div class="settings">
         <div class="setting">
+          <LanguageSelect />
+        </div>
+        <div class="setting">
           <Select
-            label="Colours"
+            label={t("settings.colours")}
             value={chosen}
-            options={THEMES}
+            options={THEMES.map(([value, name]) => [value, t(name)] as const)}
             onChange={(choice) => theme.choose(choice)}
           />
         </div>
         <div class="setting">
-          <span>The secret is kept in this page only, until it is reloaded.</span>
-          <Button label="Forget the secret" onPress={() => link.lock()} />
+          <span>{t("settings.secretNote")}</span>
+          <Button label={t("settings.forget")} onPress={() => link.lock()} />
         </div>
       </div>
     </Panel>
@@ -111,22 +120,24 @@ function ThisPage() {
 }
 
 function Ports({ configs }: { readonly configs: Configs }) {
+  const { t } = useWords();
   const open = PORTS.filter(([key]) => configs[key] !== 0);
   const rows: readonly Fact[] = [
-    ...open.map(([key, name]): Fact => [name, configs[key]]),
-    ["Listening on", configs["allow-lan"] ? configs["bind-address"] : "this machine only"],
-    ["TUN", configs.tun.enable ? configs.tun.stack : "off"],
+    ...open.map(([key, name]): Fact => [name(t), configs[key]]),
+    [t("settings.listening"), configs["allow-lan"] ? configs["bind-address"] : t("settings.thisMachine")],
+    ["TUN", configs.tun.enable ? configs.tun.stack : t("settings.off")],
   ];
   return (
-    <Panel title="Ports">
+    <Panel title={t("settings.ports")}>
       <Facts rows={rows} />
     </Panel>
   );
 }
 
-function Upkeep({ onReloaded }: { readonly onReloaded: () => Promise<void> }) {
+function Maintenance({ onReloaded }: { readonly onReloaded: () => Promise<void> }) {
   const { link } = useEnvironment();
   const act = useAction();
+  const { t } = useWords();
   const [asking, setAsking] = useState(false);
   const reload = (): Promise<boolean> =>
     act(
@@ -134,23 +145,28 @@ function Upkeep({ onReloaded }: { readonly onReloaded: () => Promise<void> }) {
         await link.send("PUT", "configs?force=true", { path: "", payload: "" });
         await onReloaded();
       },
-      "The old configuration goes on",
-      "The configuration was read again",
+      t("settings.notReloaded"),
+      t("settings.reloaded"),
     );
   return (
-    <Panel title="Upkeep">
+    <Panel title={t("settings.maintenance")}>
       <div class="actions">
-        <Button label="Read the configuration again" onPress={reload} />
-        <Button label="Restart" kind="danger" onPress={() => setAsking(true)} />
+        <Button label={t("settings.reload")} onPress={reload} />
+        <Button label={t("settings.restart")} kind="danger" onPress={() => setAsking(true)} />
       </div>
       {asking && (
         <Confirm
-          title="Restart the program?"
-          text="All connections are cut; the page comes back by itself."
-          action="Restart"
+          title={t("settings.restartAsk")}
+          text={t("settings.restartText")}
+          action={t("settings.restart")}
           onAnswer={(yes) => {
             setAsking(false);
-            if (yes) void act(() => link.send("POST", "restart"), "It was not restarted", "Restarting");
+            if (yes)
+              void act(
+                () => link.send("POST", "restart"),
+                t("settings.notRestarted"),
+                t("settings.restarting"),
+              );
           }}
         />
       )}

@@ -1,9 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Counters, PolicyStatus } from "#ui/api/governance-types.ts";
-import { bytesText, counted } from "#ui/format.ts";
 import { Empty, Fault, Tag } from "#ui/parts/small.tsx";
-import { textOf, useEnvironment } from "#ui/state/context.ts";
-import { dimensionOf, seriesOf, titleOf } from "#ui/state/policy-document.ts";
+import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
+import { dimensionKey, seriesOf, titleOf } from "#ui/state/policy-document.ts";
 import { queryOf, type Span } from "#ui/state/reports.ts";
 
 /** Questions at once; there may be 256 policies. */
@@ -25,6 +24,8 @@ interface Props {
 /** The users with the most traffic in the time that the plot shows. */
 export function TopTalkers({ policies, span, range, onShow }: Props) {
   const { link } = useEnvironment();
+  const words = useWords();
+  const { t } = words;
   const [talkers, setTalkers] = useState<readonly Talker[] | null>(null);
   const [error, setError] = useState("");
   const names = policies.map(seriesOf).join(" ");
@@ -38,14 +39,14 @@ export function TopTalkers({ policies, span, range, onShow }: Props) {
     };
     inTurns(policies, ask)
       .then((all) => !isGone && (setTalkers(sorted(all)), setError("")))
-      .catch((fault: unknown) => !isGone && setError(textOf(fault)));
+      .catch((fault: unknown) => !isGone && setError(textOf(words, fault)));
     return () => void (isGone = true);
   }, [names, span, range]);
   if (error !== "") return <Fault text={error} />;
   if (talkers === null || talkers.length === 0)
     return (
-      <Empty title={talkers === null ? "Loading" : "Nobody has used anything"}>
-        {talkers === null ? undefined : "Policies for devices, rules, nodes and groups count who uses what."}
+      <Empty title={talkers === null ? t("common.loading") : t("usage.noTalkers")}>
+        {talkers === null ? undefined : t("usage.noTalkersText")}
       </Empty>
     );
   const most = total(talkers[0]!);
@@ -56,15 +57,23 @@ export function TopTalkers({ policies, span, range, onShow }: Props) {
           <span class="line-main">
             <span class="named">
               <button type="button" class="link" onClick={() => onShow(talker.policy)}>
-                {titleOf(talker.policy)}
+                {titleOf(words, talker.policy)}
               </button>
-              <Tag>{dimensionOf(talker.policy)}</Tag>
+              <Tag>{t(dimensionKey(talker.policy))}</Tag>
             </span>
-            <meter class="usage" max={most} value={total(talker)} aria-label={titleOf(talker.policy)} />
+            <meter
+              class="usage"
+              max={most}
+              value={total(talker)}
+              aria-label={titleOf(words, talker.policy)}
+            />
           </span>
           <span class="number">
-            {bytesText(talker.counters.download_bytes)} down, {bytesText(talker.counters.upload_bytes)} up
-            <small>{counted(talker.counters.connections, "connection")}</small>
+            {t("common.downUp", {
+              down: words.bytes(talker.counters.download_bytes),
+              up: words.bytes(talker.counters.upload_bytes),
+            })}
+            <small>{t("common.connections", { count: talker.counters.connections })}</small>
           </span>
         </li>
       ))}

@@ -1,16 +1,15 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { ManagedUser, UserDetail, UserUsage } from "#ui/api/admin-types.ts";
-import { bytesText, counted, countText, rateText } from "#ui/format.ts";
 import { CopyButton } from "#ui/parts/copy.tsx";
 import { Dialog } from "#ui/parts/dialog.tsx";
 import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import type { PlotData } from "#ui/parts/plot-data.ts";
-import { clockText, Plot } from "#ui/parts/plot.tsx";
+import { Plot } from "#ui/parts/plot.tsx";
 import { QrCode } from "#ui/parts/qr.tsx";
-import { RATES } from "#ui/parts/throughput-plot.tsx";
+import { ratesLook } from "#ui/parts/throughput-plot.tsx";
 import { Button, Fault, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
-import { useAdminResource } from "#ui/state/context.ts";
+import { useAdminResource, useWords } from "#ui/state/context.ts";
 import { withPast } from "#ui/state/usage-history.ts";
 
 interface Props {
@@ -29,6 +28,9 @@ const NO_PAST: UserUsage = { step_seconds: 1, steps: [] };
 
 /** One user: state, usage, link, and what can be done. The link is asked for anew whenever the user changes. */
 export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onClose }: Props) {
+  const words = useWords();
+  const { t } = words;
+  const look = useMemo(() => ratesLook(words), [words]);
   const path = `users/${encodeURIComponent(user.id)}`;
   const past = useAdminResource<UserUsage>(`${path}/usage`, []);
   const detail = useAdminResource<UserDetail>(`${path}?online=true`, [
@@ -38,67 +40,72 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
   const link = detail.value?.subscription_url;
   const shown = withPast(past.value ?? NO_PAST, usage);
   const [first] = shown.times;
-  const last = `${rateText(usage.down.at(-1) ?? 0)} down, ${rateText(usage.up.at(-1) ?? 0)} up`;
+  const last = t("common.downUp", {
+    down: words.rate(usage.down.at(-1) ?? 0),
+    up: words.rate(usage.up.at(-1) ?? 0),
+  });
   return (
     <Dialog title={user.name} onClose={onClose}>
       <Fault text={detail.error ?? past.error} />
       <About user={user} detail={detail.value} />
-      {link === undefined ? (
-        <p class="note">No link: the user is disabled, or the listener can have none.</p>
-      ) : (
-        <Link url={link} />
-      )}
+      {link === undefined ? <p class="note">{t("user.noLink")}</p> : <Link url={link} />}
       <Plot
         data={shown}
-        look={RATES}
-        label={`Usage of ${user.name}. ${last}`}
-        note={
-          first === undefined
-            ? "nothing yet"
-            : `since ${clockText(first)}, in steps of five minutes up to this page`
-        }
+        look={look}
+        label={t("user.plot", { name: user.name, text: last })}
+        note={first === undefined ? t("user.nothingYet") : t("user.since", { time: words.clock(first) })}
       />
       <div class="actions">
-        <Button label="Edit" onPress={onEdit} />
-        <Button label={user.enabled ? "Disable" : "Enable"} onPress={() => onTurn(!user.enabled)} />
-        <Button label="New link" onPress={() => onAct("rotate-subscription")} />
-        <Button label="Reset counters" onPress={() => onAct("reset-traffic")} />
-        <Button label="Delete" kind="danger" onPress={onDelete} />
+        <Button label={t("common.edit")} onPress={onEdit} />
+        <Button
+          label={user.enabled ? t("user.disable") : t("user.enable")}
+          onPress={() => onTurn(!user.enabled)}
+        />
+        <Button label={t("user.newLink")} onPress={() => onAct("rotate-subscription")} />
+        <Button label={t("user.resetCounters")} onPress={() => onAct("reset-traffic")} />
+        <Button label={t("common.delete")} kind="danger" onPress={onDelete} />
       </div>
     </Dialog>
   );
 }
 
 function Link({ url }: { readonly url: string }) {
+  const { t } = useWords();
   const [code, setCode] = useState(false);
   return (
     <>
       <p class="secret">
         <code>{url}</code>
-        <CopyButton text={url} what="Link" />
-        <Button label={code ? "Hide QR" : "QR code"} onPress={() => setCode(!code)} />
+        <CopyButton text={url} label={t("user.copyLink")} done={t("user.linkCopied")} />
+        <Button label={code ? t("user.hideQr") : t("user.qr")} onPress={() => setCode(!code)} />
       </p>
-      {code && <QrCode text={url} label="QR code of the subscription link" />}
+      {code && <QrCode text={url} label={t("user.qrLabel")} />}
     </>
   );
 }
 
 function About({ user, detail }: { readonly user: ManagedUser; readonly detail: UserDetail | null }) {
+  const words = useWords();
+  const { t } = words;
   const { quota } = user;
   const online = detail?.online_ips ?? [];
+  const [used, total] = [words.bytes(quota?.used_bytes ?? 0), words.bytes(quota?.total_bytes ?? 0)];
   const limits = [
-    user.download_bps && `${rateLimitText(user.download_bps)} down`,
-    user.upload_bps && `${rateLimitText(user.upload_bps)} up`,
-    user.connection_limit && counted(user.connection_limit, "connection"),
-    user.ip_limit && counted(user.ip_limit, "address", "addresses"),
+    user.download_bps && t("user.rateDown", { rate: rateLimitText(user.download_bps) }),
+    user.upload_bps && t("user.rateUp", { rate: rateLimitText(user.upload_bps) }),
+    user.connection_limit && t("common.connections", { count: user.connection_limit }),
+    user.ip_limit && t("user.addresses", { count: user.ip_limit }),
   ].filter(Boolean);
   const rows: readonly Fact[] = [
-    ["Listener", `${user.inbound} (${user.type})`],
-    ["Moved", `${bytesText(user.download_bytes)} down, ${bytesText(user.upload_bytes)} up`],
-    ["Connections", countText(user.active_connections)],
-    ["Limits", limits.join(", ")],
-    ["Expires", user.expires_at === undefined ? "" : dateText(user.expires_at)],
-    ["Comes from", online.map(({ ip }) => ip).join(", ")],
+    [t("common.listener"), t("user.onListener", { listener: user.inbound, type: user.type })],
+    [
+      t("user.moved"),
+      t("common.downUp", { down: words.bytes(user.download_bytes), up: words.bytes(user.upload_bytes) }),
+    ],
+    [t("page.connections"), words.count(user.active_connections)],
+    [t("user.limits"), limits.join(", ")],
+    [t("user.expires"), user.expires_at === undefined ? "" : words.moment(user.expires_at)],
+    [t("user.from"), online.map(({ ip }) => ip).join(", ")],
   ];
   return (
     <>
@@ -109,12 +116,13 @@ function About({ user, detail }: { readonly user: ManagedUser; readonly detail: 
       {quota !== undefined && (
         <div>
           <p class="status">
-            {bytesText(quota.used_bytes)} of {bytesText(quota.total_bytes)} used
-            {quota.resets_at !== undefined && `, begins anew ${dateText(quota.resets_at)}`}
+            {quota.resets_at === undefined
+              ? t("user.quotaUsed", { used, total })
+              : t("user.quotaUsedUntil", { used, total, time: words.moment(quota.resets_at) })}
           </p>
           <meter
             class="usage"
-            aria-label="Quota"
+            aria-label={t("user.quota")}
             max={quota.total_bytes}
             high={quota.total_bytes * 0.9}
             value={quota.used_bytes}
@@ -125,9 +133,15 @@ function About({ user, detail }: { readonly user: ManagedUser; readonly detail: 
   );
 }
 
-export function StateTag({ user }: { readonly user: ManagedUser }) {
-  const state = user.status ?? (user.enabled ? "active" : "disabled");
-  return <Tag kind={state === "active" ? "yes" : state === "disabled" ? "" : "bad"}>{state}</Tag>;
-}
+const STATES = {
+  active: "user.active",
+  disabled: "user.disabled",
+  expired: "user.expired",
+  limited: "user.limited",
+} as const;
 
-const dateText = (unixMs: number): string => new Date(unixMs).toLocaleString();
+export function StateTag({ user }: { readonly user: ManagedUser }) {
+  const { t } = useWords();
+  const state = user.status ?? (user.enabled ? "active" : "disabled");
+  return <Tag kind={state === "active" ? "yes" : state === "disabled" ? "" : "bad"}>{t(STATES[state])}</Tag>;
+}

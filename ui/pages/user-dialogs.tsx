@@ -1,7 +1,7 @@
 import type { ManagedUser, UserList } from "#ui/api/admin-types.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
-import { useAction } from "#ui/state/context.ts";
+import { useAction, useWords } from "#ui/state/context.ts";
 import type { UsageHistory } from "#ui/state/usage-history.ts";
 import { FIELD_NAMES, fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
 import type { UserEditor } from "#ui/state/user-editor.ts";
@@ -23,6 +23,7 @@ interface DialogsProps {
 
 /** The open dialog, and above it the one that a conflict needs. */
 export function UserDialogs({ open, setOpen, list, history, editor }: DialogsProps) {
+  const { t } = useWords();
   const { save, turn, run } = useUserActions(list, editor, setOpen);
   const current = "user" in open ? (list.users.find(({ id }) => id === open.user.id) ?? open.user) : null;
   const close = (): void => setOpen({ kind: "nothing" });
@@ -49,9 +50,9 @@ export function UserDialogs({ open, setOpen, list, history, editor }: DialogsPro
       )}
       {open.kind === "delete" && (
         <Confirm
-          title={`Delete ${open.user.name}?`}
-          text="Live connections end, the link dies, and the counters are gone."
-          action="Delete"
+          title={t("users.deleteAsk", { name: open.user.name })}
+          text={t("users.deleteText")}
+          action={t("common.delete")}
           onAnswer={(yes) => {
             close();
             if (yes) void run(current ?? open.user, "");
@@ -68,6 +69,7 @@ export function UserDialogs({ open, setOpen, list, history, editor }: DialogsPro
 /** What the dialogs do; `save` throws what is wrong, the others say it. */
 function useUserActions(list: UserList, editor: UserEditor, setOpen: (next: Open) => void) {
   const act = useAction();
+  const { t } = useWords();
   const save = async (user: ManagedUser | null, inbound: string, fields: UserFields): Promise<void> => {
     const saved =
       user === null
@@ -78,9 +80,9 @@ function useUserActions(list: UserList, editor: UserEditor, setOpen: (next: Open
   const turn = (user: ManagedUser, enabled: boolean): Promise<boolean> =>
     act(
       async () => void (await editor.update(list, user, { ...fieldsOfUser(user), enabled })),
-      `${user.name} was not changed`,
+      t("users.notChanged", { name: user.name }),
     );
   const run = (user: ManagedUser, action: string): Promise<boolean> =>
-    act(async () => void (await editor.act(user, action)), `${user.name} was not changed`);
+    act(async () => void (await editor.act(user, action)), t("users.notChanged", { name: user.name }));
   return { save, turn, run };
 }

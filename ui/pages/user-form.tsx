@@ -1,17 +1,19 @@
 import { useState } from "preact/hooks";
-import { CYCLES, type ManagedInbound, type ManagedUser } from "#ui/api/admin-types.ts";
+import type { ManagedInbound, ManagedUser } from "#ui/api/admin-types.ts";
 import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
 import { Input, Select, Switch } from "#ui/parts/inputs.tsx";
+import { useWords } from "#ui/state/context.ts";
 import { fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
 
+/** The cycles of the API, and a window that rolls; each with the key of its name. */
 const RESETS = [
-  ...CYCLES.map((cycle) => [cycle, cycle === "never" ? "never" : `every ${cycle} (UTC)`] as const),
-  ["window", "rolls over a window"] as const,
-];
-const FLOWS = [
-  ["", "none"],
-  ["xtls-rprx-vision", "xtls-rprx-vision"],
+  ["never", "user.never"],
+  ["day", "user.everyDay"],
+  ["week", "user.everyWeek"],
+  ["month", "user.everyMonth"],
+  ["window", "user.window"],
 ] as const;
+const VISION = "xtls-rprx-vision";
 
 interface Props {
   readonly inbounds: readonly ManagedInbound[];
@@ -23,20 +25,21 @@ interface Props {
 }
 
 export function UserForm({ inbounds, user, onSave, onClose }: Props) {
+  const { t } = useWords();
   const [tag, setTag] = useState(user?.inbound ?? inbounds[0]?.tag ?? "");
   const { fields, set, text } = useFields(() => (user === null ? NEW_USER : fieldsOfUser(user)));
   const inbound = inbounds.find((view) => view.tag === tag);
-  const kind = inbound?.credential === "password" ? "Password" : "UUID";
+  const kind = inbound?.credential === "password" ? t("user.password") : t("user.uuid");
   return (
     <EditForm
-      title={user === null ? "New user" : `Edit ${user.name}`}
-      action={user === null ? "Create" : "Save"}
+      title={user === null ? t("users.new") : t("user.editOne", { name: user.name })}
+      action={user === null ? t("user.create") : t("common.save")}
       onSave={() => onSave(tag, fields)}
       onClose={onClose}
     >
       {user === null && (
         <Select
-          label="Listener"
+          label={t("common.listener")}
           value={tag}
           options={inbounds.map((view) => [view.tag, `${view.tag} (${view.type})`] as const)}
           onChange={(next) => {
@@ -45,32 +48,40 @@ export function UserForm({ inbounds, user, onSave, onClose }: Props) {
           }}
         />
       )}
-      {text("name", "Name", "", true)}
-      {text("credential", kind, user === null ? "made up if empty" : "stays if empty")}
+      {text("name", t("common.name"), "", true)}
+      {text("credential", kind, user === null ? t("user.madeUp") : t("user.stays"))}
       {inbound?.flow === true && (
-        <Select label="Flow" value={fields.flow} options={FLOWS} onChange={(flow) => set({ flow })} />
+        <Select
+          label={t("user.flow")}
+          value={fields.flow}
+          options={[
+            ["", t("user.noFlow")],
+            [VISION, VISION],
+          ]}
+          onChange={(flow) => set({ flow })}
+        />
       )}
       <div class="fields wide">
-        {text("quota", "Quota", "none, or 100 GiB")}
+        {text("quota", t("user.quota"), t("form.amountHint", { example: "100 GiB" }))}
         <Select
-          label="Quota begins anew"
+          label={t("user.quotaReset")}
           value={fields.reset}
-          options={RESETS}
+          options={RESETS.map(([value, name]) => [value, t(name)] as const)}
           onChange={(reset) => set({ reset })}
         />
-        {fields.reset === "window" && text("window", "Quota counted over", "30d", true)}
-        {text("download", "Download", "no limit, or 20 Mbit/s")}
-        {text("upload", "Upload", "no limit, or 5 Mbit/s")}
-        {text("connections", "Connections at once", "no limit")}
-        {text("ips", "Addresses at once", "no limit")}
+        {fields.reset === "window" && text("window", t("user.quotaWindow"), "30d", true)}
+        {text("download", t("common.download"), t("form.rateHint", { example: "20 Mbit/s" }))}
+        {text("upload", t("common.upload"), t("form.rateHint", { example: "5 Mbit/s" }))}
+        {text("connections", t("user.connectionLimit"), t("form.noLimit"))}
+        {text("ips", t("user.addressLimit"), t("form.noLimit"))}
         <Input
-          label="Expires"
+          label={t("user.expires")}
           type="datetime-local"
           value={fields.expires}
           onInput={(expires) => set({ expires })}
         />
       </div>
-      <Switch label="Enabled" on={fields.enabled} onChange={(enabled) => set({ enabled })} />
+      <Switch label={t("user.enabled")} on={fields.enabled} onChange={(enabled) => set({ enabled })} />
     </EditForm>
   );
 }

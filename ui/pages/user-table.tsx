@@ -1,21 +1,28 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AdminOverview, ManagedUser, UserList } from "#ui/api/admin-types.ts";
-import { bytesText, counted, countText } from "#ui/format.ts";
 import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
-import { textOf, useEnvironment } from "#ui/state/context.ts";
+import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
 import { useUserEditor } from "#ui/state/user-editor.ts";
 import { StateTag } from "./user-details.tsx";
 import { type Open, UserDialogs } from "./user-dialogs.tsx";
 
-const COLUMNS = ["Name", "State", "Listener", "Down", "Up", "Live"];
+const COLUMNS = [
+  "common.name",
+  "common.state",
+  "common.listener",
+  "common.down",
+  "common.up",
+  "users.live",
+] as const;
 const REFRESH_MS = 2_000;
 
 export function UserTable() {
   const { admin } = useEnvironment();
+  const { t } = useWords();
   const { list, history, rollback, error, reload } = useUsers();
   const [filter, setFilter] = useState("");
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
@@ -24,24 +31,26 @@ export function UserTable() {
   const all = list.users.length;
   return (
     <TablePage
-      title="Users"
+      title={t("page.users")}
       filter={filter}
       onFilter={setFilter}
-      filterLabel="Search"
-      filterHint="name, listener, state"
+      filterLabel={t("common.search")}
+      filterHint={t("users.filterHint")}
       tools={
         <>
           <Button
-            label="New user"
+            label={t("users.new")}
             kind="main"
             disabled={list.inbounds.length === 0}
             onPress={() => setOpen({ kind: "new" })}
           />
-          <Button label="Forget the admin secret" onPress={() => admin.lock()} />
+          <Button label={t("users.forget")} onPress={() => admin.lock()} />
         </>
       }
       status={
-        shown.length === all ? counted(all, "user") : `${countText(shown.length)} of ${counted(all, "user")}`
+        shown.length === all
+          ? t("users.count", { count: all })
+          : t("users.someOf", { shown: shown.length, count: all })
       }
       error={error}
       warning={
@@ -50,18 +59,16 @@ export function UserTable() {
             rollback={rollback}
             sinceMs={rollback.since}
             setting="svc.store"
-            lost="Users, credentials and usage are those of then: users who were deleted may be here again."
+            lost={t("users.lost")}
           />
         )
       }
       nothing={
-        shown.length === 0 ? (
-          <Empty title={all === 0 ? "No users yet" : "Nothing matches the search"} />
-        ) : null
+        shown.length === 0 ? <Empty title={all === 0 ? t("users.none") : t("common.noSearchMatch")} /> : null
       }
-      label="Managed users"
+      label={t("users.subject")}
       kind="rows-users"
-      columns={COLUMNS}
+      columns={COLUMNS.map((name) => t(name))}
       items={shown}
       keyOf={({ id }) => id}
       faded={({ enabled }) => !enabled}
@@ -76,6 +83,7 @@ export function UserTable() {
 /** The list, asked for again and again while the page is looked at. */
 function useUsers() {
   const { admin } = useEnvironment();
+  const words = useWords();
   const [list, setList] = useState<UserList>({ users: [], inbounds: [] });
   const [error, setError] = useState("");
   const [{ rollback }, setOverview] = useState<AdminOverview>({});
@@ -87,14 +95,14 @@ function useUsers() {
       setList(next);
       setError("");
     } catch (fault) {
-      setError(textOf(fault));
+      setError(textOf(words, fault));
     }
   };
   useEffect(() => {
     void reload();
     admin
       .call<AdminOverview>("GET", "overview")
-      .then(setOverview, (fault: unknown) => setError(textOf(fault)));
+      .then(setOverview, (fault: unknown) => setError(textOf(words, fault)));
     const timer = setInterval(() => {
       if (!document.hidden) void reload();
     }, REFRESH_MS);
@@ -108,6 +116,7 @@ const searchedOf = ({ id, name, inbound, type, status, enabled }: ManagedUser): 
   [id, name, inbound, type, status ?? "", enabled ? "enabled" : "disabled"].join("\n");
 
 function Cells({ user, onOpen }: { readonly user: ManagedUser; readonly onOpen: () => void }) {
+  const words = useWords();
   return (
     <>
       <span role="cell" class="c-main">
@@ -122,13 +131,13 @@ function Cells({ user, onOpen }: { readonly user: ManagedUser; readonly onOpen: 
         {user.inbound}
       </span>
       <span role="cell" class="c-down number">
-        {bytesText(user.download_bytes)}
+        {words.bytes(user.download_bytes)}
       </span>
       <span role="cell" class="c-up number">
-        {bytesText(user.upload_bytes)}
+        {words.bytes(user.upload_bytes)}
       </span>
       <span role="cell" class="c-age number">
-        {countText(user.active_connections)}
+        {words.count(user.active_connections)}
       </span>
     </>
   );

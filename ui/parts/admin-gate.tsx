@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
+import { textOf, useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
+import { Rich } from "./rich.tsx";
 import { SecretForm } from "./secret-form.tsx";
 import { Empty, Fault, Page } from "./small.tsx";
 
@@ -18,6 +19,8 @@ interface Props {
 export function AdminGate({ title, subject, absent, children }: Props) {
   const { admin, link } = useEnvironment();
   const act = useAction();
+  const words = useWords();
+  const { t } = words;
   const state = useStore(admin.state);
   const isThere = useStore(link.state).kind === "ready";
   const [error, setError] = useState("");
@@ -25,30 +28,29 @@ export function AdminGate({ title, subject, absent, children }: Props) {
     if (state.kind !== "unknown" || !isThere) return;
     admin.probe().then(
       () => setError(""),
-      (fault: unknown) => setError(textOf(fault)),
+      (fault: unknown) => setError(textOf(words, fault)),
     );
   }, [state.kind, isThere]);
   if (state.kind === "open") return <>{children}</>;
   return (
     <Page title={title}>
-      {state.kind === "unknown" && (error === "" ? <Empty title="Loading" /> : <Fault text={error} />)}
+      {state.kind === "unknown" &&
+        (error === "" ? <Empty title={t("common.loading")} /> : <Fault text={error} />)}
       {state.kind === "absent" && (
         <Empty title={absent}>
-          They need the <code>svc</code> block in the configuration, and a Controller on this machine, by
-          HTTPS or through a Unix socket: their secret does not travel in the clear.
+          <Rich text={t("admin.absentText")} />
         </Empty>
       )}
       {state.kind === "locked" && (
         <SecretForm
           title={subject}
           level="h2"
-          label="Admin secret"
+          label={t("admin.secret")}
           refused={state.refused}
-          onSecret={(secret) => act(() => admin.unlock(secret), `${subject} cannot be asked for`)}
+          onSecret={(secret) => act(() => admin.unlock(secret), t("admin.askFailed", { subject }))}
         >
           <p>
-            The value of <code>secret</code> in the <code>svc</code> block. It is kept in this page until it
-            is reloaded.
+            <Rich text={t("admin.secretText")} />
           </p>
         </SecretForm>
       )}

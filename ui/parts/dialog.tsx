@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { useWords } from "#ui/state/context.ts";
 import { NoticeList } from "./notice-list.tsx";
 import { Button, CloseButton } from "./small.tsx";
 
@@ -13,6 +14,7 @@ export function Dialog({
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }) {
+  const { t } = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => dialog.current?.showModal(), []);
@@ -24,7 +26,7 @@ export function Dialog({
       <div class="dialog-body">
         <div class="panel-head">
           <h2 id={id}>{title}</h2>
-          <CloseButton label="Close this window" onPress={() => dialog.current?.close()} />
+          <CloseButton label={t("frame.closeWindow")} onPress={() => dialog.current?.close()} />
         </div>
         {children}
       </div>
@@ -45,11 +47,12 @@ export function Confirm({
   readonly action: string;
   readonly onAnswer: (yes: boolean) => void;
 }) {
+  const { t } = useWords();
   return (
     <Dialog title={title} onClose={() => onAnswer(false)}>
       <p>{text}</p>
       <div class="actions">
-        <Button label="Cancel" onPress={() => onAnswer(false)} />
+        <Button label={t("common.cancel")} onPress={() => onAnswer(false)} />
         <Button label={action} kind="danger" onPress={() => onAnswer(true)} />
       </div>
     </Dialog>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { textOf } from "#ui/state/context.ts";
+import { textOf, useWords } from "#ui/state/context.ts";
 import { Dialog } from "./dialog.tsx";
 import { Input } from "./inputs.tsx";
 import { Button } from "./small.tsx";
@@ -17,6 +17,7 @@ interface Props {
 
 /** A dialog with fields. While it saves it cannot be saved again. */
 export function EditForm({ title, action, onSave, onClose, children }: Props) {
+  const words = useWords();
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const submit = async (event: Event): Promise<void> => {
@@ -26,7 +27,7 @@ export function EditForm({ title, action, onSave, onClose, children }: Props) {
     try {
       await onSave();
     } catch (fault) {
-      setError(textOf(fault));
+      setError(textOf(words, fault));
     }
     setBusy(false);
   };
@@ -38,7 +39,7 @@ export function EditForm({ title, action, onSave, onClose, children }: Props) {
           {error}
         </p>
         <div class="actions wide">
-          <Button label="Cancel" onPress={onClose} />
+          <Button label={words.t("common.cancel")} onPress={onClose} />
           <Button label={action} kind="main" busy={busy} />
         </div>
       </form>

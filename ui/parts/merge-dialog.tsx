@@ -1,12 +1,13 @@
 /** Another user's change came first: what it was, and how to continue. */
 import { useMemo, useState } from "preact/hooks";
 import type { Conflict } from "#ui/state/conflicts.ts";
-import { textOf } from "#ui/state/context.ts";
+import { textOf, useWords } from "#ui/state/context.ts";
 import { merge, type Difference, type Json } from "#ui/state/merge.ts";
+import type { PlainKey, Words } from "#ui/words/words.ts";
 import { Dialog } from "./dialog.tsx";
 import { Button, Fault } from "./small.tsx";
 
-type Names = Readonly<Record<string, string>>;
+type Names = Readonly<Record<string, PlainKey>>;
 
 interface Props {
   readonly conflict: Conflict;
@@ -17,6 +18,8 @@ interface Props {
 }
 
 export function MergeDialog({ conflict, names = {}, onDone }: Props) {
+  const words = useWords();
+  const { t } = words;
   const { what, before, mine, theirs } = conflict;
   const { taken, conflicts, resolve } = useMemo(() => merge(before, mine, theirs), [conflict]);
   const [chosen, setChosen] = useState<ReadonlySet<Difference>>(new Set());
@@ -25,15 +28,14 @@ export function MergeDialog({ conflict, names = {}, onDone }: Props) {
   const save = async (): Promise<void> => {
     setBusy(true);
     setError("");
-    await onDone(resolve(chosen)).catch((fault: unknown) => setError(textOf(fault)));
+    await onDone(resolve(chosen)).catch((fault: unknown) => setError(textOf(words, fault)));
     setBusy(false);
   };
   const giveUp = (): void => void onDone(null);
   return (
-    <Dialog title="Changed meanwhile" onClose={giveUp}>
+    <Dialog title={t("merge.title")} onClose={giveUp}>
       <p>
-        Somebody else saved a change while you were editing {what}. Nothing of yours has been saved yet.
-        {taken.length + conflicts.length === 0 && " What you edit is as it was; something beside it changed."}
+        {t("merge.text", { what: what(t) })} {taken.length + conflicts.length === 0 && t("merge.same")}
       </p>
       {taken.length > 0 && <Taken differences={taken} names={names} />}
       {conflicts.map((difference) => (
@@ -47,8 +49,8 @@ export function MergeDialog({ conflict, names = {}, onDone }: Props) {
       ))}
       <Fault text={error} />
       <div class="actions">
-        <Button label="Give up" onPress={giveUp} />
-        <Button label="Save merged" kind="main" busy={busy} onPress={save} />
+        <Button label={t("merge.giveUp")} onPress={giveUp} />
+        <Button label={t("merge.save")} kind="main" busy={busy} onPress={save} />
       </div>
     </Dialog>
   );
@@ -68,14 +70,16 @@ function Taken({
   readonly differences: readonly Difference[];
   readonly names: Names;
 }) {
+  const words = useWords();
   return (
     <section>
-      <h3>Their changes, kept beside yours</h3>
+      <h3>{words.t("merge.theirs")}</h3>
       <ul class="lines">
         {differences.map((difference) => (
           <li key={keyOf(difference)} class="line break">
             <span>
-              {nameOf(difference, names)}: {shown(difference.before)} → {shown(difference.theirs)}
+              {nameOf(words, difference, names)}: {shown(words, difference.before)} →{" "}
+              {shown(words, difference.theirs)}
             </span>
           </li>
         ))}
@@ -93,10 +97,12 @@ interface ChoiceProps {
 
 /** What both changed: one of the two. */
 function Choice({ difference, names, isTheirs, onPick }: ChoiceProps) {
+  const words = useWords();
+  const { t } = words;
   return (
     <fieldset class="choice">
       <legend>
-        {nameOf(difference, names)} was {shown(difference.before)}
+        {t("merge.was", { name: nameOf(words, difference, names), value: shown(words, difference.before) })}
       </legend>
       {[false, true].map((theirs) => (
         <label key={String(theirs)}>
@@ -107,7 +113,9 @@ function Choice({ difference, names, isTheirs, onPick }: ChoiceProps) {
             onChange={() => onPick(theirs)}
           />
           <span class="break">
-            {theirs ? "Theirs" : "Yours"}: {shown(theirs ? difference.theirs : difference.mine)}
+            {theirs
+              ? t("merge.theirValue", { value: shown(words, difference.theirs) })
+              : t("merge.yourValue", { value: shown(words, difference.mine) })}
           </span>
         </label>
       ))}
@@ -117,11 +125,15 @@ function Choice({ difference, names, isTheirs, onPick }: ChoiceProps) {
 
 const keyOf = ({ path }: Difference): string => path.join("/");
 
-function nameOf({ path }: Difference, names: Names): string {
-  return path.map((key) => names[key] ?? key).join(" › ") || "All of it";
+function nameOf({ t }: Words, { path }: Difference, names: Names): string {
+  const texts = path.map((key) => {
+    const name = names[key];
+    return name === undefined ? key : t(name);
+  });
+  return texts.join(" › ") || t("merge.all");
 }
 
-function shown(value: Json | undefined): string {
-  if (value === undefined || value === "") return "nothing";
+function shown({ t }: Words, value: Json | undefined): string {
+  if (value === undefined || value === "") return t("merge.nothing");
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,14 +1,9 @@
 import { MODES, type Mode } from "#ui/api/types.ts";
 import { Segments } from "#ui/parts/inputs.tsx";
-import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 
-const HINTS: Readonly<Record<Mode, string>> = {
-  rule: "Rules decide",
-  global: "Everything goes where the group GLOBAL points",
-  direct: "Everything goes out directly",
-};
-
-const OPTIONS = MODES.map((mode) => [mode, mode, HINTS[mode]] as const);
+const NAMES = { rule: "mode.rule", global: "mode.global", direct: "mode.direct" } as const;
+const HINTS = { rule: "mode.ruleHint", global: "mode.globalHint", direct: "mode.directHint" } as const;
 
 export function ModeChoice({
   mode,
@@ -18,6 +13,7 @@ export function ModeChoice({
   readonly onChanged: () => Promise<void>;
 }) {
   const { link } = useEnvironment();
+  const { t } = useWords();
   const act = useAction();
   const choose = (next: Mode): Promise<boolean> =>
     act(
@@ -25,8 +21,9 @@ export function ModeChoice({
         await link.send("PATCH", "configs", { mode: next });
         await onChanged();
       },
-      "The mode was not changed",
-      `Mode ${next}: ${HINTS[next].toLowerCase()}`,
+      t("mode.failed"),
+      t("mode.changed", { mode: t(NAMES[next]), hint: t(HINTS[next]) }),
     );
-  return <Segments label="Mode" value={mode} options={OPTIONS} onChange={choose} />;
+  const options = MODES.map((one) => [one, t(NAMES[one]), t(HINTS[one])] as const);
+  return <Segments label={t("mode.label")} value={mode} options={options} onChange={choose} />;
 }

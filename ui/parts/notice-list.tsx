@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { useEnvironment } from "#ui/state/context.ts";
+import { useEnvironment, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import { CloseButton } from "./small.tsx";
 
@@ -9,6 +9,7 @@ import { CloseButton } from "./small.tsx";
  */
 export function NoticeList() {
   const { notices } = useEnvironment();
+  const { t } = useWords();
   const shown = useStore(notices.shown);
   const lists = useStore(notices.lists);
   const [me] = useState(() => Symbol("list"));
@@ -22,7 +23,7 @@ export function NoticeList() {
         shown.map(({ id, kind, text }) => (
           <div key={id} class={`notice ${kind}`}>
             <span>{text}</span>
-            <CloseButton label="Dismiss" onPress={() => notices.drop(id)} />
+            <CloseButton label={t("frame.dismiss")} onPress={() => notices.drop(id)} />
           </div>
         ))}
     </div>

@@ -1,7 +1,7 @@
 /** Download and upload over time, as lines or as bars. */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { useEnvironment } from "#ui/state/context.ts";
+import { useEnvironment, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import { axisOf, type PlotData, type PlotRange } from "./plot-data.ts";
 
@@ -29,6 +29,7 @@ interface Props {
 
 export function Plot({ data, look, label, note }: Props) {
   const { theme } = useEnvironment();
+  const { t } = useWords();
   const chosen = useStore(theme.chosen);
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -60,8 +61,8 @@ export function Plot({ data, look, label, note }: Props) {
   return (
     <>
       <p class="legend" aria-hidden="true">
-        <span class="swatch series-down" /> Download
-        <span class="swatch series-up" /> Upload
+        <span class="swatch series-down" /> {t("common.download")}
+        <span class="swatch series-up" /> {t("common.upload")}
         <span class="legend-note">{note}</span>
       </p>
       <div ref={frame} class="plot" role="img" aria-label={label}>
@@ -120,8 +121,4 @@ function seriesOf(kind: PlotLook["kind"], stroke: string): uPlot.Series {
   const { bars } = uPlot.paths;
   const paths = bars?.({ size: [0.7, 40], align: 1 });
   return { stroke, fill: stroke, width: 0, points: { show: false }, ...(paths ? { paths } : {}) };
-}
-
-export function clockText(unixSeconds: number): string {
-  return new Date(unixSeconds * 1000).toTimeString().slice(0, 8);
 }

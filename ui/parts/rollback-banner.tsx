@@ -1,29 +1,33 @@
 import type { Rollback } from "#ui/api/types.ts";
-import { countText, durationText } from "#ui/format.ts";
+import { useWords } from "#ui/state/context.ts";
+import { Rich } from "./rich.tsx";
 
-/** `lost`: what is as it was then. `setting`: the key that names the store. `sinceMs`: Unix time. */
-export function RollbackBanner({
-  rollback,
-  sinceMs,
-  setting,
-  lost,
-}: {
+interface Props {
   readonly rollback: Rollback;
+  /** Unix time. */
   readonly sinceMs: number;
+  /** The key that names the store. */
   readonly setting: string;
+  /** What is as it was then. */
   readonly lost: string;
-}) {
-  const found = countText(rollback.found_generation);
-  const seen = countText(rollback.seen_generation);
+}
+
+export function RollbackBanner({ rollback, sinceMs, setting, lost }: Props) {
+  const words = useWords();
+  const { t } = words;
+  const text = t("rollback.text", {
+    ago: t("unit.ago", { duration: words.duration(Date.now() - sinceMs) }),
+    found: words.count(rollback.found_generation),
+    seen: words.count(rollback.seen_generation),
+    lost,
+  });
   return (
     <div class="banner" role="alert">
       <p>
-        <strong>State has gone back.</strong> {durationText(Date.now() - sinceMs)} ago the store was at
-        generation {found}, and {seen} had been written: an older copy has taken its place. {lost}
+        <strong>{t("rollback.title")}</strong> {text}
       </p>
       <p>
-        Check what is here. If it is meant, stop weir, run <code>weir accept-rollback</code> with the file of{" "}
-        <code>{setting}</code>, and start it again. If not, stop weir and put the newer files back.
+        <Rich text={t("rollback.advice", { setting })} />
       </p>
     </div>
   );

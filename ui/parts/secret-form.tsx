@@ -1,6 +1,7 @@
 /** Asks for a secret; it goes to the caller and stays nowhere. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useWords } from "#ui/state/context.ts";
 import { Button } from "./small.tsx";
 
 interface Props {
@@ -15,6 +16,7 @@ interface Props {
 }
 
 export function SecretForm({ title, label, refused, onSecret, level = "h1", children }: Props) {
+  const { t } = useWords();
   const [secret, setSecret] = useState("");
   const [busy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
@@ -45,9 +47,9 @@ export function SecretForm({ title, label, refused, onSecret, level = "h1", chil
         />
       </label>
       <p id={errorId} class="error" role="alert">
-        {refused ? "That is not the secret." : ""}
+        {refused ? t("gate.wrong") : ""}
       </p>
-      <Button label="Open" kind="main" busy={busy} />
+      <Button label={t("gate.open")} kind="main" busy={busy} />
     </form>
   );
 }

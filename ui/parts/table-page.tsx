@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { Rows, type RowsProps } from "./rows.tsx";
 import { Input } from "./inputs.tsx";
 import { Fault, Page } from "./small.tsx";
+import type { Words } from "#ui/words/words.ts";
 
 interface Props<T> extends RowsProps<T> {
   readonly title: string;
@@ -68,4 +69,5 @@ export function TablePage<T>({
 }
 
 /** Before there is a first answer. */
-export const waitingText = (error: string | null): string => (error === null ? "Loading" : "");
+export const waitingText = ({ t }: Words, error: string | null): string =>
+  error === null ? t("common.loading") : "";

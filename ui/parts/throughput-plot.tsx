@@ -1,29 +1,37 @@
-import { rateText } from "#ui/format.ts";
-import { useEnvironment } from "#ui/state/context.ts";
+import { useMemo } from "preact/hooks";
+import { useEnvironment, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import { SPAN_SECONDS } from "#ui/state/traffic.ts";
-import { clockText, Plot, type PlotLook } from "./plot.tsx";
+import type { Words } from "#ui/words/words.ts";
+import { Plot, type PlotLook } from "./plot.tsx";
 
-export const RATES = {
-  kind: "lines",
-  timeText: clockText,
-  amountText: rateText,
-  leastTop: 8 * 1024,
-} satisfies PlotLook;
-const LAST_MINUTES: PlotLook = { ...RATES, range: SPAN_SECONDS };
+export function ratesLook(words: Words): PlotLook {
+  return {
+    kind: "lines",
+    timeText: (seconds) => words.clock(seconds),
+    amountText: (amount) => words.rate(amount),
+    leastTop: 8 * 1024,
+  };
+}
 
 /** Of the whole program, in the last minutes. */
 export function ThroughputPlot() {
   const { watch } = useEnvironment();
+  const words = useWords();
+  const { t } = words;
   const data = useStore(watch.traffic);
+  const look = useMemo(() => ({ ...ratesLook(words), range: SPAN_SECONDS }), [words]);
   const { now } = data;
-  const text = now === null ? "No data yet" : `Download ${rateText(now.down)}, upload ${rateText(now.up)}`;
+  const text =
+    now === null
+      ? t("overview.noData")
+      : t("overview.rates", { down: words.rate(now.down), up: words.rate(now.up) });
   return (
     <Plot
       data={data}
-      look={LAST_MINUTES}
-      label={`Throughput. ${text}`}
-      note={`last ${SPAN_SECONDS / 60} minutes`}
+      look={look}
+      label={t("overview.plot", { text })}
+      note={t("overview.lastMinutes", { count: SPAN_SECONDS / 60 })}
     />
   );
 }

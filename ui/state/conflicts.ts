@@ -1,11 +1,12 @@
 /** Another user's change came first (409): the question for the user, and what happens with the answer. */
 import { useState } from "preact/hooks";
 import { ApiError } from "#ui/api/request.ts";
+import type { Words } from "#ui/words/words.ts";
 import type { Json } from "./merge.ts";
 
 export interface Conflict {
   /** What was edited: `alice`, `the policies`. */
-  readonly what: string;
+  readonly what: (t: Words["t"]) => string;
   readonly before: Json;
   readonly mine: Json;
   readonly theirs: Json;

@@ -4,6 +4,8 @@ import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import type { AdminLink } from "#ui/api/admin.ts";
 import type { Link } from "#ui/api/link.ts";
 import { openStream } from "#ui/api/stream.ts";
+import { WordedError, type Words } from "#ui/words/words.ts";
+import type { LanguageChoice } from "./language.ts";
 import type { Notices } from "./notices.ts";
 import { useStore } from "./store.ts";
 import type { ThemeChoice } from "./theme.ts";
@@ -14,6 +16,7 @@ export interface Environment {
   readonly admin: AdminLink;
   readonly notices: Notices;
   readonly theme: ThemeChoice;
+  readonly language: LanguageChoice;
   readonly watch: TrafficWatch;
 }
 
@@ -24,6 +27,9 @@ export function useEnvironment(): Environment {
   if (environment === null) throw new Error("used outside of the page");
   return environment;
 }
+
+/** The texts of the page, in the language that is chosen. */
+export const useWords = (): Words => useStore(useEnvironment().language.words);
 
 export interface Resource<T> {
   /** Null until the first answer; stays while it is asked for anew. */
@@ -59,6 +65,7 @@ export function useAdminResource<T>(path: string, when: readonly unknown[]): Res
 
 /** The newest answer to a question; `key` says which one it is. An answer that a newer one has overtaken, or to another question, is not shown. */
 function useLatest<T>(key: string, question: () => Promise<T>) {
+  const words = useWords();
   const [state, set] = useState<Pick<Resource<T>, "value" | "error">>({ value: null, error: null });
   const now = useRef({ key, asked: 0, shown: 0 });
   if (now.current.key !== key) now.current = { key, asked: 0, shown: 0 };
@@ -72,7 +79,7 @@ function useLatest<T>(key: string, question: () => Promise<T>) {
     };
     await question().then(
       (value) => show(() => ({ value, error: null })),
-      (error: unknown) => show((value) => ({ value, error: textOf(error) })),
+      (error: unknown) => show((value) => ({ value, error: textOf(words, error) })),
     );
   };
   return { state, ask };
@@ -99,18 +106,21 @@ export function useStream<T>(path: string, on: (record: T) => void, onOpen?: () 
 /** Runs what a person asked for and says how it went; true: it went well. */
 export function useAction(): (work: () => Promise<void>, failed: string, done?: string) => Promise<boolean> {
   const { notices } = useEnvironment();
+  const words = useWords();
   return async (work, failed, done) => {
     try {
       await work();
       if (done !== undefined) notices.say("done", done);
       return true;
     } catch (error) {
-      notices.say("failed", `${failed}: ${textOf(error)}`);
+      notices.say("failed", `${failed}: ${textOf(words, error)}`);
       return false;
     }
   };
 }
 
-export function textOf(error: unknown): string {
+/** What a person reads of a fault: what the Controller says is English. */
+export function textOf({ t }: Words, error: unknown): string {
+  if (error instanceof WordedError) return error.say(t);
   return error instanceof Error ? error.message : String(error);
 }

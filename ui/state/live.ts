@@ -10,13 +10,14 @@ export interface LiveConnection extends Connection {
   readonly name: string;
 }
 
+/** Each with the key of its name. */
 export const ORDERS = [
-  ["newest", "Newest first"],
-  ["oldest", "Oldest first"],
-  ["speed", "Fastest"],
-  ["download", "Most downloaded"],
-  ["upload", "Most uploaded"],
-  ["name", "Destination"],
+  ["newest", "connections.newest"],
+  ["oldest", "connections.oldest"],
+  ["speed", "connections.fastest"],
+  ["download", "connections.mostDown"],
+  ["upload", "connections.mostUp"],
+  ["name", "connections.destination"],
 ] as const;
 export type Order = (typeof ORDERS)[number][0];
 

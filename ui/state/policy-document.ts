@@ -5,6 +5,7 @@ import type {
   PolicyKind,
   PolicyStatus,
 } from "#ui/api/governance-types.ts";
+import { WordedError, type Words } from "#ui/words/words.ts";
 import type { Json } from "./merge.ts";
 
 /** Where each kind stands in the document. */
@@ -34,8 +35,7 @@ export function withPolicy(
   next: PolicyDocument | null,
 ): GovernanceDocument {
   if (kind === "global") {
-    if (old === null && document.global !== undefined)
-      throw new Error("there is a policy for all traffic already: edit that one");
+    if (old === null && document.global !== undefined) throw new WordedError((t) => t("policies.isThere"));
     const { global: _, ...rest } = document;
     return next === null ? (rest as GovernanceDocument) : { ...document, global: next };
   }
@@ -65,23 +65,29 @@ export function fromMap(map: Json): GovernanceDocument {
 }
 
 /** What a person calls it. */
-export function titleOf({ policy }: PolicyStatus): string {
+export function titleOf({ t }: Words, { policy }: PolicyStatus): string {
   if (policy.name !== undefined) return policy.name;
   const { kind, rule, target, id } = policy;
-  if (kind === "global") return "All traffic";
+  if (kind === "global") return t("policy.global");
   if (kind === "rule") return [rule.type, rule.payload, "→", rule.target].filter(Boolean).join(" ");
   return kind === "target" ? (target.name ?? id) : id;
 }
 
-/** The dimensions that people tell apart: a target is a node or a group. */
+/** The dimensions that people tell apart, each with the key of its name: a target is a node or a group. */
 export const DIMENSIONS = [
-  ["total", "Total"],
-  ["device", "Devices"],
-  ["rule", "Rules"],
-  ["node", "Nodes"],
-  ["group", "Groups"],
+  ["total", "usage.total"],
+  ["device", "usage.devices"],
+  ["rule", "usage.rules"],
+  ["node", "usage.nodes"],
+  ["group", "usage.groups"],
 ] as const;
 export type DimensionName = (typeof DIMENSIONS)[number][0];
+
+/** The key of its name. */
+export const dimensionKey = (status: PolicyStatus): (typeof DIMENSIONS)[number][1] => {
+  const name = dimensionOf(status);
+  return DIMENSIONS.find(([dimension]) => dimension === name)?.[1] ?? "usage.total";
+};
 
 export function dimensionOf({ policy }: PolicyStatus): DimensionName {
   if (policy.kind === "global") return "total";

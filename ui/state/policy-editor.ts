@@ -1,7 +1,7 @@
 /** Changes to the policies: each is sent with the revision it was made on, and merged where that is no longer the present one. */
 import type { Envelope, GovernanceDocument } from "#ui/api/governance-types.ts";
 import { useConflicts, type Conflicts } from "./conflicts.ts";
-import { useEnvironment } from "./context.ts";
+import { useEnvironment, useWords } from "./context.ts";
 import { fromMap, toMap } from "./policy-document.ts";
 
 const POLICIES = "api/svc/traffic-control/policies";
@@ -16,6 +16,7 @@ export interface PolicyEditor extends Pick<Conflicts, "conflict" | "decide"> {
 /** `persist`: the configuration file is changed as well. */
 export function usePolicyEditor(persist: boolean, onSaved: () => Promise<void>): PolicyEditor {
   const { link, notices } = useEnvironment();
+  const { t } = useWords();
   const { conflict, decide, attempt } = useConflicts();
   const path = persist ? `${POLICIES}?persist=true` : POLICIES;
   const open = (): Promise<Envelope> => link.get<Envelope>(POLICIES);
@@ -26,13 +27,13 @@ export function usePolicyEditor(persist: boolean, onSaved: () => Promise<void>):
         const theirs = await open();
         const [before, mine] = [toMap(base.config), toMap(config)];
         return {
-          conflict: { what: "the policies", before, mine, theirs: toMap(theirs.config) },
+          conflict: { what: (say) => say("policies.what"), before, mine, theirs: toMap(theirs.config) },
           again: (merged) => save(theirs, fromMap(merged)),
         };
       },
     );
     if (done === null) return false;
-    notices.say("done", persist ? "In force, and written into the file" : "In force until the next reload");
+    notices.say("done", t(persist ? "policies.kept" : "policies.untilReload"));
     await onSaved();
     return true;
   };

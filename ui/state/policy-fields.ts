@@ -1,6 +1,7 @@
 /** A policy as the texts of a form, and back. */
 import type { PolicyDocument, PolicyKind, QuotaDocument } from "#ui/api/governance-types.ts";
 import { amountText, parseAmount, parseRateLimit, rateLimitText } from "#ui/quantity.ts";
+import { WordedError, type PlainKey } from "#ui/words/words.ts";
 
 export interface PolicyFields {
   readonly id: string;
@@ -53,8 +54,8 @@ export function policyOf(kind: PolicyKind, fields: PolicyFields): PolicyDocument
     ...given({ id: fields.id.trim(), name: fields.name.trim() }),
     enabled: fields.enabled,
     ...given({
-      "upload-bps": rate("Upload", fields.upload),
-      "download-bps": rate("Download", fields.download),
+      "upload-bps": rate("common.upload", fields.upload),
+      "download-bps": rate("common.download", fields.download),
     }),
     ...quotaOf(fields),
     portal: fields.portal,
@@ -64,12 +65,12 @@ export function policyOf(kind: PolicyKind, fields: PolicyFields): PolicyDocument
 
 function quotaOf(fields: PolicyFields): { quota?: QuotaDocument } {
   const quota: QuotaDocument = given({
-    "total-bytes": amount("Quota", fields.total),
-    "upload-bytes": amount("Upload quota", fields.totalUpload),
-    "download-bytes": amount("Download quota", fields.totalDownload),
+    "total-bytes": amount("policy.quota", fields.total),
+    "upload-bytes": amount("policy.uploadQuota", fields.totalUpload),
+    "download-bytes": amount("policy.downloadQuota", fields.totalDownload),
     window: fields.window.trim(),
-    "overage-upload-bps": rate("Upload beyond the quota", fields.overageUpload),
-    "overage-download-bps": rate("Download beyond the quota", fields.overageDownload),
+    "overage-upload-bps": rate("policy.overageUp", fields.overageUpload),
+    "overage-download-bps": rate("policy.overageDown", fields.overageDownload),
   });
   return Object.keys(quota).length === 0 ? {} : { quota: { ...quota, portal: fields.portal } };
 }
@@ -99,14 +100,14 @@ function given<T extends Readonly<Record<string, string | number>>>(values: T): 
   ) as Partial<T>;
 }
 
-export function amount(field: string, text: string): number {
+export function amount(field: PlainKey, text: string): number {
   const value = parseAmount(text);
-  if (value === null) throw new Error(`${field}: expected an amount such as 100 GiB`);
+  if (value === null) throw new WordedError((t) => t("form.amountWrong", { field: t(field) }));
   return value;
 }
 
-export function rate(field: string, text: string): number {
+export function rate(field: PlainKey, text: string): number {
   const value = parseRateLimit(text);
-  if (value === null) throw new Error(`${field}: expected a rate such as 20 Mbit/s`);
+  if (value === null) throw new WordedError((t) => t("form.rateWrong", { field: t(field) }));
   return value;
 }

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { textOf, useEnvironment } from "./context.ts";
+import { textOf, useEnvironment, useWords } from "./context.ts";
 
 /** The state of a request that the user makes by a button. */
 export type Outcome<T> =
@@ -16,6 +16,7 @@ export interface Question<T> {
 /** Requests a path of the Controller on demand. */
 export function useQuestion<T>(path: string): Question<T> {
   const { link } = useEnvironment();
+  const words = useWords();
   const [outcome, setOutcome] = useState<Outcome<T>>({ kind: "none" });
   const ask: Question<T>["ask"] = async (parameters) => {
     setOutcome({ kind: "busy" });
@@ -25,7 +26,7 @@ export function useQuestion<T>(path: string): Question<T> {
     try {
       setOutcome({ kind: "answer", answer: await link.get<T>(`${path}?${new URLSearchParams(given)}`) });
     } catch (error) {
-      setOutcome({ kind: "failed", text: textOf(error) });
+      setOutcome({ kind: "failed", text: textOf(words, error) });
     }
   };
   return { outcome, ask };

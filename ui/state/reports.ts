@@ -1,21 +1,23 @@
 /** Which part of the past a report shows, and how its times read. */
 import type { Granularity, Report } from "#ui/api/governance-types.ts";
 import type { PlotData } from "#ui/parts/plot-data.ts";
+import type { PlainKey, Words } from "#ui/words/words.ts";
 
 const HOUR = 3_600;
 const DAY = 86_400;
 
 export interface Span {
   readonly granularity: Granularity;
-  readonly label: string;
-  readonly note: string;
+  /** Keys of texts. */
+  readonly label: PlainKey;
+  readonly note: PlainKey;
   readonly seconds: number;
 }
 
 export const SPANS: readonly Span[] = [
-  { granularity: "hour", label: "Hour", note: "last two days, by hour", seconds: 2 * DAY },
-  { granularity: "day", label: "Day", note: "last 31 days", seconds: 31 * DAY },
-  { granularity: "month", label: "Month", note: "last 13 months", seconds: 396 * DAY },
+  { granularity: "hour", label: "usage.hour", note: "usage.hourNote", seconds: 2 * DAY },
+  { granularity: "day", label: "usage.day", note: "usage.dayNote", seconds: 31 * DAY },
+  { granularity: "month", label: "usage.month", note: "usage.monthNote", seconds: 396 * DAY },
 ];
 
 /** From the last whole hour back, so that the answer to the same question stays the same for a while. */
@@ -29,14 +31,16 @@ export function queryOf(key: string, span: Span, [from, to]: readonly [number, n
   return String(new URLSearchParams({ key, granularity, from: String(from), to: String(to) }));
 }
 
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const TIMES: Readonly<Record<Granularity, Intl.DateTimeFormatOptions>> = {
+  hour: { timeStyle: "short", hourCycle: "h23" },
+  day: { day: "numeric", month: "short", timeZone: "UTC" },
+  month: { month: "short", year: "numeric", timeZone: "UTC" },
+};
 
-/** Days and months are those of UTC. */
-export function timeText(granularity: Granularity, unixSeconds: number): string {
-  const date = new Date(unixSeconds * 1000);
-  if (granularity === "hour") return date.toTimeString().slice(0, 5);
-  const month = MONTHS[date.getUTCMonth()] ?? "";
-  return granularity === "day" ? `${date.getUTCDate()} ${month}` : `${month} ${date.getUTCFullYear()}`;
+/** Writes times of a report's axis. Days and months are those of UTC. */
+export function timeText({ language }: Words, granularity: Granularity): (unixSeconds: number) => string {
+  const format = new Intl.DateTimeFormat(language, TIMES[granularity]);
+  return (unixSeconds) => format.format(unixSeconds * 1000);
 }
 
 export function dataOf({ buckets }: Report): PlotData {

@@ -1,4 +1,5 @@
-/** Light, dark, or as the system says. This choice alone is kept in the browser. */
+/** Light, dark, or as the system says. */
+import { keepChoice, keptChoice } from "./kept.ts";
 import { Store } from "./store.ts";
 
 export type Theme = "auto" | "light" | "dark";
@@ -8,30 +9,18 @@ export class ThemeChoice {
   readonly chosen: Store<Theme>;
 
   constructor() {
-    this.chosen = new Store<Theme>(stored());
+    const kept = keptChoice(KEY);
+    this.chosen = new Store<Theme>(kept === "light" || kept === "dark" ? kept : "auto");
     this.#apply();
   }
 
   choose(theme: Theme): void {
     this.chosen.set(theme);
     this.#apply();
-    try {
-      localStorage.setItem(KEY, theme);
-    } catch {
-      // storage is shut off: the choice lasts as long as the page
-    }
+    keepChoice(KEY, theme);
   }
 
   #apply(): void {
     document.documentElement.dataset["theme"] = this.chosen.value;
-  }
-}
-
-function stored(): Theme {
-  try {
-    const value = localStorage.getItem(KEY);
-    return value === "light" || value === "dark" ? value : "auto";
-  } catch {
-    return "auto";
   }
 }

@@ -1,6 +1,7 @@
 /** Changes to managed users: each is sent with the revision it was made on; where that is no longer the present one the user sees what changed. */
 import type { AdminLink } from "#ui/api/admin.ts";
 import type { ManagedUser, UserDetail, UserList } from "#ui/api/admin-types.ts";
+import { WordedError, type Words } from "#ui/words/words.ts";
 import { useConflicts, type Conflicts, type Question } from "./conflicts.ts";
 import { useEnvironment } from "./context.ts";
 import { changesOf, fieldsOfUser, type UserFields } from "./user-fields.ts";
@@ -39,7 +40,7 @@ export function useUserEditor(onSaved: () => Promise<void>): UserEditor {
   };
   const create: UserEditor["create"] = async (list, tag, fields, before) => {
     const inbound = list.inbounds.find((view) => view.tag === tag);
-    if (inbound === undefined) throw new Error("there is no such listener any more");
+    if (inbound === undefined) throw new WordedError((t) => t("users.noListener"));
     const { revision } = inbound;
     const body = { ...changesOf(before, fields, inbound), name: fields.name, inbound: tag, revision };
     const done = await tell(
@@ -71,7 +72,7 @@ async function askAboutUser(
   again: (now: ManagedUser, merged: UserFields) => Promise<unknown>,
 ): Promise<Question> {
   const now = await admin.call<UserDetail>("GET", pathOf(user.id));
-  const conflict = { what: user.name, before: fieldsOfUser(user), mine, theirs: fieldsOfUser(now) };
+  const conflict = { what: () => user.name, before: fieldsOfUser(user), mine, theirs: fieldsOfUser(now) };
   return { conflict, again: (merged) => again(now, merged as UserFields) };
 }
 
@@ -84,7 +85,10 @@ async function askAboutList(
 ): Promise<Question> {
   const now = await admin.call<UserList>("GET", "users");
   const [before, theirs] = [namesIn(list, tag), namesIn(now, tag)];
-  return { conflict: { what: `the users of ${tag}`, before, mine: before, theirs }, again: () => again(now) };
+  return {
+    conflict: { what: (t: Words["t"]) => t("users.ofListener", { name: tag }), before, mine: before, theirs },
+    again: () => again(now),
+  };
 }
 
 function namesIn({ users }: UserList, tag: string): { readonly users: readonly string[] } {

@@ -1,6 +1,7 @@
 /** A managed user as the texts of a form, and what a change of them asks of the admin API. */
 import type { ManagedInbound, ManagedUser } from "#ui/api/admin-types.ts";
 import { amountText, rateLimitText } from "#ui/quantity.ts";
+import { WordedError, type PlainKey } from "#ui/words/words.ts";
 import { amount, rate } from "./policy-fields.ts";
 
 /** A type and no interface: it takes part in merges as JSON. */
@@ -21,19 +22,19 @@ export type UserFields = {
   readonly ips: string;
 };
 
-export const FIELD_NAMES: Readonly<Record<keyof UserFields, string>> = {
-  name: "Name",
-  enabled: "Enabled",
-  flow: "Flow",
-  credential: "Credential",
-  quota: "Quota",
-  reset: "Quota begins anew",
-  window: "Quota counted over",
-  expires: "Expires",
-  download: "Download",
-  upload: "Upload",
-  connections: "Connections at once",
-  ips: "Addresses at once",
+export const FIELD_NAMES: Readonly<Record<keyof UserFields, PlainKey>> = {
+  name: "common.name",
+  enabled: "user.enabled",
+  flow: "user.flow",
+  credential: "user.credential",
+  quota: "user.quota",
+  reset: "user.quotaReset",
+  window: "user.quotaWindow",
+  expires: "user.expires",
+  download: "common.download",
+  upload: "common.upload",
+  connections: "user.connectionLimit",
+  ips: "user.addressLimit",
 };
 
 export const NEW_USER: UserFields = {
@@ -69,7 +70,7 @@ export function fieldsOfUser(user: ManagedUser): UserFields {
   };
 }
 
-/** The members that differ. Throws an `Error` that names the field. */
+/** The members that differ. Throws a `WordedError` that names the field. */
 export function changesOf(
   before: UserFields,
   now: UserFields,
@@ -83,21 +84,22 @@ export function changesOf(
     ...(now.credential === "" ? {} : { [credential]: now.credential }),
     ...(differs("quota", "reset", "window") ? { quota: quotaOf(now) } : {}),
     ...(differs("expires") ? { expires_at: now.expires === "" ? 0 : Date.parse(now.expires) } : {}),
-    ...(differs("download") ? { download_bps: rate("Download", now.download) } : {}),
-    ...(differs("upload") ? { upload_bps: rate("Upload", now.upload) } : {}),
-    ...(differs("connections") ? { connection_limit: count("Connections at once", now.connections) } : {}),
-    ...(differs("ips") ? { ip_limit: count("Addresses at once", now.ips) } : {}),
+    ...(differs("download") ? { download_bps: rate("common.download", now.download) } : {}),
+    ...(differs("upload") ? { upload_bps: rate("common.upload", now.upload) } : {}),
+    ...(differs("connections") ? { connection_limit: count("user.connectionLimit", now.connections) } : {}),
+    ...(differs("ips") ? { ip_limit: count("user.addressLimit", now.ips) } : {}),
   };
 }
 
 function quotaOf({ quota, reset, window }: UserFields) {
-  const total = amount("Quota", quota);
+  const total = amount("user.quota", quota);
   return { total_bytes: total, ...(reset === "window" ? { window } : { reset }) };
 }
 
-function count(field: string, text: string): number {
+function count(field: PlainKey, text: string): number {
   const value = text.trim() === "" ? 0 : Number(text);
-  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`${field}: expected a whole number`);
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new WordedError((t) => t("form.numberWrong", { field: t(field) }));
   return value;
 }
 
