@@ -55,7 +55,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   ],
   "dataplane/workers/main": ["core", "lib", "net", "platform", "dataplane", "dataplane/workers/shared"],
   store: ["core", "lib", "platform"], // one file for users and governance; platform starts its thread
-  governance: ["core", "lib", "store", "net"], // knows sessions and decisions, not how they are moved
+  pages: ["lib"], // pages that the program writes itself, in the languages of those who read them
+  governance: ["core", "lib", "pages", "store", "net"], // knows sessions and decisions, not how they are moved
   users: ["core", "lib", "store"],
   backup: ["core", "lib", "store"], // the form of a backup; what goes into it is gathered by app
   journal: ["core", "lib", "store"], // tokens, the audit log, events: in a file of their own
@@ -65,7 +66,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   capture: ["core", "lib", "net", "platform"], // routes, rules and nftables around a TUN
   archive: ["core", "lib"], // bytes to files; where the bytes come from is none of its business
   config: ["core", "lib", "net"], // text to value; the registries are given to it
-  api: ["core", "lib"], // reads views and gives commands through interfaces of core
+  api: ["core", "lib", "pages"], // reads views and gives commands through interfaces of core
   migration: ["core", "lib", "users"], // what other programs keep of listeners and users, as ours
   documents: ["core", "lib", "platform", "config", "protocols", "providers"], // reads large files in a thread of its own
   // These join the parts, each on top of the one before.

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { LANGUAGES, type Language } from "#lib/languages.ts";
 import type { Catalogue, Text } from "#lib/words.ts";
+import * as pages from "#pages/words/index.ts";
 import { en } from "#ui/words/en/index.ts";
 import { fa } from "#ui/words/fa/index.ts";
 import { ru } from "#ui/words/ru/index.ts";
@@ -13,8 +14,13 @@ import { zh } from "#ui/words/zh/index.ts";
 const root = join(import.meta.dirname, "..");
 const DASHBOARD: Readonly<Record<Language, Catalogue>> = { en, zh, fa, ru };
 
+const PAGES: Readonly<Record<Language, Catalogue>> = pages;
+
 /** Each text with its languages, what makes use of it, and the files that do. */
-const CATALOGUES = [{ name: "dashboard", texts: DASHBOARD, sources: ["ui/**/*.{ts,tsx}"] }] as const;
+const CATALOGUES = [
+  { name: "dashboard", texts: DASHBOARD, sources: "ui/**/*.{ts,tsx}" },
+  { name: "pages", texts: PAGES, sources: "src/{governance,api,pages}/**/*.ts" },
+] as const;
 
 const formsOf = (text: Text): readonly string[] => (typeof text === "string" ? [text] : Object.values(text));
 const namesIn = (form: string): readonly string[] => (form.match(/\{\w+\}/g) ?? []).sort();
@@ -43,7 +49,7 @@ for (const { name, texts, sources } of CATALOGUES) {
     });
 
   test(`${name}: every text is of use`, () => {
-    const used = globSync([...sources], {
+    const used = globSync(sources, {
       cwd: root,
       exclude: (file) => /words\/(?:en|zh|fa|ru)\b/.test(file),
     })

@@ -1,49 +1,64 @@
-/** A user's subscription for people: what is left, and the codes that a phone scans. No script, nothing to load. */
+/** A user's subscription for people: what is left, a button for each client, and the codes that a phone scans. No script, nothing to load. */
 import encodeQr from "qr";
-import { bytesText, escapeHtml } from "#lib/html.ts";
-import type { SubscriptionView, UserStatus } from "#core/users.ts";
+import type { SubscriptionView } from "#core/users.ts";
+import { escapeHtml } from "#lib/html.ts";
+import type { Language } from "#lib/languages.ts";
+import { framedPage } from "#pages/frame.ts";
+import { pageWords, type PageWords } from "#pages/words.ts";
+import { importsOf } from "./subscription-imports.ts";
 
 const STYLE =
-  "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}" +
-  "dl{display:grid;grid-template-columns:auto 1fr;gap:.2rem 1rem}dd{margin:0}section{border-top:1px solid #ccc}" +
-  "code{word-break:break-all}svg{width:15rem;height:15rem;background:#fff}svg path{fill:#000}" +
-  "@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}}";
+  "code{word-break:break-all;direction:ltr;unicode-bidi:isolate}svg{width:15rem;height:15rem;background:#fff}svg path{fill:#000}" +
+  ".import{padding:.4rem .8rem;border:1px solid;border-radius:.5rem;text-decoration:none}";
 
-const STATUS_TEXTS: Readonly<Record<UserStatus, string>> = {
-  active: "active",
-  disabled: "disabled",
-  expired: "expired",
-  limited: "quota used up",
-};
+const STATES = {
+  active: "subscription.active",
+  disabled: "subscription.disabled",
+  expired: "subscription.expired",
+  limited: "subscription.limited",
+} as const;
 
-export function subscriptionPage(view: SubscriptionView): string {
+export function subscriptionPage(view: SubscriptionView, language: Language): string {
+  const words = pageWords(language);
   const { title, url, link } = view;
-  const body = rowsOf(view)
+  const rows = rowsOf(view, words)
     .map(([what, value]) => `<dt>${what}</dt><dd>${value}</dd>`)
     .join("");
-  return (
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
-    `<title>${escapeHtml(title)}</title><style>${STYLE}</style></head>` +
-    `<body><h1>${escapeHtml(title)}</h1><dl>${body}</dl>` +
-    `${codeSection("Subscription", url)}${codeSection("Node", link)}</body></html>\n`
-  );
+  const body =
+    `<dl>${rows}</dl>${importSection(view, words)}` +
+    `${codeSection(words.t("subscription.subscription"), url)}${codeSection(words.t("subscription.node"), link)}`;
+  return framedPage(words, { title, style: STYLE, body, address: (other) => `?format=html&lang=${other}` });
 }
 
-function rowsOf(view: SubscriptionView): readonly (readonly [string, string])[] {
+function rowsOf(view: SubscriptionView, words: PageWords): readonly (readonly [string, string])[] {
+  const { t, bytes, instant } = words;
   const { uploadBytes, downloadBytes, totalBytes, expiresAtMs, status } = view;
   const left = Math.max(0, totalBytes - uploadBytes - downloadBytes);
+  const used = { bytes: bytes(uploadBytes + downloadBytes), upload: bytes(uploadBytes) };
   return [
-    ["State", STATUS_TEXTS[status]],
-    ["Used", `${bytesText(uploadBytes + downloadBytes)} (upload ${bytesText(uploadBytes)})`],
-    ...(totalBytes === 0 ? [] : [["Left", `${bytesText(left)} of ${bytesText(totalBytes)}`] as const]),
-    ...(expiresAtMs === null ? [] : [["Until", `${instantText(expiresAtMs)} UTC`] as const]),
+    [t("subscription.state"), t(STATES[status])],
+    [t("subscription.used"), t("subscription.usedText", used)],
+    ...(totalBytes === 0
+      ? []
+      : [
+          [
+            t("subscription.left"),
+            t("subscription.leftText", { left: bytes(left), total: bytes(totalBytes) }),
+          ] as const,
+        ]),
+    ...(expiresAtMs === null ? [] : [[t("subscription.until"), instant(expiresAtMs)] as const]),
   ];
 }
 
-function instantText(atMs: number): string {
-  // Later than a date can be is as good as never, and no reason to fail.
-  const date = new Date(Math.min(atMs, 8.64e15));
-  return date.toISOString().slice(0, 16).replace("T", " ");
+function importSection({ url, title, node, singBox }: SubscriptionView, { t }: PageWords): string {
+  const forms = { mihomo: node !== null, "sing-box": singBox !== null };
+  const buttons = importsOf(url, title, forms).map(
+    ({ name, address }) => `<a class="import" href="${escapeHtml(address)}">${name}</a>`,
+  );
+  return (
+    `<section><h2>${t("subscription.import")}</h2><p>${t("subscription.importText")}</p>` +
+    `<nav aria-label="${t("subscription.import")}">${buttons.join("")}</nav></section>`
+  );
 }
 
 /** Bytes that the largest code holds. */

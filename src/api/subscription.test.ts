@@ -173,6 +173,30 @@ test("the page escapes names, loads nothing, and has two codes", async () => {
   assert.equal((await long("good?format=html")).body.split("<svg").length - 1, 1, "too long for a code");
 });
 
+test("the page speaks the language that is wanted, and offers the others", async () => {
+  const ask = await served({ ...VIEW, totalBytes: 5000, expiresAtMs: 1_785_312_000_000 });
+  const page = async (path: string) => (await ask(path)).body;
+  assert.match(await page("good?format=html"), /lang="en".*Left<.*2026-07-29 08:00 UTC/s);
+  const persian = await page("good?format=html&lang=fa");
+  assert.match(persian, /lang="fa" dir="rtl".*باقی‌مانده<.*۲٫۸ KiB از ۴٫۹ KiB.*۷ مرداد ۱۴۰۵/s);
+  assert.match(persian, /href="\?format=html&#38;lang=ru" lang="ru" hreflang="ru">Русский/);
+});
+
+test("the page has a button for each client that can read one of the forms", async () => {
+  const hrefs = (body: string) =>
+    [...body.matchAll(/class="import" href="([^"]*)"/g)].map(([, href]) => href);
+  const all = hrefs((await (await served())("good?format=html")).body);
+  const address = "https%3A%2F%2Fproxy.example.com%2Fsub%2Fsvc%2Fgood";
+  assert.equal(all.length, 6);
+  assert.equal(all[0], `clash://install-config?url=${address}%3Fformat%3Dmihomo&#38;name=edge%20-%20%3Cb%3E`);
+  assert.equal(
+    all[1],
+    `sing-box://import-remote-profile?url=${address}%3Fformat%3Dsing-box#edge%20-%20%3Cb%3E`,
+  );
+  const none = await (await served({ ...VIEW, node: null, singBox: null }))("good?format=html");
+  assert.equal(hrefs(none.body).length, 4, "no profile, no button for it");
+});
+
 test("a fault of the core tells nothing, and the token is not in the log", async () => {
   const logged: string[] = [];
   const log = { ...SILENT, error: (text: unknown) => void logged.push(String(text)) };

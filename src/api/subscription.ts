@@ -6,6 +6,7 @@ import * as z from "zod";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { SubscriptionView, UsersControl } from "#core/users.ts";
+import { acceptedLanguages, LANGUAGES, languageOf, type Language } from "#lib/languages.ts";
 import { route, type Route } from "./route.ts";
 import { queryOf } from "./shapes.ts";
 import { linkList, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
@@ -26,7 +27,7 @@ interface Format {
   readonly type: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Null: the link cannot be said in this form. */
-  readonly body: (view: SubscriptionView) => string | null;
+  readonly body: (view: SubscriptionView, language: Language) => string | null;
 }
 
 /** What `?format=` may be; the first name of each is the one in the manual. */
@@ -47,6 +48,10 @@ const query = queryOf({
     .string()
     .optional()
     .meta({ description: "Absent: one link in base64", enum: Object.keys(FORMATS) }),
+  lang: z
+    .string()
+    .optional()
+    .meta({ description: "Language of the page; absent: as `Accept-Language` wants", enum: LANGUAGES }),
 });
 
 export function subscriptionRoutes(users: UsersControl, log: Log): readonly Route[] {
@@ -63,8 +68,9 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
         otherTypes: ["text/yaml", "text/html", "application/json"],
         description: "The link, or the profile or page; 404 for a token that has none",
       },
-      handle({ params, query: { format }, reply }) {
-        const found = orNothing(() => find(users, params.token, format), log);
+      handle({ params, query: { format, lang = "" }, request, reply }) {
+        const language = languageOf([lang, ...acceptedLanguages(request.headers["accept-language"])]);
+        const found = orNothing(() => find(users, params.token, format, language), log);
         reply.header("cache-control", "no-store");
         if (found === null) return reply.code(404).type(TEXT).send(NOT_FOUND);
         return reply.headers(found.headers).type(found.type).send(found.body);
@@ -79,10 +85,15 @@ interface Found {
   readonly body: string;
 }
 
-function find({ admin }: UsersControl, token: string, format: string | undefined): Found | null {
+function find(
+  { admin }: UsersControl,
+  token: string,
+  format: string | undefined,
+  language: Language,
+): Found | null {
   const view = admin?.subscription(token) ?? null;
   const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;
-  const body = view === null ? null : (wanted?.body(view) ?? null);
+  const body = view === null ? null : (wanted?.body(view, language) ?? null);
   if (view === null || !wanted || body === null) return null;
   const isShown = format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null;
   return { type: wanted.type, headers: { ...wanted.headers, ...(isShown ? usageHeaders(view) : {}) }, body };

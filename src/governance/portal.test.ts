@@ -2,10 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cidr, governed, policy, settings } from "../../test/support/governed-ledger.ts";
 import { PortalSigner } from "./portal-link.ts";
-import { languageOf, overPage, ownPage } from "./portal-page.ts";
+import { acceptedLanguages, languageOf, type Language } from "#lib/languages.ts";
+import { overPage, ownPage } from "./portal-page.ts";
 import { plotFrom } from "./portal-plot.ts";
 
 const NOW = 1_785_312_000;
+const address = (language: Language) => `?p="&lang=${language}`;
+const inLanguages = (header: string) => languageOf(acceptedLanguages(header));
 
 test("a link verifies for five minutes, with its own key, as it was made", () => {
   const signer = new PortalSigner();
@@ -30,7 +33,7 @@ test("of more than eight policies the link names eight and still verifies", () =
   assert.equal(signer.verify(new URLSearchParams(signer.query(ids, NOW)), NOW)?.length, 8);
 });
 
-test("the pages escape names, say when the quota frees, and speak two languages", async () => {
+test("the pages escape names, say when the quota frees, and speak four languages", async () => {
   const quota = {
     totalBytes: 1000,
     uploadBytes: 0,
@@ -44,12 +47,17 @@ test("the pages escape names, say when the quota frees, and speak two languages"
   core.session().reserve("download", 2048);
   const { policies } = core.governance.status();
   assert.equal(policies[0]?.freeAt, NOW + 3600 + 60);
-  const english = overPage(languageOf("de, en;q=0.8, zh;q=0.1"), policies);
+  const english = overPage(inLanguages("de, en;q=0.8, zh;q=0.1"), policies, address);
   assert.match(english, /&#60;b&#62;&#34;x&#34;.*2\.0 KiB.*64 Kbit\/s.*2 Mbit\/s.*2026-07-29 09:01 UTC/s);
-  assert.match(overPage(languageOf("zh-CN,zh;q=0.9"), policies), /lang="zh".*流量配额已用完/s);
+  assert.match(overPage(inLanguages("zh-CN,zh;q=0.9"), policies, address), /lang="zh".*流量配额已用完/s);
   const none = () => [];
-  assert.match(ownPage("en", core.governance.statusOf("192.0.2.1"), none, NOW), /Left<\/dt><dd>0 B/);
-  assert.match(ownPage("en", [], none, NOW), /No policy/);
+  assert.match(ownPage("en", core.governance.statusOf("192.0.2.1"), none, NOW, address), /Left<\/dt><dd>0 B/);
+  assert.match(ownPage("en", [], none, NOW, address), /No policy/);
+  assert.match(overPage("fa", policies, address), /dir="rtl".*سهمیهٔ ترافیک تمام شد.*۲٫۰ KiB.*۷ مرداد ۱۴۰۵/s);
+  assert.match(
+    overPage("ru", policies, address),
+    /href="\?p=&#34;&#38;lang=fa" lang="fa".*aria-current="true">Русский</s,
+  );
   await core.apply(null);
 });
 
@@ -64,8 +72,8 @@ test("a device sees the hours of its own policies as a drawing, in its language;
   const now = core.clock.wall / 1000;
   const hoursOf = (id: string) =>
     core.governance.report({ key: `device:${id}`, granularity: "hour", from: plotFrom(now), to: now + 1 });
-  const page = (language: "en" | "zh", address: string) =>
-    ownPage(language, core.governance.statusOf(address), hoursOf, now);
+  const page = (language: Language, ip: string) =>
+    ownPage(language, core.governance.statusOf(ip), hoursOf, now, address);
   const english = page("en", "192.0.2.1");
   assert.match(english, /aria-label="The last 24 hours"/);
   assert.match(english, /08:00 UTC: upload 0 B, download 3\.0 KiB.*09:00 UTC: upload 1\.0 KiB, download 0 B/);

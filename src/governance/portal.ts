@@ -1,13 +1,14 @@
 /** The portal: a plain HTTP server of its own that shows people why they are slow. It has no secret and no commands. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "#lib/node-http.ts";
+import { acceptedLanguages, languageOf, type Language } from "#lib/languages.ts";
 import { messageOf } from "#core/errors.ts";
 import type { PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
 import { boundAddress } from "#core/sockets.ts";
 import { PortalSigner } from "./portal-link.ts";
 import { plotFrom } from "./portal-plot.ts";
-import { languageOf, overPage, ownPage, shortText, type Language } from "./portal-page.ts";
+import { overPage, ownPage, shortText, type AddressOf } from "./portal-page.ts";
 import type { GovernanceSettings } from "./settings.ts";
 
 const HEADERS_TIMEOUT_MS = 5_000;
@@ -89,27 +90,36 @@ export class Portal implements Disposable {
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const url = URL.parse(request.url ?? "/", "http://portal");
-    const language = languageOf(request.headers["accept-language"]);
+    const chosen = url?.searchParams.get("lang") ?? "";
+    const language = languageOf([chosen, ...acceptedLanguages(request.headers["accept-language"])]);
     const send = (status: number, body: string): void => {
       response.writeHead(status, { ...PAGE_HEADERS, "Content-Language": language }).end(body);
     };
     request.resume(); // a body means nothing here
     if (url?.pathname === "/me") {
       const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, "");
-      return send(200, this.#ownPage(language, address));
+      return send(
+        200,
+        this.#ownPage(language, address, (other) => `?lang=${other}`),
+      );
     }
     const ids = url === null ? null : this.#signer.verify(url.searchParams, this.#env.nowSeconds());
     if (ids === null) return send(403, shortText(language, "denied"));
     const over = this.#env.policies().filter(({ id, overQuota }) => overQuota && ids.includes(id));
     if (over.length === 0) return send(410, shortText(language, "gone"));
-    send(200, overPage(language, over));
+    const address = (other: Language): string => {
+      const query = new URLSearchParams(url?.searchParams);
+      query.set("lang", other);
+      return `?${query}`;
+    };
+    send(200, overPage(language, over, address));
   }
 
-  #ownPage(language: Language, address: string): string {
+  #ownPage(language: Language, address: string, addressIn: AddressOf): string {
     const now = this.#env.nowSeconds();
     const hoursOf = (id: string) =>
       this.#env.report({ key: `device:${id}`, granularity: "hour", from: plotFrom(now), to: now + 1 });
-    return ownPage(language, this.#env.policiesOf(address), hoursOf, now);
+    return ownPage(language, this.#env.policiesOf(address), hoursOf, now, addressIn);
   }
 
   [Symbol.dispose](): void {
