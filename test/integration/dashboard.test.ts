@@ -32,6 +32,7 @@ const PAGES: readonly (readonly [title: string, content: string | RegExp])[] = [
   ["Rules", "good.test"],
   ["Usage and limits", "Traffic control is off"],
   ["Users", "No managed users here"],
+  ["Nodes", "No managed users here"],
   ["Audit", "No audit log here"],
   ["Logs", /listening|listens|relay:/],
   ["DNS query", "Ask the resolver"],

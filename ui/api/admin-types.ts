@@ -53,6 +53,8 @@ export interface UserDetail extends ManagedUser {
     readonly ip: string;
     readonly connections: number;
     readonly last_seen: number;
+    /** Of a fleet alone. */
+    readonly node?: string;
   }[];
 }
 

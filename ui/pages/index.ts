@@ -9,6 +9,7 @@ import { ExplainPage } from "./explain.tsx";
 import { GovernancePage } from "./governance.tsx";
 import { GroupsPage } from "./groups.tsx";
 import { LogsPage } from "./logs.tsx";
+import { NodesPage } from "./nodes.tsx";
 import { OverviewPage } from "./overview.tsx";
 import { RulesPage } from "./rules.tsx";
 import { SettingsPage } from "./settings.tsx";
@@ -28,6 +29,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: "rules", title: "page.rules", Page: RulesPage },
   { path: "usage", title: "page.usage", Page: GovernancePage },
   { path: "users", title: "page.users", Page: UsersPage },
+  { path: "nodes", title: "page.nodes", Page: NodesPage },
   { path: "audit", title: "page.audit", Page: AuditPage },
   { path: "logs", title: "page.logs", Page: LogsPage },
   { path: "dns", title: "page.dns", Page: DnsPage },

@@ -11,6 +11,7 @@ import { Button, Fault, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
 import { useAdminResource, useWords } from "#ui/state/context.ts";
 import { withPast } from "#ui/state/usage-history.ts";
+import type { Words } from "#ui/words/words.ts";
 
 interface Props {
   /** As the list has it now. */
@@ -33,7 +34,7 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
   const look = useMemo(() => ratesLook(words), [words]);
   const path = `users/${encodeURIComponent(user.id)}`;
   const past = useAdminResource<UserUsage>(`${path}/usage`, []);
-  const detail = useAdminResource<UserDetail>(`${path}?online=true`, [
+  const detail = useAdminResource<UserDetail>(`${path}?online=true&by=node`, [
     user.revision,
     user.active_connections,
   ]);
@@ -53,7 +54,7 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
         data={shown}
         look={look}
         label={t("user.plot", { name: user.name, text: last })}
-        note={first === undefined ? t("user.nothingYet") : t("user.since", { time: words.clock(first) })}
+        note={first === undefined ? t("user.nothingYet") : sinceText(words, past.value, first)}
       />
       <div class="actions">
         <Button label={t("common.edit")} onPress={onEdit} />
@@ -67,6 +68,12 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
       </div>
     </Dialog>
   );
+}
+
+/** Of a whole fleet the steps of the past are hours. */
+function sinceText(words: Words, past: UserUsage | null, first: number): string {
+  const isFleet = (past?.step_seconds ?? 0) >= 3600;
+  return words.t(isFleet ? "nodes.sinceHours" : "user.since", { time: words.clock(first) });
 }
 
 function Link({ url }: { readonly url: string }) {
@@ -105,7 +112,10 @@ function About({ user, detail }: { readonly user: ManagedUser; readonly detail: 
     [t("page.connections"), words.count(user.active_connections)],
     [t("user.limits"), limits.join(", ")],
     [t("user.expires"), user.expires_at === undefined ? "" : words.moment(user.expires_at)],
-    [t("user.from"), online.map(({ ip }) => ip).join(", ")],
+    [
+      t("user.from"),
+      online.map(({ ip, node }) => (node === undefined ? ip : t("nodes.addressOn", { ip, node }))).join(", "),
+    ],
   ];
   return (
     <>

@@ -6,6 +6,7 @@ export const frame = {
   "page.rules": "Rules",
   "page.usage": "Usage and limits",
   "page.users": "Users",
+  "page.nodes": "Nodes",
   "page.audit": "Audit",
   "page.logs": "Logs",
   "page.dns": "DNS query",

@@ -8,6 +8,7 @@ export const frame: SameKeys<typeof english> = {
   "page.rules": "قوانین",
   "page.usage": "مصرف و محدودیت‌ها",
   "page.users": "کاربران",
+  "page.nodes": "گره‌ها",
   "page.audit": "سابقهٔ تغییرات",
   "page.logs": "لاگ‌ها",
   "page.dns": "پرس‌وجوی DNS",

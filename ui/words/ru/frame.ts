@@ -8,6 +8,7 @@ export const frame: SameKeys<typeof english> = {
   "page.rules": "Правила",
   "page.usage": "Трафик и лимиты",
   "page.users": "Пользователи",
+  "page.nodes": "Узлы",
   "page.audit": "Аудит",
   "page.logs": "Журнал",
   "page.dns": "DNS-запрос",

@@ -2,9 +2,18 @@ import type { SameKeys } from "#lib/words.ts";
 import type { English } from "../en/index.ts";
 import { frame } from "./frame.ts";
 import { live } from "./live.ts";
+import { nodes } from "./nodes.ts";
 import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
 import { usage } from "./usage.ts";
 import { users } from "./users.ts";
 
-export const ru: SameKeys<English> = { ...frame, ...live, ...routing, ...usage, ...users, ...settings };
+export const ru: SameKeys<English> = {
+  ...frame,
+  ...live,
+  ...routing,
+  ...usage,
+  ...users,
+  ...nodes,
+  ...settings,
+};

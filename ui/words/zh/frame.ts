@@ -8,6 +8,7 @@ export const frame: SameKeys<typeof english> = {
   "page.rules": "规则",
   "page.usage": "用量与限制",
   "page.users": "用户",
+  "page.nodes": "节点",
   "page.audit": "审计",
   "page.logs": "日志",
   "page.dns": "DNS 查询",
