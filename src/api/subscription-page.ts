@@ -5,6 +5,7 @@ import { escapeHtml } from "#lib/html.ts";
 import type { Language } from "#lib/languages.ts";
 import { framedPage } from "#pages/frame.ts";
 import { pageWords, type PageWords } from "#pages/words.ts";
+import { linksOf } from "./subscription-formats.ts";
 import { importsOf } from "./subscription-imports.ts";
 
 const STYLE =
@@ -20,13 +21,17 @@ const STATES = {
 
 export function subscriptionPage(view: SubscriptionView, language: Language): string {
   const words = pageWords(language);
-  const { title, url, link } = view;
+  const { title, url } = view;
+  const links = linksOf(view);
+  const nodes = links.map(({ link }, at) =>
+    codeSection(`${words.t("subscription.node")}${links.length === 1 ? "" : ` ${at + 1}`}`, link),
+  );
   const rows = rowsOf(view, words)
     .map(([what, value]) => `<dt>${what}</dt><dd>${value}</dd>`)
     .join("");
   const body =
     `<dl>${rows}</dl>${importSection(view, words)}` +
-    `${codeSection(words.t("subscription.subscription"), url)}${codeSection(words.t("subscription.node"), link)}`;
+    `${codeSection(words.t("subscription.subscription"), url)}${nodes.join("")}`;
   return framedPage(words, { title, style: STYLE, body, address: (other) => `?format=html&lang=${other}` });
 }
 

@@ -9,7 +9,7 @@ import type { SubscriptionView, UsersControl } from "#core/users.ts";
 import { acceptedLanguages, LANGUAGES, languageOf, type Language } from "#lib/languages.ts";
 import { route, type Route } from "./route.ts";
 import { queryOf } from "./shapes.ts";
-import { linkList, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
+import { linkList, linksOf, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
 import { subscriptionPage } from "./subscription-page.ts";
 
 const TEXT = "text/plain; charset=utf-8";
@@ -40,14 +40,22 @@ const FORMATS: Readonly<Record<string, Format>> = {
   html: { type: "text/html; charset=utf-8", headers: PAGE_HEADERS, body: subscriptionPage },
 };
 
-/** The contract's own answer: one link, byte for byte. */
-const PLAIN: Format = { type: TEXT, body: ({ link }) => Buffer.from(link).toString("base64") };
+/** The contract's own answer: one link, byte for byte; of a fleet one a line. */
+const PLAIN: Format = {
+  type: TEXT,
+  body: (view) =>
+    Buffer.from(
+      linksOf(view)
+        .map(({ link }) => link)
+        .join("\n"),
+    ).toString("base64"),
+};
 
 const query = queryOf({
   format: z
     .string()
     .optional()
-    .meta({ description: "Absent: one link in base64", enum: Object.keys(FORMATS) }),
+    .meta({ description: "Absent: one link in base64, of a fleet one a node", enum: Object.keys(FORMATS) }),
   lang: z
     .string()
     .optional()

@@ -70,11 +70,18 @@ export interface UsageStep {
   readonly downloadBytes: number;
 }
 
+/** Sensitive. One node. */
+export interface SubscriptionLink extends ClientForms {
+  readonly link: string;
+}
+
 /** Sensitive. */
 export interface SubscriptionView extends ClientForms {
   /** Where it is: the token's own address. */
   readonly url: string;
   readonly link: string;
+  /** Of a fleet, its further nodes; absent: there are none. */
+  readonly further?: readonly SubscriptionLink[];
   /** What clients call it. */
   readonly title: string;
   readonly status: UserStatus;

@@ -67,6 +67,12 @@ export class Leases {
     }
   }
 
+  /** What is lent to this node now. */
+  get counts(): { readonly leases: number; readonly lentBytes: number } {
+    const lent = [...this.#leases.values(), ...this.#orphans].filter(({ lentBytes }) => lentBytes > 0);
+    return { leases: lent.length, lentBytes: lent.reduce((sum, { lentBytes }) => sum + lentBytes, 0) };
+  }
+
   /** Everything goes back, at the end. Rejects as the connection does. */
   async bringBack(): Promise<void> {
     this[Symbol.dispose]();

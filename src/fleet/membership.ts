@@ -27,6 +27,8 @@ export interface MembershipEnv {
   readonly nowMs: () => number;
   /** One round on the open connection: what has changed is fetched, and what is in force here reported. */
   readonly round: (client: Client) => Promise<void>;
+  /** The node is enrolled anew, and the database may have lost what was passing. */
+  readonly onEntered: () => void;
   /** This process must not serve the users of the fleet: another one is this node. */
   readonly onRefused: (error: FleetError) => void;
 }
@@ -140,6 +142,7 @@ export class Membership {
     for (const channel of CHANNELS) await client.query(`LISTEN ${channel}`);
     this.#state = { isUp: true, sinceMs: this.#env.nowMs(), reason: "" };
     this.#opened.resolve();
+    this.#env.onEntered();
     await this.#env.round(client);
     return client;
   }

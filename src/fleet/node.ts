@@ -1,13 +1,15 @@
 /** A running node of a fleet: joins its parts, for the manager of users. */
 import type { Client } from "pg";
 import { ConfigError } from "#core/errors.ts";
+import type { FleetCounts } from "#core/fleet.ts";
 import type { Changes, Shared } from "#users/changes.ts";
 import type { UserCounter } from "#users/counters.ts";
 import type { FleetContext, FleetLink } from "#users/fleet-link.ts";
 import { LEDGER } from "#users/records.ts";
 import type { ManagedListener } from "#users/settings.ts";
-import { UNKNOWN_ID, type UserBook } from "#users/user-book.ts";
+import type { UserBook } from "#users/user-book.ts";
 import { VERSION } from "#version.ts";
+import { Beat } from "./beat.ts";
 import { bookFromFleet, bookWithout } from "./arrival.ts";
 import { FleetError, reasonOf } from "./errors.ts";
 import { FleetConnection } from "./fleet-connection.ts";
@@ -18,8 +20,8 @@ import { type NodeIdentity, raiseEpoch } from "./identity.ts";
 import { Leases } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
 import { Membership } from "./membership.ts";
-import { fetchNodes } from "./nodes.ts";
 import { TokenSeal } from "./seal.ts";
+import { Slots } from "./slots.ts";
 import { Snapshot } from "./snapshot.ts";
 import { databaseOptions } from "./source.ts";
 import { CUT_MS, Traffic } from "./traffic.ts";
@@ -31,9 +33,6 @@ const START_MS = 2_000;
 const ARRIVAL_MS = 1_000;
 /** What leaving waits for it, twice. */
 const LEAVE_MS = 1_500;
-const BEAT_MS = 3_000;
-/** How soon others are told what is in force here. */
-const SOON_MS = 200;
 /** A change holds up others of its listener. */
 const STATEMENT_MS = 3_000;
 
@@ -47,7 +46,6 @@ class FleetMember implements FleetLink {
   readonly repository: FleetRepository;
   readonly admin: FleetViews;
   readonly #context: FleetContext;
-  readonly #identity: NodeIdentity;
   readonly #seal: TokenSeal;
   /** Of changes and views. */
   readonly #connection: FleetConnection;
@@ -58,21 +56,19 @@ class FleetMember implements FleetLink {
   readonly #ledger: Ledger;
   readonly #traffic: Traffic;
   readonly #leases: Leases;
+  readonly #slots: Slots;
+  readonly #beat: Beat;
   readonly #timer: NodeJS.Timeout;
   readonly #startedMs: number;
   #refused: FleetError | null = null;
   #follower: Follower | null = null;
   #left: Promise<void> | null = null;
   #isSending = false;
-  #beatAtMs = -Infinity;
-  /** The revisions in force here, as they were reported last. */
-  #reported = "";
 
   constructor(context: FleetContext, identity: NodeIdentity) {
     const { env, settings, fleet, opened, registry, local } = context;
     const { log, nowMs, monotonicMs } = env;
     this.#context = context;
-    this.#identity = identity;
     this.#startedMs = monotonicMs();
     this.#seal = new TokenSeal(settings.secret);
     this.#snapshot = new Snapshot(opened.store, registry, log);
@@ -98,6 +94,19 @@ class FleetMember implements FleetLink {
         if (!(await this.#traffic.send())) throw new FleetError("this node is not enrolled now");
       },
     });
+    const isUp = () => this.#membership.state.isUp;
+    this.#slots = new Slots({ identity, registry, connection: this.#bulk, log, monotonicMs, isUp });
+    this.#beat = new Beat({
+      identity,
+      registry,
+      address: fleet.address,
+      live: env.live,
+      inbounds: env.inbounds,
+      monotonicMs,
+      measured: () => ({ ...this.#traffic.lastMinute, unacknowledged: this.#ledger.size }),
+      onNodes: (nodes) => this.admin.take(nodes),
+      wake: () => this.#membership.wake(),
+    });
     this.repository = new FleetRepository({
       local,
       snapshot: this.#snapshot,
@@ -116,6 +125,8 @@ class FleetMember implements FleetLink {
       database: () => this.#membership.state,
       registry,
       monotonicMs,
+      nowMs,
+      counts: () => this.#counts(),
       refresh: () => this.#traffic.refresh(),
     });
     this.#membership = new Membership({
@@ -126,6 +137,10 @@ class FleetMember implements FleetLink {
       log,
       nowMs,
       round: (client) => this.#round(client),
+      onEntered: () => {
+        this.#beat.begin();
+        this.#slots.tellAll();
+      },
       onRefused: (error) => {
         this.#refused = error;
         if (registry.listeners.size > 0) env.onFailure(error); // else `bookOf` says it
@@ -175,9 +190,13 @@ class FleetMember implements FleetLink {
   async #leave(): Promise<void> {
     clearInterval(this.#timer);
     this.#leases[Symbol.dispose]();
+    this.#slots[Symbol.dispose]();
     await this.#traffic.close(); // asked of the file in this turn, because it may be closed in the next
     if (this.#membership.state.isUp) {
-      const told = this.#traffic.send().then(() => this.#leases.bringBack());
+      const told = this.#traffic
+        .send()
+        .then(() => this.#leases.bringBack())
+        .then(() => this.#slots.leave());
       await within(LEAVE_MS, Promise.allSettled([told]));
     }
     await within(LEAVE_MS, this.#membership.leave());
@@ -199,44 +218,19 @@ class FleetMember implements FleetLink {
   /** Of the connection on which the node lives. Rejects as the database does. */
   async #round(client: Client): Promise<void> {
     await this.#follower?.followAll((work) => work(client));
-    await this.#beat(client);
+    await this.#beat.run(client);
   }
 
-  async #beat(client: Client): Promise<void> {
-    const { env, registry } = this.#context;
-    const nowMs = env.monotonicMs();
-    const applied = JSON.stringify(this.#applied());
-    const isDue = nowMs - this.#beatAtMs >= (applied === this.#reported ? BEAT_MS : SOON_MS);
-    if (!isDue) {
-      if (applied !== this.#reported) setTimeout(() => this.#membership.wake(), SOON_MS).unref();
-      return;
-    }
-    const { nodeId, instance } = this.#identity;
-    const stats = {
-      connections: [...env.live].length,
-      ...this.#traffic.lastMinute,
-      unacknowledged: this.#ledger.size,
+  #counts(): FleetCounts {
+    const sum = (key: "statements" | "errors" | "milliseconds") =>
+      this.#connection.counts[key] + this.#bulk.counts[key];
+    return {
+      ...this.#leases.counts,
+      slots: this.#slots.size,
+      statements: sum("statements"),
+      errors: sum("errors"),
+      milliseconds: sum("milliseconds"),
     };
-    const { rows } = await client.query<{ is_draining: boolean | null }>(
-      "SELECT weir.beat($1, $2, $3, $4, $5) AS is_draining",
-      [nodeId, instance, applied, null, stats],
-    );
-    const isDraining = rows[0]?.is_draining ?? null;
-    if (isDraining === null) throw new Error("this node was taken out of the fleet, it enrolls again");
-    registry.isDraining = isDraining;
-    this.#beatAtMs = nowMs;
-    this.#reported = applied;
-    this.admin.take(await fetchNodes(client, nodeId));
-  }
-
-  #applied(): Readonly<Record<string, number>> {
-    const { registry } = this.#context;
-    const books = [...registry.listeners.keys()].flatMap((tag) => registry.books.get(tag) ?? []);
-    return Object.fromEntries(
-      books.flatMap(({ id, listener, appliedRevision }) =>
-        id === UNKNOWN_ID ? [] : [[listener, appliedRevision]],
-      ),
-    );
   }
 
   #demandFollower(): Follower {

@@ -16,8 +16,10 @@ interface NodeRow {
   readonly age_ms: number;
   readonly draining: boolean;
   readonly applied: Record<string, number>;
-  readonly links: Record<string, Record<string, string>>;
-  readonly stats: { readonly upload?: number; readonly download?: number; readonly unacknowledged?: number };
+  readonly links: Record<string, Record<string, string>> | null;
+  readonly stats: Readonly<
+    Partial<Record<"upload" | "download" | "unacknowledged" | "upload_total" | "download_total", number>>
+  >;
   readonly connections: number;
   readonly lag_changes: number;
   readonly lag_ms: number;
@@ -31,9 +33,10 @@ export interface FleetNode extends FleetNodeView {
 }
 
 const NODES = `
-  SELECT n.id, n.name, n.address, n.labels, n.version, n.epoch, n.applied, n.links, n.stats, n.connections, n.draining,
+  SELECT n.id, n.name, n.address, n.labels, n.version, n.epoch, n.applied, n.stats, n.connections, n.draining,
     extract(epoch FROM n.seen_at)::float8 * 1000 AS seen_ms,
     extract(epoch FROM clock_timestamp() - n.seen_at)::float8 * 1000 AS age_ms,
+    (SELECT jsonb_object_agg(l.listener, l.links) FROM weir.link l WHERE l.node_id = n.id) AS links,
     coalesce(lag.changes, 0)::integer AS lag_changes, coalesce(lag.ms, 0)::float8 AS lag_ms
   FROM weir.node n
   LEFT JOIN LATERAL (
@@ -63,7 +66,9 @@ export async function fetchNodes(client: ClientBase, selfId: string): Promise<re
     downloadBytes: row.stats.download ?? 0,
     unacknowledged: row.stats.unacknowledged ?? 0,
     applied: row.applied,
-    links: row.links,
+    uploadTotalBytes: row.stats.upload_total ?? 0,
+    downloadTotalBytes: row.stats.download_total ?? 0,
+    links: row.links ?? {},
   }));
 }
 

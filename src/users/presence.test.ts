@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Ip } from "#core/session.ts";
 import { NO_LIMITS } from "./limits.ts";
-import { Presence, Presences, SILENT_MS, type Visit } from "./presence.ts";
+import { type Elsewhere, Presence, Presences, SILENT_MS, type Visit } from "./presence.ts";
 
 const ip = (last: number) => `192.0.2.${last}` as Ip;
 
@@ -10,9 +10,10 @@ class House {
   readonly presence = new Presence();
   readonly closed: string[] = [];
   nowMs = 0;
+  elsewhere: Elsewhere | null = null;
   enter(from: number, limits: Partial<typeof NO_LIMITS> = {}, name = `${from}`): Visit | string {
     const close = () => this.closed.push(name);
-    return this.presence.enter(ip(from), close, { ...NO_LIMITS, ...limits }, this.nowMs);
+    return this.presence.enter(ip(from), close, { ...NO_LIMITS, ...limits }, this);
   }
   get online() {
     return this.presence.origins.map(({ ip: from, visits }) => [from, visits.size]);
@@ -73,6 +74,34 @@ test("lower limits end what came last", () => {
   house.presence.enforce({ ...NO_LIMITS, connections: 1 });
   assert.deepEqual(house.closed, ["3", "2", "1"]);
   assert.deepEqual(house.online, [[ip(1), 1]]);
+});
+
+test("what other nodes have counts, an address of both once, and a correction ends what is beyond", () => {
+  const house = new House();
+  house.elsewhere = { ips: new Set([ip(1), ip(9)]), connections: 3, untilMs: 1 };
+  entered(house.enter(1, { ips: 3 }));
+  entered(house.enter(2, { ips: 3 }));
+  assert.match(refusal(house.enter(3, { ips: 3 })), /^3 addresses/);
+  assert.match(refusal(house.enter(1, { connections: 5 })), /^5 connections/);
+  entered(house.enter(1, { connections: 6 }));
+  house.presence.correct({ refused: [ip(2), ip(7)], connections: null });
+  assert.deepEqual(house.closed, ["2"]);
+  house.presence.correct({ refused: [], connections: 1 });
+  assert.deepEqual(house.online, [[ip(1), 1]]);
+});
+
+test("what was told of other nodes counts until its time is over", () => {
+  const all = new Presences();
+  const who = { listener: "edge", id: "a" };
+  const limits = { ...NO_LIMITS, ips: 1 };
+  let asked = 0;
+  all.onLimited = () => asked++;
+  all.tell(who, { ips: new Set([ip(9)]), connections: 1, untilMs: 100 });
+  assert.equal(typeof all.enter(who, { ip: ip(1), close() {} }, limits, 99), "string");
+  const leave = all.enter(who, { ip: ip(1), close() {} }, limits, 100);
+  assert.ok(typeof leave === "function");
+  leave();
+  assert.equal(asked, 3, "each is reported: it may be wrong");
 });
 
 test("a client that has left is forgotten", () => {

@@ -40,6 +40,13 @@ export interface AppliedBy {
   readonly applied: Readonly<Record<string, number>>;
 }
 
+/** A node of a fleet in subscriptions. */
+export interface ServingNode {
+  readonly node: string;
+  /** By listener and flow: a share link as the node makes it, with any credential and name. */
+  readonly links: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
 type Bar = Extract<UserStatus, "expired" | "limited">;
 
 /** A user whom time or traffic has moved across a limit. */
@@ -73,6 +80,10 @@ export class UserRegistry {
   settings: UsersSettings;
   /** What the other live nodes of the fleet have in force; none: there is no fleet. */
   appliedElsewhere: readonly AppliedBy[] = [];
+  /** Nodes of a fleet that serve clients, in the order of subscriptions. */
+  serving: readonly ServingNode[] = [];
+  /** Connections by user and node, on the other nodes of the fleet. */
+  onlineElsewhere: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map();
   /** No new session is admitted: an operator takes this node of the fleet out of service. */
   isDraining = false;
   /** What windows are measured by. */

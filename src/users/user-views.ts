@@ -1,11 +1,13 @@
 /** What the API reads of the users: lists, one user with what is secret, subscriptions. */
 import type { ManagedInbound } from "#core/inbound.ts";
-import type { LiveConnection } from "#core/live.ts";
+import type { LiveConnections } from "#core/live.ts";
+import type { Endpoint } from "#core/session.ts";
 import type { ClientForms } from "#core/share-link.ts";
 import type {
   ManagedInboundView,
   OnlineIp,
   QuotaView,
+  SubscriptionLink,
   SubscriptionView,
   UsageView,
   UserDetailView,
@@ -18,10 +20,19 @@ import { STEP_SECONDS } from "./recent-usage.ts";
 import type { Clocks, Found, UserRegistry } from "./user-registry.ts";
 import type { ManagedListener } from "./settings.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
-import { compareBytes, detailView, inboundView, overAllNodes, shareLinkOf, userView } from "./views.ts";
+import {
+  compareBytes,
+  detailView,
+  inboundView,
+  linkLike,
+  nodeLinkOf,
+  overAllNodes,
+  shareLinkOf,
+  userView,
+} from "./views.ts";
 
 export interface UserViewsEnv extends Clocks {
-  readonly live: Iterable<LiveConnection>;
+  readonly live: LiveConnections;
   /** Every listener that was opened for managed users and may still carry sessions; the present ones last. */
   readonly inbounds: () => Iterable<ManagedInbound>;
   /** A share link in the forms that profiles of clients are made of. */
@@ -100,12 +111,13 @@ export class UserViews {
 
   #subscriptionOf(found: Found, link: string): SubscriptionView {
     const { book, user } = found;
+    const [first = link, ...further] = this.#nodeLinks(found);
     const counter = this.#registry.counters.get(book.listener, user.id);
     const used = quotaOf(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
     return {
       url: `${this.#registry.settings.publicBaseUrl}/sub/svc/${user.token}`,
-      link,
-      ...this.#env.formsOf(link),
+      ...this.#formsOf(first),
+      ...(further.length === 0 ? {} : { further: further.map((one) => this.#formsOf(one)) }),
       title: `${book.listener} - ${user.name}`,
       status: this.#registry.statusOf(found),
       uploadBytes: used.uploadBytes,
@@ -113,6 +125,28 @@ export class UserViews {
       totalBytes: user.limits.quota?.totalBytes ?? 0,
       expiresAtMs: user.limits.expiresAtMs,
     };
+  }
+
+  #formsOf(link: string): SubscriptionLink {
+    return { link, ...this.#env.formsOf(link) };
+  }
+
+  /** One a node of the fleet; none: there is no fleet, or no node that is known to serve. */
+  #nodeLinks({ book, user, listener }: Found): readonly string[] {
+    const { settings, serving } = this.#registry;
+    if (settings.fleet === null) return [];
+    const { address } = settings.fleet;
+    const endpoints = this.#endpointsOf(book);
+    return serving.flatMap(({ node, links }) => {
+      const model = links[book.listener]?.[user.flow];
+      if (model === undefined) return [];
+      const own = nodeLinkOf(listener, address, endpoints, { ...user, name: `${user.name} · ${node}` });
+      return own === null ? [] : (linkLike(model, own) ?? []);
+    });
+  }
+
+  #endpointsOf({ listener }: UserBook): readonly Endpoint[] {
+    return [...this.#env.inbounds()].findLast(({ name }) => name === listener)?.endpoints ?? [];
   }
 
   /** A decoy: a user of the first listener that does not exist; null where nothing is managed. */
@@ -161,8 +195,7 @@ export class UserViews {
   }
 
   #link({ book, user, listener }: Found): string | null {
-    const present = [...this.#env.inbounds()].findLast(({ name }) => name === book.listener);
-    return shareLinkOf(book, user, listener, this.#registry.settings, present?.endpoints ?? []);
+    return shareLinkOf(book, user, listener, this.#registry.settings, this.#endpointsOf(book));
   }
 
   #activeConnections(): ReadonlyMap<string, number> {
@@ -172,6 +205,13 @@ export class UserViews {
       if (userId === undefined || !this.#registry.listeners.has(name)) continue;
       const key = `${name}\n${userId}`;
       counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    for (const [id, nodes] of this.#registry.onlineElsewhere) {
+      const key = `${this.#registry.find(id)?.book.listener ?? ""}\n${id}`;
+      counts.set(
+        key,
+        nodes.values().reduce((sum, one) => sum + one, counts.get(key) ?? 0),
+      );
     }
     return counts;
   }

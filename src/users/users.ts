@@ -1,7 +1,7 @@
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { NO_EVENTS, type StoreEvents, type UserEvents } from "#core/events.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
-import type { LiveConnection } from "#core/live.ts";
+import type { LiveConnections } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
@@ -25,7 +25,7 @@ export interface UsersEnv {
   readonly monotonicMs?: () => number;
   /** Absent: the system has none that counts its sleep. */
   readonly boot?: BootClock | null;
-  readonly live: Iterable<LiveConnection>;
+  readonly live: LiveConnections;
   /** Absent: nothing is reported. */
   readonly events?: UserEvents & StoreEvents;
   /** All that this build speaks. */

@@ -1,5 +1,5 @@
 /** Books and counters as the admin API shows them. */
-import type { Protocol } from "#core/protocol.ts";
+import type { LinkedUser, Protocol } from "#core/protocol.ts";
 import type { Endpoint } from "#core/session.ts";
 import type {
   ManagedInboundView,
@@ -103,13 +103,33 @@ export function shareLinkOf(
   { publicBaseUrl }: UsersSettings,
   endpoints: readonly Endpoint[],
 ): string | null {
-  const bound = endpoints.find(({ port }) => port !== 0)?.port;
-  const port = bound ?? listener.ports.find((one) => one !== 0);
-  if (publicBaseUrl === "" || !user.enabled || port === undefined) return null;
+  if (publicBaseUrl === "" || !user.enabled) return null;
   const host = new URL(publicBaseUrl).hostname.replace(/^\[(.*)\]$/, "$1");
   const { credential, flow } = user;
-  const shown = { name: `${tag} - ${user.name}`, credential, flow };
-  return listener.support.shareLink(listener.options, { host, port }, shown);
+  return nodeLinkOf(listener, host, endpoints, { name: `${tag} - ${user.name}`, credential, flow });
+}
+
+/** Null where no link would work. */
+export function nodeLinkOf(
+  listener: ManagedListener,
+  host: string,
+  endpoints: readonly Endpoint[],
+  user: LinkedUser,
+): string | null {
+  const bound = endpoints.find(({ port }) => port !== 0)?.port;
+  const port = bound ?? listener.ports.find((one) => one !== 0);
+  if (host === "" || port === undefined) return null;
+  return listener.support.shareLink(listener.options, { host, port }, user);
+}
+
+/** `scheme://credential@host:port?query#name`: what is the user's own, and what the node's. */
+const LINK = /^([^:]+:\/\/[^@]*)(@[^#]*)(#.*)?$/s;
+
+/** The user's link of another node: what is the user's own is said as in `own`, all else as in `model`. Null: neither form. */
+export function linkLike(model: string, own: string): string | null {
+  const [, , place] = LINK.exec(model) ?? [];
+  const [, who, , name = ""] = LINK.exec(own) ?? [];
+  return who === undefined || place === undefined ? null : `${who}${place}${name}`;
 }
 
 /**

@@ -48,6 +48,25 @@ test(
     assert.equal(gone.status, 204, gone.text);
     const late = await a.core.ask("DELETE", `/api/admin/users/${bob.id}?revision=${renamed.json.revision}`);
     assert.equal(late.status, 404, late.text);
+    const { subscription_url: url } = await a.core.user(alice.id);
+    const links = async () => {
+      const answer = await fetch(a.core.url + new URL(url).pathname);
+      return Buffer.from(await answer.text(), "base64")
+        .toString()
+        .split("\n")
+        .map((link) =>
+          /^vless:\/\/([^@]+)@([^:]+):\d+\?.*#(.*)$/.exec(link)?.slice(1).map(decodeURIComponent),
+        );
+    };
+    const { name, uuid } = await a.core.user(alice.id);
+    const nodeLink = (node: string) => [uuid, `${node}.example.com`, `${name} · ${node}`];
+    const expected = [nodeLink("ams-1"), nodeLink("fra-1")];
+    await until("a link a node", async () => JSON.stringify(await links()) === JSON.stringify(expected));
+    const split = await a.core.ask("GET", "/api/admin/overview?by=node");
+    assert.deepEqual(
+      JSON.parse(split.text).nodes.map(({ node }: { node: string }) => node),
+      ["ams-1", "fra-1"],
+    );
     const { nodes } = await a.fleet();
     assert.deepEqual(
       nodes.map(({ name, state, self }) => [name, state, self]),
@@ -73,7 +92,7 @@ test("without the database a node serves from its snapshot, and changes wait", {
     ({ id } = await node.core.create("edge", "alice"));
   }
   const silent = settings.dsn?.replace(/@localhost:\d+/, "@192.0.2.1:5432") ?? "";
-  await using node = await startNode({ ...settings, dsn: silent }, { store: folder.store });
+  await using node = await startNode({ ...settings, dsn: silent }, { store: folder.store, isAlone: true });
   const line = /the database is not there yet, its 1 users are served as they were last known/;
   await node.core.core.shows(line);
   assert.equal((await node.core.user(id)).name, "alice");
@@ -98,7 +117,10 @@ test("a copied state file is refused with a line that says what to do", { skip }
   }
   for (const end of ["", ".bak"]) cpSync(folder.store + end, other.store + end);
   await using node = await startNode(settings("fra-1"), { store: folder.store });
-  await using copy = await startNode(settings("fra-1"), { store: join(other.path, "users.db") });
+  await using copy = await startNode(settings("fra-1"), {
+    store: join(other.path, "users.db"),
+    isAlone: true,
+  });
   await copy.core.core.shows(
     /another process is node fra-1 already, with a copy of this state file; stop one of the two, and give this one another svc\.store/,
   );

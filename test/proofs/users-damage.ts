@@ -5,6 +5,7 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { LiveConnections } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import { SILENT } from "#core/log.ts";
 import type { UserAdmin } from "#core/users.ts";
@@ -20,6 +21,15 @@ export interface DamageFindings {
   readonly healed: number;
   readonly faults: readonly string[];
 }
+
+const NO_CONNECTIONS: LiveConnections = {
+  size: 0,
+  uploadTotalBytes: 0,
+  downloadTotalBytes: 0,
+  close: () => false,
+  closeAll: () => 0,
+  [Symbol.iterator]: () => [].values(),
+};
 
 type Random = (below: number) => number;
 const PAGE_BYTES = 4096;
@@ -125,7 +135,7 @@ class Bench implements Disposable {
     const users = new Users({
       log,
       nowMs: Date.now,
-      live: [],
+      live: NO_CONNECTIONS,
       protocols: PROTOCOLS,
       openStore: openStoreHere,
     });

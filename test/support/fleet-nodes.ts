@@ -45,8 +45,16 @@ on-partition: ${onPartition}
 `;
 }
 
-/** With `store` absent, its state is gone with the node. */
-export async function startNode(settings: Settings, options: ManagedOptions = {}): Promise<NodeCore> {
+interface NodeOptions extends ManagedOptions {
+  /** The database is not to be had, or refuses this node: it is not waited for. */
+  readonly isAlone?: boolean;
+}
+
+/** With `store` absent, its state is gone with the node. Settles when it has its users from the database. */
+export async function startNode(
+  settings: Settings,
+  { isAlone = false, ...options }: NodeOptions = {},
+): Promise<NodeCore> {
   const folder = options.store === undefined ? stateFolder() : null;
   const store = options.store ?? folder?.store ?? "";
   const core = await ManagedCore.start({
@@ -58,7 +66,7 @@ export async function startNode(settings: Settings, options: ManagedOptions = {}
   });
   const fleet = async (): Promise<FleetJson> =>
     JSON.parse((await core.ask("GET", "/api/svc/fleet")).text) as FleetJson;
-  return {
+  const node: NodeCore = {
     core,
     name: settings.node,
     fleet,
@@ -71,6 +79,12 @@ export async function startNode(settings: Settings, options: ManagedOptions = {}
       folder?.[Symbol.dispose]();
     },
   };
+  // On a busy machine the node has begun without the database, and its users come a moment later.
+  if (!isAlone)
+    await until("users from the database", async () => (await node.applied("edge")) > 0, {
+      withinMs: 60_000,
+    });
+  return node;
 }
 
 /** Until all have in force what any of them has. */

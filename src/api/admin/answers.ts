@@ -1,6 +1,7 @@
 /** What the admin API answers, for the document. */
 import * as z from "zod";
 import { amount, unixMs } from "#api/answer-shapes.ts";
+import { overviewNodes, usageNodes, userNodes } from "./by-node.ts";
 import { limitAnswers, onlineAnswers } from "./limits.ts";
 
 const revision = () => z.int().min(0);
@@ -41,7 +42,7 @@ const userFields = {
   ...limitAnswers,
 };
 
-const user = z.object(userFields).meta({ id: "User" });
+const user = z.object({ ...userFields, nodes: userNodes }).meta({ id: "User" });
 
 /** Sensitive: the credential of the listener's kind, and the subscription link where the user may have one. */
 export const userDetail = z
@@ -51,6 +52,7 @@ export const userDetail = z
     password: z.string().optional(),
     subscription_url: z.string().optional(),
     ...onlineAnswers,
+    nodes: userNodes,
   })
   .meta({ id: "UserDetail" });
 
@@ -58,6 +60,7 @@ export const userUsage = z
   .object({
     step_seconds: z.int().positive(),
     steps: z.array(z.object({ start: unixMs(), upload_bytes: amount(), download_bytes: amount() })),
+    nodes: usageNodes,
   })
   .meta({ id: "UserUsage" });
 
@@ -81,6 +84,7 @@ export const overview = z.object({
     goroutines: z.int().positive(),
   }),
   traffic: z.object({ uplink_total: amount(), downlink_total: amount(), active_connections: amount() }),
+  nodes: overviewNodes,
   /** The state file was older than what had been acknowledged; `weir accept-rollback` takes this away. */
   rollback: z.object({ seen_generation: amount(), found_generation: amount(), since: unixMs() }).optional(),
   users: z.object({ total: amount(), enabled: amount(), disabled: amount() }),

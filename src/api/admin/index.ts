@@ -20,7 +20,9 @@ import { fleetRoutes } from "./fleet.ts";
 import { adminGuard } from "./guard.ts";
 import { ofListener } from "./one-listener.ts";
 import { overviewJson, protocolsJson } from "./overview.ts";
+import { nodesOfUsers, onlineOf, usageOfFleet } from "./by-node.ts";
 import {
+  byQuery,
   changeOf,
   createBody,
   detailJson,
@@ -88,8 +90,9 @@ function readRoutes(admin: AdminOf, control: Control): readonly Route[] {
       scope: "users",
       path: `/api/admin/${name}`,
       summary: "Version, uptime, traffic and numbers of managed users",
+      query: byQuery,
       answer: ok("The overview", overview),
-      handle: (call) => overviewJson(control, admin(call)),
+      handle: (call) => overviewJson(control, admin(call), call.query.by),
     }),
   );
   const inbounds = ["inbounds", "listeners"].map((name) =>
@@ -125,10 +128,12 @@ function listRoutes(admin: AdminOf): readonly Route[] {
       summary: "All managed users, or those of one listener; without credentials",
       query: usersQuery,
       answer: ok("Users, and all managed listeners", userList),
-      handle(call) {
+      async handle(call) {
         const own = admin(call);
         const users = own.users(call.query.inbound || null);
-        return { users: users.map(userJson), inbounds: own.inbounds().map(inboundJson) };
+        const nodesOf = await nodesOfUsers(own, call.query.by, null);
+        const shown = users.map((user) => ({ ...userJson(user), ...nodesOf(user.id) }));
+        return { users: shown, inbounds: own.inbounds().map(inboundJson) };
       },
     }),
     route({
@@ -159,22 +164,31 @@ function userRoutes(admin: AdminOf): readonly Route[] {
       summary: "One user with credential and subscription link",
       answer: ok("The user", userDetail),
       query: userQuery,
-      handle(call) {
-        const user = admin(call).user(call.params.id);
+      async handle(call) {
+        const own = admin(call);
+        const { by, online: isWanted } = call.query;
+        const user = own.user(call.params.id);
         if (user === null) throw notFound();
-        return detailJson(user, call.query.online === "true");
+        const online = await onlineOf(own.fleet, user, by);
+        const nodesOf = await nodesOfUsers(own, by, user.id);
+        return { ...detailJson(user, isWanted === "true", online), ...nodesOf(user.id) };
       },
     }),
     route({
       method: "GET",
       scope: "users",
       path: "/api/admin/users/:id/usage",
-      summary: "What one user moved in the last day, in steps, since weir runs",
+      summary: "What one user moved in the last day, in steps: since weir runs; of a fleet in hours",
       answer: ok("Steps in which something was moved", userUsage),
-      handle(call) {
-        const usage = admin(call).usage(call.params.id);
+      query: byQuery,
+      async handle(call) {
+        const own = admin(call);
+        const usage = own.usage(call.params.id);
         if (usage === null) throw notFound();
-        return usageJson(usage);
+        const all = await usageOfFleet(own.fleet, call.params.id);
+        if (all === null || call.query.by === undefined) return usageJson(all?.whole ?? usage);
+        const parts = [...all.nodes].map(([node, own]) => ({ node, steps: usageJson(own).steps }));
+        return { ...usageJson(all.whole), nodes: parts };
       },
     }),
     route({

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { amount, unixMs } from "#api/answer-shapes.ts";
 import { jsonObject } from "#api/shapes.ts";
+import type { ShownIp } from "./by-node.ts";
 import {
   QUOTA_CYCLES,
   type LimitsChange,
@@ -73,7 +74,15 @@ export const limitAnswers = {
 
 export const onlineAnswers = {
   online_ips: z
-    .array(z.object({ ip: z.string().min(1), connections: amount(), last_seen: unixMs() }))
+    .array(
+      z.object({
+        ip: z.string().min(1),
+        connections: amount(),
+        last_seen: unixMs(),
+        /** By node alone. */
+        node: z.string().min(1).optional(),
+      }),
+    )
     .optional(),
 };
 
@@ -110,13 +119,14 @@ function quotaJson({ limits: { quota: limit }, quota: used }: UserView) {
 }
 
 /** Present where the user's addresses are followed: for a limit, or because the request asks for them. */
-export function onlineJson({ limits, online }: UserDetailView, isWanted: boolean) {
+export function onlineJson({ limits }: UserDetailView, online: readonly ShownIp[], isWanted: boolean) {
   if (!isWanted && !isLimited(limits)) return {};
   return {
-    online_ips: online.map(({ ip, connections, lastSeenMs }) => ({
+    online_ips: online.map(({ ip, connections, lastSeenMs, node }) => ({
       ip,
       connections,
       last_seen: lastSeenMs,
+      ...(node === "" ? {} : { node }),
     })),
   };
 }

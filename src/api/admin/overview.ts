@@ -1,14 +1,17 @@
 import { availableParallelism } from "node:os";
 import type { Control } from "#core/control.ts";
 import type { UserAdmin } from "#core/users.ts";
+import { fleetTraffic, type NodePart, type NodeTraffic } from "./by-node.ts";
 import { inboundJson } from "./shapes.ts";
 
 const API_VERSION = 1;
 const OS_NAMES: Readonly<Record<string, string>> = { win32: "windows" };
 const ARCH_NAMES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
 
-export function overviewJson(control: Control, admin: UserAdmin) {
-  const { uploadBytes, downloadBytes } = control.connections.totals();
+export function overviewJson(control: Control, admin: UserAdmin, by?: "node") {
+  const own = { ...control.connections.totals(), connections: control.connections.size };
+  const nodes = fleetTraffic(admin.fleet, own);
+  const of = (key: keyof NodeTraffic) => (nodes ?? [own]).reduce((total, one) => total + one[key], 0);
   const inbounds = admin.inbounds();
   const sum = (key: "userCount" | "enabledUserCount") => inbounds.reduce((total, one) => total + one[key], 0);
   const total = sum("userCount");
@@ -28,15 +31,26 @@ export function overviewJson(control: Control, admin: UserAdmin) {
       goroutines: Math.max(1, process.getActiveResourcesInfo().length),
     },
     traffic: {
-      uplink_total: uploadBytes,
-      downlink_total: downloadBytes,
-      active_connections: control.connections.size,
+      uplink_total: of("uploadBytes"),
+      downlink_total: of("downloadBytes"),
+      active_connections: of("connections"),
     },
+    ...(nodes === null || by === undefined ? {} : { nodes: nodes.map(partJson) }),
     ...rollbackJson(admin),
     users: { total, enabled, disabled: total - enabled },
     capabilities: admin.limitKinds(),
     authentication_enabled: true,
     inbounds: inbounds.map(inboundJson),
+  };
+}
+
+function partJson({ node, state, uploadBytes, downloadBytes, connections }: NodePart) {
+  return {
+    node,
+    state,
+    uplink_total: uploadBytes,
+    downlink_total: downloadBytes,
+    active_connections: connections,
   };
 }
 

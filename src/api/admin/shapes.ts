@@ -1,6 +1,7 @@
 /** Between the names of the admin API and ours. */
 import * as z from "zod";
 import { jsonObject, queryInt } from "#api/shapes.ts";
+import { byNode, type ShownIp } from "./by-node.ts";
 import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
 import type { ManagedInboundView, UsageView, UserChange, UserDetailView, UserView } from "#core/users.ts";
 
@@ -21,8 +22,9 @@ export const createBody = jsonObject({ inbound: optionalText(), ...changeFields,
 export const updateBody = jsonObject({ ...changeFields, revision: revision() });
 export const revisionBody = jsonObject({ revision: revision() });
 export const revisionQuery = z.object({ revision: queryInt(1, Number.MAX_SAFE_INTEGER) });
-export const userQuery = z.object({ online: z.enum(["true", "false"]).optional() });
-export const usersQuery = z.object({ inbound: z.string().optional() });
+export const userQuery = z.object({ online: z.enum(["true", "false"]).optional(), by: byNode });
+export const usersQuery = z.object({ inbound: z.string().optional(), by: byNode });
+export const byQuery = z.object({ by: byNode });
 
 type ChangeFields = z.output<typeof updateBody>;
 
@@ -71,12 +73,16 @@ export function userJson(view: UserView) {
 }
 
 /** Sensitive. */
-export function detailJson(view: UserDetailView, withOnline = false) {
+export function detailJson(
+  view: UserDetailView,
+  withOnline = false,
+  online: readonly ShownIp[] = view.online.map((one) => ({ ...one, node: "" })),
+) {
   return {
     ...userJson(view),
     [view.credentialKind]: view.credential,
     ...(view.subscriptionUrl === null ? {} : { subscription_url: view.subscriptionUrl }),
-    ...onlineJson(view, withOnline),
+    ...onlineJson(view, online, withOnline),
   };
 }
 

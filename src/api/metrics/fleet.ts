@@ -1,10 +1,11 @@
 /** A fleet, as the node that is asked has last seen it. */
-import type { FleetAdmin, FleetNodeView } from "#core/fleet.ts";
-import { gauges, type MetricRegistry, type Sample } from "./read.ts";
+import type { FleetAdmin, FleetCounts, FleetNodeView } from "#core/fleet.ts";
+import { gauges, type MetricRegistry, type Sample, totals } from "./read.ts";
 
 type Fleet = () => FleetAdmin | null;
 
 export function fleetMetrics(registry: MetricRegistry, fleet: Fleet): void {
+  ownMetrics(registry, fleet);
   const each = (read: (node: FleetNodeView) => number) => (): readonly Sample<"node">[] =>
     nodesOf(fleet).map((node) => [{ node: node.name }, read(node)]);
   gauges(registry, {
@@ -45,6 +46,52 @@ export function fleetMetrics(registry: MetricRegistry, fleet: Fleet): void {
     help: "Ledger entries of a node that the database has not acknowledged",
     labels: ["node"],
     read: each(({ unacknowledged }) => unacknowledged),
+  });
+}
+
+/** What the node that is asked has and does. */
+function ownMetrics(registry: MetricRegistry, fleet: Fleet): void {
+  const count =
+    (key: keyof FleetCounts, factor = 1) =>
+    (): readonly Sample<never>[] => {
+      const counts = fleet()?.counts;
+      return counts === undefined ? [] : [[{}, counts[key] * factor]];
+    };
+  gauges(registry, {
+    name: "weir_fleet_leases",
+    help: "Users of whose quotas this node may spend a part",
+    labels: [],
+    read: count("leases"),
+  });
+  gauges(registry, {
+    name: "weir_fleet_leased_bytes",
+    help: "What this node may spend of quotas and counts as spent elsewhere",
+    labels: [],
+    read: count("lentBytes"),
+  });
+  gauges(registry, {
+    name: "weir_fleet_slots",
+    help: "Addresses of users online here, as the database has them",
+    labels: [],
+    read: count("slots"),
+  });
+  totals(registry, {
+    name: "weir_fleet_database_statements_total",
+    help: "Statements and groups of statements that this node has asked for",
+    labels: [],
+    read: count("statements"),
+  });
+  totals(registry, {
+    name: "weir_fleet_database_errors_total",
+    help: "Those of them that failed, or found no connection",
+    labels: [],
+    read: count("errors"),
+  });
+  totals(registry, {
+    name: "weir_fleet_database_seconds_total",
+    help: "Time that they took",
+    labels: [],
+    read: count("milliseconds", 0.001),
   });
 }
 

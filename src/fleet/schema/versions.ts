@@ -4,6 +4,7 @@ import { LEASES } from "./leases.ts";
 import { MEMBERSHIP } from "./membership.ts";
 import { NODES } from "./nodes.ts";
 import { DECIDING, RIGHTS } from "./rights.ts";
+import { SLOTS } from "./slots.ts";
 import { TABLES } from "./tables.ts";
 import { TRAFFIC } from "./traffic.ts";
 
@@ -13,4 +14,5 @@ export const VERSIONS: readonly string[] = [
   MEMBERSHIP,
   TRAFFIC,
   LEASES,
+  SLOTS,
 ];
