@@ -1,7 +1,7 @@
 /** A real PostgreSQL for one test: in a temporary folder, as an unprivileged user, on loopback with TLS and on a socket. */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,9 +28,20 @@ export interface TestPostgres extends AsyncDisposable {
   sql(text: string, database?: string): string;
   /** The server presents another certificate from the next connection on. */
   present(options: CertificateOptions): Promise<void>;
+  /** Of the server's processes, of those that run and of those that have ended. */
+  cpuSeconds(): number;
+  /** Another server that follows this one by streaming replication, on a port of its own; commits wait for it from then on. */
+  standby(): Promise<TestStandby>;
   /** At once, as by a loss of power. */
   kill(): Promise<void>;
   start(): Promise<void>;
+}
+
+export interface TestStandby extends AsyncDisposable {
+  readonly port: number;
+  /** Takes writes from then on. */
+  promote(): void;
+  sql(text: string, database?: string): string;
 }
 
 /** Runs until it is disposed of; nothing of it stays. */
@@ -58,7 +69,10 @@ export async function startPostgres(): Promise<TestPostgres> {
   const password = keep("password", `${ADMIN_PASSWORD}\n`);
   const initial = ["-D", data, "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--no-locale", "-N"];
   execFileSync(join(BIN, "initdb"), [...initial, `--pwfile=${password}`], as);
-  keep("data/pg_hba.conf", "hostssl all all 127.0.0.1/32 scram-sha-256\nlocal all postgres trust\n");
+  keep(
+    "data/pg_hba.conf",
+    "hostssl all all 127.0.0.1/32 scram-sha-256\nlocal all,replication postgres trust\n",
+  );
   const [port = 0] = await freePorts(1);
   const settings = {
     listen_addresses: "127.0.0.1",
@@ -69,29 +83,48 @@ export async function startPostgres(): Promise<TestPostgres> {
     ssl_key_file: join(folder, "server.key"),
     max_connections: "100",
   };
-  const flags = Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+  const flagsFor = (at: number): readonly string[] =>
+    Object.entries({ ...settings, port: String(at) }).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+  const flags = flagsFor(port);
   let server: ChildProcess | null = null;
-  const sql = (text: string, database = "postgres"): string => {
-    const args = ["-h", folder, "-p", String(port), "-U", "postgres", "-d", database, "-Atqc", text];
-    return execFileSync(join(BIN, "psql"), args, {
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "pipe"],
-    }).trimEnd();
-  };
+  const sqlAt =
+    (at: number) =>
+    (text: string, database = "postgres"): string => {
+      const args = ["-h", folder, "-p", String(at), "-U", "postgres", "-d", database, "-Atqc", text];
+      return execFileSync(join(BIN, "psql"), args, {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+      }).trimEnd();
+    };
+  const sql = sqlAt(port);
   const start = async (): Promise<void> => {
     server = spawn(join(BIN, "postgres"), ["-D", data, ...flags], as);
-    for (let waitedMs = 0; !answers(sql); waitedMs += 50) {
-      if (server.exitCode !== null || waitedMs > 20_000) throw new Error("PostgreSQL does not start");
-      await sleep(50);
-    }
+    await begun(server, sql);
   };
   const end = async (signal: "SIGQUIT" | "SIGINT"): Promise<void> => {
     const running = server;
     server = null;
-    if (running === null || running.exitCode !== null || running.signalCode !== null) return;
-    const exited = once(running, "exit");
-    running.kill(signal);
-    await exited;
+    await ended(running, signal);
+  };
+  const standby = async (): Promise<TestStandby> => {
+    const [own = 0] = await freePorts(1);
+    const copy = join(folder, `standby-${own}`);
+    const from = ["-h", folder, "-p", String(port), "-U", "postgres"];
+    execFileSync(join(BIN, "pg_basebackup"), [...from, "-D", copy, "-R", "-X", "stream", "-c", "fast"], as);
+    const follower = spawn(join(BIN, "postgres"), ["-D", copy, ...flagsFor(own)], as);
+    const sqlThere = sqlAt(own);
+    await begun(follower, sqlThere);
+    sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    sql("SELECT pg_reload_conf()");
+    return {
+      port: own,
+      sql: sqlThere,
+      promote: () => {
+        sqlThere("ALTER SYSTEM SET synchronous_standby_names = ''");
+        sqlThere("SELECT pg_promote()");
+      },
+      [Symbol.asyncDispose]: () => ended(follower, "SIGINT"),
+    };
   };
   await start();
   return {
@@ -107,6 +140,8 @@ export async function startPostgres(): Promise<TestPostgres> {
       sql("SELECT pg_reload_conf()");
       await sleep(300); // the server's main process takes the signal when it can
     },
+    cpuSeconds: () => (server?.pid === undefined ? 0 : cpuSecondsOf(server.pid)),
+    standby,
     kill: () => end("SIGQUIT"),
     start,
     async [Symbol.asyncDispose]() {
@@ -114,6 +149,36 @@ export async function startPostgres(): Promise<TestPostgres> {
       if (existsSync(folder)) rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function begun(server: ChildProcess, sql: (text: string) => string): Promise<void> {
+  for (let waitedMs = 0; !answers(sql); waitedMs += 50) {
+    if (server.exitCode !== null || waitedMs > 60_000) throw new Error("PostgreSQL does not start");
+    await sleep(50);
+  }
+}
+
+async function ended(server: ChildProcess | null, signal: "SIGQUIT" | "SIGINT"): Promise<void> {
+  if (server === null || server.exitCode !== null || server.signalCode !== null) return;
+  const exited = once(server, "exit");
+  server.kill(signal);
+  await exited;
+}
+
+const TICKS_PER_SECOND = 100;
+
+/** Of a process, its children, and those that it has waited for: fields 4 and 14 to 17 of proc_pid_stat(5). */
+function cpuSecondsOf(pid: number): number {
+  let ticks = 0;
+  for (const path of globSync("/proc/[0-9]*/stat")) {
+    const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    const isIt = path === `/proc/${pid}/stat`;
+    if (!isIt && fields[1] !== String(pid)) continue;
+    const [user = 0, system = 0, endedUser = 0, endedSystem = 0] = fields.slice(11, 15).map(Number);
+    ticks += user + system + (isIt ? endedUser + endedSystem : 0);
+  }
+  return ticks / TICKS_PER_SECOND;
 }
 
 function answers(sql: (text: string) => string): boolean {
