@@ -6,7 +6,8 @@ import { SslClients } from "./linux/ssl-client.ts";
 import { SslContexts } from "./linux/ssl-context.ts";
 
 export type { PacketMemory } from "./linux/packet-memory.ts";
-export type { PacketCipher, QuicCiphers } from "./linux/quic-cipher.ts";
+export type { PacketCipher } from "./linux/packet-cipher.ts";
+export type { QuicCiphers } from "./linux/quic-cipher.ts";
 export { TlsAlert, type QuicTlsEvents, type QuicTlsLibrary, type TlsLevel } from "./linux/quic-tls.ts";
 
 /** All of one thread. */

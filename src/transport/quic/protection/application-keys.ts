@@ -1,7 +1,7 @@
 /** The keys of 1-RTT packets and their updates (RFC 9001 §6). */
 import type { PacketCipher, QuicCiphers } from "#platform/quic.ts";
 import { AEAD_LIMIT_REACHED, QuicFault } from "#transport/quic/fault.ts";
-import { CHACHA20_POLY1305_SHA256, deriveKeys, type DirectionKeys, nextSecret } from "./key-schedule.ts";
+import { CHACHA20_POLY1305_SHA256, deriveKeys, nextSecret } from "./key-schedule.ts";
 
 /** Far below what AES-GCM allows (RFC 9001 §6.6). */
 const UPDATE_AFTER_PACKETS = 2 ** 22;
@@ -9,13 +9,15 @@ const MOST_FORGED_CHACHA = 2 ** 36;
 const MOST_FORGED = 2 ** 52;
 /** Old keys live so many probe timeouts longer, for packets that come late. */
 const OLD_KEYS_PROBES = 3;
+/** Peers that update their keys do so after more packets than this; most connections have fewer. */
+const NEXT_AFTER_PACKETS = 32;
 
 interface Direction {
   suite: number;
   secret: Uint8Array;
-  headerKey: Uint8Array;
   current: PacketCipher;
-  next: PacketCipher;
+  /** Null: not made yet. */
+  next: PacketCipher | null;
 }
 
 export class ApplicationKeys {
@@ -27,6 +29,7 @@ export class ApplicationKeys {
   phase = 0;
   /** Packets since the last update. */
   #sealed = 0;
+  #opened = 0;
   #forged = 0;
   /** The lowest packet number that the present read keys have opened. */
   #firstNumber = Infinity;
@@ -38,24 +41,25 @@ export class ApplicationKeys {
   }
 
   set(forWriting: boolean, suite: number, secret: Uint8Array): void {
-    const keys = deriveKeys(suite, secret);
-    const direction = this.#direction(suite, secret, keys, forWriting);
+    const current = this.#ciphers.make(suite, deriveKeys(suite, secret), forWriting);
+    const direction: Direction = { suite, secret: new Uint8Array(secret), current, next: null };
     if (forWriting) this.#writes = direction;
     else this.#reads = direction;
   }
 
-  #direction(suite: number, secret: Uint8Array, keys: DirectionKeys, forWriting: boolean): Direction {
-    const current = this.#ciphers.make(suite, keys, forWriting);
-    return this.#withNext({ suite, secret, headerKey: keys.headerKey, current, next: current }, forWriting);
-  }
-
-  /** The keys of the next phase are made in advance: then the time to open a packet tells nothing. */
-  #withNext(direction: Direction, forWriting: boolean): Direction {
-    const { suite, headerKey } = direction;
-    direction.secret = nextSecret(suite, direction.secret);
-    const keys = { ...deriveKeys(suite, direction.secret), headerKey };
-    direction.next = this.#ciphers.make(suite, keys, forWriting);
-    return direction;
+  /**
+   * Makes the keys of the next phase, where there are none: never because of the phase that a packet shows, or the time to
+   * open it would tell (RFC 9001 §9.5).
+   */
+  #makeNext(): void {
+    for (const direction of [this.#reads, this.#writes]) {
+      if (direction === null || direction.next !== null) continue;
+      const { suite, secret, current } = direction;
+      direction.secret = nextSecret(suite, secret);
+      secret.fill(0);
+      const keys = deriveKeys(suite, direction.secret);
+      direction.next = this.#ciphers.makeNext(current, keys, direction === this.#writes);
+    }
   }
 
   get seals(): PacketCipher | null {
@@ -67,17 +71,21 @@ export class ApplicationKeys {
     return this.#reads?.current ?? null;
   }
 
-  /** The keys for a packet of this phase and number. */
+  /**
+   * The keys for a packet of this phase and number. Before the next ones are made it is tried with the present ones, and
+   * lost: that it could not be opened makes them, whichever phase it was of.
+   */
   opensOf(phase: number, number: number, nowMs: number): PacketCipher | null {
     if (this.#reads === null || phase === this.phase) return this.#reads?.current ?? null;
     if (number < this.#firstNumber && this.#old !== null) return nowMs <= this.#oldUntilMs ? this.#old : null;
-    return this.#reads.next;
+    return this.#reads.next ?? this.#reads.current;
   }
 
   /** A packet of this phase was opened. `probeMs`: of a probe timeout. */
   onOpened(phase: number, number: number, nowMs: number, probeMs: number): void {
     if (phase === this.phase) {
       this.#firstNumber = Math.min(this.#firstNumber, number);
+      if (++this.#opened === NEXT_AFTER_PACKETS) this.#makeNext();
       return;
     }
     if (number < this.#firstNumber && this.#old !== null) return;
@@ -86,6 +94,7 @@ export class ApplicationKeys {
 
   /** A packet could not be opened. Throws `QuicFault` for the last one that is borne. */
   onForged(): void {
+    this.#makeNext();
     const most = this.#reads?.suite === CHACHA20_POLY1305_SHA256 ? MOST_FORGED_CHACHA : MOST_FORGED;
     if (++this.#forged >= most)
       throw new QuicFault(AEAD_LIMIT_REACHED, "too many packets that are not authentic");
@@ -107,8 +116,9 @@ export class ApplicationKeys {
   }
 
   #turn(nowMs: number, probeMs: number, firstNumber: number): void {
+    this.#makeNext();
     const [reads, writes] = [this.#reads, this.#writes];
-    if (reads === null || writes === null) return;
+    if (reads === null || writes === null || reads.next === null || writes.next === null) return;
     this.phase ^= 1;
     this.updates++;
     this.#sealed = 0;
@@ -119,14 +129,14 @@ export class ApplicationKeys {
     reads.current = reads.next;
     writes.current[Symbol.dispose]();
     writes.current = writes.next;
-    this.#withNext(reads, false);
-    this.#withNext(writes, true);
+    reads.next = writes.next = null;
+    this.#makeNext();
   }
 
   [Symbol.dispose](): void {
     for (const direction of [this.#reads, this.#writes]) {
       direction?.current[Symbol.dispose]();
-      direction?.next[Symbol.dispose]();
+      direction?.next?.[Symbol.dispose]();
     }
     this.#old?.[Symbol.dispose]();
     this.#reads = this.#writes = this.#old = null;

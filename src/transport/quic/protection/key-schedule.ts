@@ -1,20 +1,34 @@
 /** Secrets and keys of packet protection (RFC 9001 §5). */
-import { createHmac } from "node:crypto";
+import { hmac, type HmacHash } from "#platform/hmac.ts";
 
 export const AES_128_GCM_SHA256 = 0x1301;
 export const AES_256_GCM_SHA384 = 0x1302;
 export const CHACHA20_POLY1305_SHA256 = 0x1303;
 
-/** Of the cipher suite: its hash, and the bytes of its key. */
-const SUITES: Readonly<Record<number, { readonly hash: string; readonly keyBytes: number }>> = {
-  [AES_128_GCM_SHA256]: { hash: "sha256", keyBytes: 16 },
-  [AES_256_GCM_SHA384]: { hash: "sha384", keyBytes: 32 },
-  [CHACHA20_POLY1305_SHA256]: { hash: "sha256", keyBytes: 32 },
-};
-
 const IV_BYTES = 12;
+const INITIAL_SECRET_BYTES = 32;
 /** RFC 9001 §5.2. */
 const INITIAL_SALT = Buffer.from("38762cf7f55934b34d179ae6a4c80cadccbb7f0a", "hex");
+const INITIAL_INFO = {
+  client: infoOf("client in", INITIAL_SECRET_BYTES),
+  server: infoOf("server in", INITIAL_SECRET_BYTES),
+} as const;
+
+/** What a cipher suite means for its keys, with the input of each derivation. */
+interface Suite {
+  readonly hash: HmacHash;
+  readonly keyBytes: number;
+  readonly key: Uint8Array;
+  readonly iv: Uint8Array;
+  readonly headerKey: Uint8Array;
+  readonly next: Uint8Array;
+}
+
+const SUITES: Readonly<Record<number, Suite>> = {
+  [AES_128_GCM_SHA256]: suiteWith("sha256", 32, 16),
+  [AES_256_GCM_SHA384]: suiteWith("sha384", 48, 32),
+  [CHACHA20_POLY1305_SHA256]: suiteWith("sha256", 32, 32),
+};
 
 export interface DirectionKeys {
   readonly key: Uint8Array;
@@ -23,36 +37,45 @@ export interface DirectionKeys {
   readonly headerKey: Uint8Array;
 }
 
-/** HKDF-Expand-Label (RFC 8446 §7.1) without context; at most 48 bytes. */
-export function expandLabel(hash: string, secret: Uint8Array, label: string, bytes: number): Buffer {
+function suiteWith(hash: HmacHash, hashBytes: number, keyBytes: number): Suite {
+  return {
+    hash,
+    keyBytes,
+    key: infoOf("quic key", keyBytes),
+    iv: infoOf("quic iv", IV_BYTES),
+    headerKey: infoOf("quic hp", keyBytes),
+    next: infoOf("quic ku", hashBytes),
+  };
+}
+
+/** The input of HKDF-Expand-Label (RFC 8446 §7.1) without context, for its only block. */
+function infoOf(label: string, bytes: number): Uint8Array {
   const text = Buffer.from(`tls13 ${label}`);
-  const head = Buffer.of(bytes >> 8, bytes & 0xff, text.length);
-  const info = Buffer.concat([head, text, Buffer.of(0, 1)]); // an empty context, and the number of the only block
-  return createHmac(hash, secret).update(info).digest().subarray(0, bytes);
+  return Buffer.concat([Buffer.of(bytes >> 8, bytes & 0xff, text.length), text, Buffer.of(0, 1)]);
 }
 
 /** Those of Initial packets, which everybody can derive from the first connection id of the client. */
 export function initialSecret(destination: Uint8Array, side: "client" | "server"): Buffer {
-  const common = createHmac("sha256", INITIAL_SALT).update(destination).digest();
-  return expandLabel("sha256", common, `${side} in`, 32);
+  return hmac("sha256", hmac("sha256", INITIAL_SALT, destination), INITIAL_INFO[side]);
 }
 
 /** Throws for a suite that TLS of QUIC does not agree on. */
 export function deriveKeys(suite: number, secret: Uint8Array): DirectionKeys {
-  const { hash, keyBytes } = suiteOf(suite);
+  const { hash, keyBytes, key, iv, headerKey } = suiteOf(suite);
   return {
-    key: expandLabel(hash, secret, "quic key", keyBytes),
-    iv: expandLabel(hash, secret, "quic iv", IV_BYTES),
-    headerKey: expandLabel(hash, secret, "quic hp", keyBytes),
+    key: hmac(hash, secret, key).subarray(0, keyBytes),
+    iv: hmac(hash, secret, iv).subarray(0, IV_BYTES),
+    headerKey: hmac(hash, secret, headerKey).subarray(0, keyBytes),
   };
 }
 
 /** Of the next key phase (RFC 9001 §6.1). */
 export function nextSecret(suite: number, secret: Uint8Array): Buffer {
-  return expandLabel(suiteOf(suite).hash, secret, "quic ku", secret.length);
+  const { hash, next } = suiteOf(suite);
+  return hmac(hash, secret, next);
 }
 
-function suiteOf(suite: number): { readonly hash: string; readonly keyBytes: number } {
+function suiteOf(suite: number): Suite {
   const found = SUITES[suite];
   if (found === undefined) throw new Error(`cipher suite ${suite} is not one of QUIC`);
   return found;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { quicLibrary } from "#platform/quic.ts";
+import { ApplicationKeys } from "./application-keys.ts";
 import { deriveKeys, initialSecret, nextSecret } from "./key-schedule.ts";
 import { isRetryAuthentic, retryTag } from "./retry-tag.ts";
 
@@ -128,5 +129,36 @@ describe("packets", { skip: SKIP }, () => {
     assert.throws(() => gone.seal(ciphers.allocate(64), 0, layout, 0));
     assert.throws(() => ciphers.make(0x1304, keys, true), RangeError);
     assert.throws(() => ciphers.make(0x1302, keys, true), RangeError);
+  });
+
+  test("the peer's next keys: what comes before they are made is lost, what follows is opened", () => {
+    const ciphers = open();
+    const secret = Buffer.alloc(32, 9);
+    using ours = new ApplicationKeys(ciphers);
+    using theirs = new ApplicationKeys(ciphers);
+    for (const keys of [ours, theirs]) for (const writes of [true, false]) keys.set(writes, 0x1301, secret);
+    const layout = { headBytes: 11, numberBytes: 2, bodyBytes: 20 };
+    const memory = ciphers.allocate(64);
+    const opensOne = (number: number): boolean => {
+      memory.bytes.fill(0);
+      memory.bytes[0] = 0x41;
+      theirs.seals?.seal(memory, 0, layout, number);
+      ours.opens?.unmask(memory, 47, 9);
+      const isOpen = (ours.opensOf(theirs.phase, number, 0)?.open(memory, 47, 11, number) ?? -1) === 20;
+      if (isOpen) ours.onOpened(theirs.phase, number, 0, 1);
+      else ours.onForged();
+      return isOpen;
+    };
+    assert.ok(opensOne(0));
+    theirs.allowUpdate();
+    theirs.update(1, 1);
+    assert.equal(theirs.phase, 1);
+    assert.ok(!opensOne(1));
+    assert.equal(ours.phase, 0);
+    assert.ok(opensOne(2));
+    assert.equal(ours.phase, 1);
+    theirs.update(10, 1);
+    assert.ok(opensOne(3), "those behind them are made at once");
+    assert.equal(ours.updates, 2);
   });
 });
