@@ -1,0 +1,52 @@
+/** The configuration in force as the Controller shows it, switches some of its keys and replaces it. */
+import { loadConfig, type ConfigInput } from "#app/load-config.ts";
+import type { Runtimes } from "#app/runtimes.ts";
+import type { Config } from "#config/config.ts";
+import { TUN_NAME } from "#config/sections/tun.ts";
+import type { ConfigsControl, ConfigsPatch } from "#core/control.ts";
+import { keepPorts } from "./change.ts";
+import { configsView } from "./configs.ts";
+
+export interface LiveConfigsEnv {
+  readonly input: ConfigInput;
+  readonly runtimes: Runtimes;
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** Another one is in force: what was being tried before does not come back. */
+  onReplaced(): void;
+}
+
+export function liveConfigs({ input, runtimes, exclusively, onReplaced }: LiveConfigsEnv): ConfigsControl {
+  return {
+    view: () => {
+      const { config, inbounds } = runtimes.present;
+      const tunDevice = runtimes.tuns.get(TUN_NAME)?.device ?? null;
+      return configsView(config, { ...runtimes.choices, tunDevice }, inbounds.all);
+    },
+    patch: (fragment) => exclusively(() => patch(fragment, input, runtimes)),
+    replace: (source, { force }) =>
+      exclusively(async () => {
+        await runtimes.reports.report(source.kind === "current" ? "file" : source.kind, async () => {
+          const config = await loadConfig(source, input);
+          await runtimes.apply(force ? config : keepPorts(config, runtimes.present.config));
+        });
+        onReplaced();
+      }),
+  };
+}
+
+/** Switches take effect at once; everything else is a configuration like the present one, built and swapped. */
+async function patch(fragment: ConfigsPatch, { loader }: ConfigInput, runtimes: Runtimes): Promise<void> {
+  const {
+    mode = runtimes.choices.mode,
+    logLevel = runtimes.choices.logLevel,
+    unifiedDelay = runtimes.choices.unifiedDelay,
+    ...rest
+  } = fragment;
+  const base: Config = { ...runtimes.present.config, mode, logLevel };
+  const config = { ...base, general: { ...base.general, unifiedDelay } };
+  if (Object.keys(rest).length > 0)
+    await runtimes.reports.report("patch", async () =>
+      runtimes.apply(loader.patched(config, rest), { keepPolicies: true, asksTuns: rest.tun !== undefined }),
+    );
+  else runtimes.choose(config);
+}
