@@ -1,17 +1,22 @@
-// Which files the rules that need types must look at: those that changed since the linter last found nothing in them, and
-// all that import those, over however many files. Nothing else that such a rule reads can have changed.
+// Which files types and the rules that need types must be checked in: those that changed since nothing was found in them,
+// and all that import those, or what is gone, over however many files. Nothing else that their types come from can have
+// changed.
 import { createHash } from "node:crypto";
-import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const SOURCES = "{src,ui,test,bench,scripts}/**/*.{ts,tsx,mjs}";
-/** With another rule, setting or library nothing is known any more. */
+/** With another rule, setting or library nothing is known any more; nor with declarations that no file imports. */
 const SETTINGS = [".oxlintrc.json", "package-lock.json", "package.json", "tsconfig.json", "ui/tsconfig.json"];
+const AMBIENT = "{src,ui,test,bench,scripts}/**/*.d.ts";
 const IMPORTED = /\b(?:from|import)\s*\(?\s*"([^"]+)"/g;
 
 /** `file`: where the last state is kept. `save` is called when the linter has found nothing in `affected`. */
 export function openLintState(file) {
-  const now = { settings: hashOf(SETTINGS.map(textOf).join("\n")), files: {} };
+  const now = {
+    settings: hashOf([...SETTINGS, ...globSync(AMBIENT).sort()].map(textOf).join("\n")),
+    files: {},
+  };
   const importers = new Map();
   for (const path of globSync(SOURCES).sort()) {
     const text = textOf(path);
@@ -23,7 +28,7 @@ export function openLintState(file) {
   }
   return {
     files: Object.keys(now.files),
-    affected: affectedBy(changedSince(read(file), now), importers),
+    affected: affectedBy(changedSince(read(file), now), importers).filter((path) => existsSync(path)),
     save() {
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, JSON.stringify(now));
@@ -32,10 +37,9 @@ export function openLintState(file) {
 }
 
 function changedSince(before, now) {
-  const paths = Object.keys(now.files);
-  return before?.settings === now.settings
-    ? paths.filter((path) => before.files[path] !== now.files[path])
-    : paths;
+  if (before?.settings !== now.settings) return Object.keys(now.files);
+  const paths = Object.keys({ ...before.files, ...now.files });
+  return paths.filter((path) => before.files[path] !== now.files[path]);
 }
 
 function affectedBy(changed, importers) {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { skipLarge } from "../../test/support/runs.ts";
 import { decodeContents, encodeContents, type BackupContents } from "./contents.ts";
 import { BackupError, openBackup, sealBackup } from "./sealing.ts";
 
@@ -20,17 +21,22 @@ const CONTENTS: BackupContents = {
   ],
   choices: { selected: { group: "node" }, storage: {} },
 };
+/** Keys of passphrases are made slow to guess. */
+const skipSlow = { skip: skipLarge };
 const plain = (contents: BackupContents) => JSON.stringify(contents, (_, value: unknown) => value);
 
-test("what goes into a backup comes out of it, plain and encrypted", async () => {
-  for (const passphrase of [null, "correct horse"]) {
-    const file = await sealBackup(encodeContents(CONTENTS), passphrase);
-    assert.equal(plain(decodeContents(await openBackup(file, passphrase))), plain(CONTENTS));
-    if (passphrase !== null) assert.ok(!file.includes("mixed-port"));
-  }
+test("what goes into a backup comes out of it", async () => {
+  const file = await sealBackup(encodeContents(CONTENTS), null);
+  assert.equal(plain(decodeContents(await openBackup(file, null))), plain(CONTENTS));
 });
 
-test("another passphrase, or none, opens nothing", async () => {
+test("what goes into an encrypted backup comes out of it, and does not stand in it", skipSlow, async () => {
+  const file = await sealBackup(encodeContents(CONTENTS), "correct horse");
+  assert.equal(plain(decodeContents(await openBackup(file, "correct horse"))), plain(CONTENTS));
+  assert.ok(!file.includes("mixed-port"));
+});
+
+test("another passphrase, or none, opens nothing", skipSlow, async () => {
   const file = await sealBackup(encodeContents(CONTENTS), "correct horse");
   await assert.rejects(openBackup(file, null), /it is encrypted; it takes its passphrase/);
   await assert.rejects(openBackup(file, "incorrect horse"), /the passphrase is not the one/);

@@ -77,7 +77,7 @@ test("what nests on and on is one short line", () => {
   }
 });
 
-test("of thousands of warnings the rest is counted", () => {
+test("of thousands of warnings the rest is counted", { skip: skipLarge }, () => {
   const text = Array.from({ length: 2500 }, (_, at) => `x${at}: 1\n`).join("");
   const { warnings } = parseConfig(text, testEnv());
   assert.equal(warnings.length, 2001);

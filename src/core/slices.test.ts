@@ -4,7 +4,7 @@ import { Slices } from "./slices.ts";
 
 /** Milliseconds that one step takes of the thread. */
 const STEP_MS = 3;
-const STEPS = 40;
+const STEPS = 12;
 
 /** Turns of the event loop while works run. */
 async function turnsDuring(works: readonly Promise<void>[]): Promise<number> {

@@ -8,7 +8,7 @@ import { ProtocolError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { Slices } from "#core/slices.ts";
-import { runs } from "../../test/support/runs.ts";
+import { runs, skipLarge } from "../../test/support/runs.ts";
 import { turnsDuring } from "../../test/support/turns.ts";
 import { readNetworks, readSites } from "./categories.ts";
 import { DatFile } from "./dat-file.ts";
@@ -170,26 +170,30 @@ test("files are found in any case; a missing one is logged once; a verified down
     assert.equal(google.match({ host: "a.other.example" }), true, "the old stays in use");
   }));
 
-test("what was prepared is there when it is asked for, and the event loop turned meanwhile", () =>
-  withFolder(async (folder) => {
-    const names = Array.from({ length: 60_000 }, (_, at) => domain(2, `host${at}.example`));
-    writeFileSync(join(folder, "GeoSite.dat"), Buffer.concat([site("BIG", ...names), SITES]));
-    const warnings: string[] = [];
-    const log = { ...SILENT, warning: (text: string | (() => string)) => void warnings.push(String(text)) };
-    const urls = { geosite: "s", geoip: "i", mmdb: "m", asn: "a" };
-    const env = { home: folder, geodataMode: true, urls, compile, slices: new Slices(), log };
-    const geodata = new Geodata(env, null);
-    const wanted = ["big", "google@cn", "missing"].map((key) => ({ kind: "geosite" as const, key }));
-    const [, turns] = await turnsDuring(() => geodata.prepare(wanted));
-    assert.ok(turns > 2, `${turns} turns`);
-    assert.deepEqual(warnings, [], "what is missing is said where it is asked for");
-    renameSync(join(folder, "GeoSite.dat"), join(folder, "gone"));
-    assert.equal(
-      geodata.geosite("BIG").match({ host: "www.host59999.example" }),
-      true,
-      "nothing is read any more",
-    );
-    assert.equal(geodata.geosite("google@cn").match({ host: "exact.example" }), true);
-    assert.equal(geodata.geosite("missing").match({ host: "exact.example" }), false);
-    assert.match(String(warnings), /no category missing/);
-  }));
+test(
+  "what was prepared is there when it is asked for, and the event loop turned meanwhile",
+  { skip: skipLarge },
+  () =>
+    withFolder(async (folder) => {
+      const names = Array.from({ length: 60_000 }, (_, at) => domain(2, `host${at}.example`));
+      writeFileSync(join(folder, "GeoSite.dat"), Buffer.concat([site("BIG", ...names), SITES]));
+      const warnings: string[] = [];
+      const log = { ...SILENT, warning: (text: string | (() => string)) => void warnings.push(String(text)) };
+      const urls = { geosite: "s", geoip: "i", mmdb: "m", asn: "a" };
+      const env = { home: folder, geodataMode: true, urls, compile, slices: new Slices(), log };
+      const geodata = new Geodata(env, null);
+      const wanted = ["big", "google@cn", "missing"].map((key) => ({ kind: "geosite" as const, key }));
+      const [, turns] = await turnsDuring(() => geodata.prepare(wanted));
+      assert.ok(turns > 2, `${turns} turns`);
+      assert.deepEqual(warnings, [], "what is missing is said where it is asked for");
+      renameSync(join(folder, "GeoSite.dat"), join(folder, "gone"));
+      assert.equal(
+        geodata.geosite("BIG").match({ host: "www.host59999.example" }),
+        true,
+        "nothing is read any more",
+      );
+      assert.equal(geodata.geosite("google@cn").match({ host: "exact.example" }), true);
+      assert.equal(geodata.geosite("missing").match({ host: "exact.example" }), false);
+      assert.match(String(warnings), /no category missing/);
+    }),
+);

@@ -78,7 +78,7 @@ for (const [timeZone, when] of CHANGES)
           await core.apply(null);
         },
       ),
-      { numRuns: runs(60) },
+      { numRuns: runs(60, 5) },
     );
   });
 

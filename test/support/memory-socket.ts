@@ -1,6 +1,15 @@
 /** Memory in place of the kernel, for wires that seal by libcrypto. */
-import type { CipherMemory } from "#dataplane/workers/wire/cipher-memory.ts";
+import assert from "node:assert/strict";
+import { CipherMemory } from "#dataplane/workers/wire/cipher-memory.ts";
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
+
+export const PLAIN_BYTES = 256 * 1024;
+let shared: CipherMemory | null = null;
+
+/** One for all wires of a process, as for all of a worker: nothing in it outlasts a call. */
+export function cipherMemory(): CipherMemory {
+  return (shared ??= CipherMemory.open(new Uint8Array(PLAIN_BYTES)) ?? assert.fail("no libcrypto by FFI"));
+}
 
 /** A socket of memory: `arrived` is what it has, `sent` what was written to it. */
 export class MemorySocket {
@@ -11,11 +20,7 @@ export class MemorySocket {
   hasEnded = false;
   /** How much it takes before it says EAGAIN. */
   room = Infinity;
-  readonly memory: CipherMemory;
-
-  constructor(memory: CipherMemory) {
-    this.memory = memory;
-  }
+  readonly memory = cipherMemory();
 
   receiveAt(_fd: number, address: bigint, size: number): number {
     const bytes = Math.min(size, this.arrived.length);

@@ -13,11 +13,9 @@ import {
   takeRecord,
 } from "#transport/tls13/records.ts";
 import { MemorySocket } from "./memory-socket.ts";
-import { CipherMemory } from "#dataplane/workers/wire/cipher-memory.ts";
 import { RecordWire } from "#dataplane/workers/wire/record-wire.ts";
 import type { WireIo } from "#dataplane/workers/wire/wire.ts";
 
-export const PLAIN_BYTES = 256 * 1024;
 const [SEAL, OPEN] = [1, 0];
 export const FULL_RECORD = 16_384;
 
@@ -31,14 +29,14 @@ export interface Bench {
 }
 
 export function openBench({ id = 0x1301, mostContent = FULL_RECORD, unread = Buffer.alloc(0) } = {}): Bench {
-  const memory = CipherMemory.open(new Uint8Array(PLAIN_BYTES)) ?? assert.fail();
+  const socket = new MemorySocket();
+  const { memory } = socket;
   const suite = cipherSuite(id) ?? assert.fail();
   const [ofServer, ofClient] = [Buffer.alloc(suite.hashBytes, 1), Buffer.alloc(suite.hashBytes, 2)];
   const contextOf = (secret: Buffer, way: number): number =>
     Number(memory.evp.openContext(suite.aead, trafficKeys(suite, secret).key, way));
   const words = [contextOf(ofServer, OPEN), contextOf(ofClient, SEAL), 0, 0, id, mostContent];
   const state = Buffer.concat([ofServer, ofClient, unread]);
-  const socket = new MemorySocket(memory);
   const wire = new RecordWire(memory, 9, { word: (at) => words[at] ?? assert.fail(), suite, state });
   const io = { calls: socket as unknown as RelayCalls, bufferedBytes: 0 };
   return {

@@ -7,6 +7,7 @@ import { EAGAIN, HANGUP, READABLE, WRITABLE } from "#platform/linux/relay-calls.
 import { ALERT } from "#transport/tls13/alerts.ts";
 import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
 import { plainRecord, RECORD } from "#transport/tls13/records.ts";
+import { PLAIN_BYTES } from "../../../../test/support/memory-socket.ts";
 import { runs } from "../../../../test/support/runs.ts";
 import { BROKEN } from "./sealed-reader.ts";
 import {
@@ -18,7 +19,6 @@ import {
   drain,
   sentRecords,
   alertsIn,
-  PLAIN_BYTES,
 } from "../../../../test/support/record-wires.ts";
 
 const skip = Evp.open() === null ? "SKIP records of a worker: needs Linux and libcrypto by FFI" : false;

@@ -6,14 +6,12 @@ import { Evp } from "#platform/linux/evp.ts";
 import { EAGAIN, EINTR, HANGUP, READABLE, type RelayCalls, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { TaskIo } from "#dataplane/workers/worker/task.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { MemorySocket } from "../../../../test/support/memory-socket.ts";
-import { CipherMemory } from "./cipher-memory.ts";
+import { MemorySocket, PLAIN_BYTES } from "../../../../test/support/memory-socket.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
 import { BROKEN } from "./sealed-reader.ts";
 
 const evp = Evp.open();
 const skip = evp === null ? "SKIP sealed port: needs Linux and libcrypto by FFI" : false;
-const PLAIN_BYTES = 256 * 1024;
 const KEY = Buffer.alloc(16, 7);
 const [SEAL, OPEN] = [1, 0];
 
@@ -29,8 +27,8 @@ function openBench({
   payloadBytes = -1,
   unread = null as Uint8Array | null,
 } = {}): Bench {
-  const memory = CipherMemory.open(new Uint8Array(PLAIN_BYTES)) as CipherMemory;
-  const socket = new MemorySocket(memory);
+  const socket = new MemorySocket();
+  const { memory } = socket;
   const contexts = [OPEN, SEAL].map((way) => Number(memory.evp.openContext("aes-128-gcm", KEY, way)));
   const words = [...contexts, 3, 5, chunkBytes, payloadBytes, 1];
   let spared = false;
