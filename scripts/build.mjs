@@ -1,7 +1,6 @@
 // Makes the downloadable build: one self-contained folder and archive per platform.
 //   npm run build                         every platform whose runtime can be had
 //   npm run build -- --platform linux-x64 --no-archive --out DIR
-import { build } from "esbuild";
 import { execFileSync, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -14,12 +13,15 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { bundleTo } from "./bundle.mjs";
 import { notices } from "./notices.mjs";
 import { ensureUi } from "./ui.mjs";
 
@@ -51,8 +53,13 @@ exec "$here/lib/node" ${FLAGS} "$here/lib/boot.mjs" "$@"
 `;
 const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" ${FLAGS} "%~dp0lib\\boot.mjs" %*\r\n`;
 
+/** A first start that takes longer hangs. */
+const FIRST_START_MS = 60_000;
+/** By then a thread that is not told to end has kept its code. */
+const THREADS_KEEP_MS = 1_000;
+
 /** What the first start of a build has: enough for all that most starts compile. Its names are never resolved. */
-const FIRST_START = `mixed-port: 0
+const FIRST_START = `listeners: [{ name: first, type: mixed, listen: 127.0.0.1, port: 0 }]
 log-level: info
 external-controller: 127.0.0.1:0
 secret: ${randomBytes(16).toString("hex")}
@@ -72,7 +79,7 @@ try {
 
 async function main() {
   const bundles = join(work, "bundles");
-  await bundleTo(bundles);
+  await bundleTo(bundles, version);
   const ui = await ensureUi();
   mkdirSync(options.out, { recursive: true });
   const archives = [];
@@ -98,36 +105,6 @@ function defaultVersion() {
   } catch {
     return `${manifest.version}-local`;
   }
-}
-
-async function bundleTo(outdir) {
-  // Threads have files of their own; who starts one looks for it beside the program under this name.
-  await build({
-    entryPoints: {
-      weir: join(root, "src/main.ts"),
-      "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
-      "relay-worker": join(root, "src/dataplane/workers/worker/main.ts"),
-      "store-thread": join(root, "src/store/worker.ts"),
-      "list-thread": join(root, "src/documents/list-worker.ts"),
-      "node-thread": join(root, "src/documents/node-worker.ts"),
-      "config-thread": join(root, "src/cli/config-thread.ts"),
-    },
-    outdir,
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node26",
-    minifySyntax: true,
-    minifyWhitespace: true, // names stay: a fault that a user reports says where it was
-    legalComments: "none",
-    logLevel: "warning",
-    define: { WEIR_BUILD: JSON.stringify(version) },
-    // CommonJS dependencies ask for built-in modules by `require`, which an ES module does not have.
-    banner: {
-      js: 'import { createRequire as createRequireOfModule } from "node:module"; const require = createRequireOfModule(import.meta.url);',
-    },
-  });
 }
 
 /** The path of the runtime's executable: installed here, or taken from its package. */
@@ -157,9 +134,9 @@ async function assemble(platform, { bundles, ui }, { executable, folder: runtime
   const folder = join(options.out, `weir-${version}-${platform}`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
-  for (const file of globSync("*.mjs", { cwd: bundles }))
+  for (const file of globSync("*.cjs", { cwd: bundles }))
     cpSync(join(bundles, file), join(folder, "lib", file));
-  for (const file of ["boot.mjs", "boot-thread.mjs", "compile-cache.mjs"])
+  for (const file of ["boot.mjs", "boot-thread.mjs", "load-part.mjs"])
     cpSync(join(root, "src", file), join(folder, "lib", file));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,
@@ -190,24 +167,42 @@ async function assemble(platform, { bundles, ui }, { executable, folder: runtime
   return folder;
 }
 
-/** Runs the build once, and keeps what was compiled for that: starts take half the time. Another platform's runtime cannot run here. */
+/** Runs the build once, and keeps what was compiled for that: src/load-part.mjs. Another platform's runtime cannot run here. */
 async function compile(folder) {
-  const compiled = join(folder, "lib", "compiled");
-  mkdirSync(compiled);
+  const codes = globSync("lib/*.cjs", { cwd: folder }).map((file) => join(folder, `${file}.code`));
+  for (const code of codes) writeFileSync(code, "");
   const home = join(work, "first-start");
   mkdirSync(home, { recursive: true });
   const file = join(home, "config.yaml");
   writeFileSync(file, FIRST_START);
   const program = spawn(join(folder, "weir"), ["-d", home, "-f", file], {
     stdio: ["ignore", "pipe", "inherit"],
+    timeout: FIRST_START_MS,
   });
-  for await (const text of program.stdout.setEncoding("utf8"))
-    if (text.includes(" is running")) program.kill("SIGHUP"); // the file is read in a thread then
-    else if (text.includes("reload")) program.kill("SIGTERM");
+  let said = "";
+  for await (const text of program.stdout.setEncoding("utf8")) {
+    said += text;
+    if (text.includes(" is running")) {
+      await askThrough(portOf(said, "listening at"), portOf(said, "http on"));
+      program.kill("SIGHUP"); // the file is read in a thread then
+    } else if (text.includes("reload")) setTimeout(() => program.kill("SIGTERM"), THREADS_KEEP_MS);
+  }
   if (program.exitCode === null) await once(program, "exit");
   if (program.exitCode !== 0) throw new Error(`the build does not start: exit code ${program.exitCode}`);
-  for (const entry of globSync("**/*", { cwd: compiled, withFileTypes: true }))
-    chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
+  for (const code of codes) if (statSync(code).size === 0) rmSync(code);
+}
+
+function portOf(log, where) {
+  return Number(new RegExp(`${where} \\S+:(\\d+)`).exec(log)?.[1]);
+}
+
+/** One request to the Controller through the proxy: what a first client asks for is compiled then, too. */
+async function askThrough(proxy, controller) {
+  const socket = connect(proxy, "127.0.0.1");
+  const to = Buffer.of(controller >> 8, controller & 0xff);
+  socket.write(Buffer.concat([Buffer.from("05010005010001" + "7f000001", "hex"), to]));
+  socket.write("GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+  for await (const _ of socket);
 }
 
 function writeLauncher(folder, windows) {

@@ -1,7 +1,7 @@
 // Runs on any Node: says in one line what is missing where the runtime is too old to read the sources.
-import { existsSync } from "node:fs";
-import { setFlagsFromString } from "node:v8";
-import { keepCompiled } from "./compile-cache.mjs";
+// An import of a module of the runtime would read every name of it, and load what hangs on each (docs/adr/0600).
+const { existsSync } = process.getBuiltinModule("node:fs");
+const { setFlagsFromString } = process.getBuiltinModule("node:v8");
 
 const major = Number.parseInt(process.versions.node, 10);
 if (major < 26) {
@@ -27,6 +27,8 @@ setFlagsFromString("--no-parallel-scavenge");
 setFlagsFromString("--page-promotion-threshold=20");
 // A reload runs code that has rested since the one before: compiled anew it would take the main thread tens of milliseconds.
 setFlagsFromString("--no-flush-bytecode");
-keepCompiled();
 // The same file starts a checkout and a build, which has its program in one file.
-await import(existsSync(new URL("main.ts", import.meta.url)) ? "./main.ts" : "./weir.mjs");
+if (existsSync(new URL("main.ts", import.meta.url))) {
+  (await import("./compile-cache.mjs")).keepCompiled();
+  await import("./main.ts");
+} else (await import("./load-part.mjs")).runPart("weir");

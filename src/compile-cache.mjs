@@ -1,10 +1,6 @@
-// What was compiled once is kept, so that later starts and threads need no parser: the larger half of a thread's memory, and in a
-// checkout the stripped sources, too. A build brings it along, made when it was built; another machine's Node makes its own.
-import { existsSync } from "node:fs";
+// What a checkout has compiled once is kept, so that later starts and threads need no parser, and no stripping of types.
 import { enableCompileCache } from "node:module";
-import { join } from "node:path";
 
 export function keepCompiled() {
-  const built = join(import.meta.dirname, "compiled");
-  enableCompileCache(existsSync(built) ? { directory: built, portable: true } : undefined);
+  enableCompileCache();
 }

@@ -8,9 +8,13 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 
 /** Arguments in, exit code out; nothing else. */
-try {
-  process.exitCode = await runCommand(process.argv.slice(2), process.env);
-} catch (error) {
-  console.error(messageOf(error));
-  process.exitCode = error instanceof UsageError ? 2 : 1;
+async function main(): Promise<void> {
+  try {
+    process.exitCode = await runCommand(process.argv.slice(2), process.env);
+  } catch (error) {
+    console.error(messageOf(error));
+    process.exitCode = error instanceof UsageError ? 2 : 1;
+  }
 }
+
+void main();

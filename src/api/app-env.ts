@@ -33,7 +33,10 @@ export interface AppOptions {
   /** Null, or absent: the program is no node of a fleet. */
   readonly fleet?: () => FleetAdmin | null;
   /** Routes of other parts of the program, for each transport anew. */
-  readonly mounts?: (transport: Transport, subscribers: Subscribers) => readonly Route[];
+  readonly mounts?: (
+    transport: Transport,
+    subscribers: Subscribers,
+  ) => readonly Route[] | Promise<readonly Route[]>;
 }
 
 export interface AppEnv {

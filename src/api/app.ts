@@ -56,7 +56,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
   app.setNotFoundHandler((_, reply) =>
     reply.code(404).type("text/plain; charset=utf-8").send("404 page not found\n"),
   );
-  mountRoutes(app, controllerRoutes(env), upgrades, options.access ?? null);
+  mountRoutes(app, await controllerRoutes(env), upgrades, options.access ?? null);
   await app.ready();
   return app;
 }

@@ -1,5 +1,5 @@
-/** What the program needs of this folder once a Controller is asked for: it is loaded then, and not before. */
+/** What answers requests, with the HTTP framework and all schemas: loaded with the first request, and not before. */
 export { adminRoutes } from "./admin/index.ts";
+export { Application } from "./application.ts";
 export { journalRoutes } from "./journal/index.ts";
-export { openController } from "./open-controller.ts";
 export { subscriptionRoutes } from "./subscription.ts";

@@ -71,7 +71,7 @@ test("the document and the routes say the same", async () => {
   const transport = { kind: "http", isLocal: true } as const;
   const log = { debug() {}, info() {}, warning() {}, error() {} };
   const subscribers = new Subscribers();
-  const routes = controllerRoutes({
+  const routes = await controllerRoutes({
     ...env,
     transport,
     log,

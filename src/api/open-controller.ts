@@ -7,8 +7,9 @@ import type { Control } from "#core/control.ts";
 import { ConfigError, listenFault, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { EventEmitter } from "node:events";
-import { buildApp } from "./app.ts";
+import { Answering } from "./answering.ts";
 import type { AppOptions, Transport } from "./app-env.ts";
+import type { Application } from "./application.ts";
 import { isLoopbackHost } from "./hosts.ts";
 import {
   giveUpWhenStuck,
@@ -20,8 +21,6 @@ import {
   type Serve,
   type TcpListener,
 } from "./listeners.ts";
-import { Metrics } from "./metrics/index.ts";
-import { Subscribers } from "./subscriber.ts";
 import { openTlsServer, type TlsOptions } from "./tls.ts";
 import { takeUpgrade, type Upgrades } from "./upgrade.ts";
 
@@ -67,11 +66,14 @@ export async function openController(
   refuseMissingSecret(options);
   await using undo = new AsyncDisposableStack();
   const endpoints: ControllerEndpoint[] = [];
-  const metrics = undo.use(new Metrics(control, options.fleet));
+  let application: Promise<Application> | null = null;
+  undo.defer(async () => (await application?.catch(() => null))?.[Symbol.dispose]());
+  const ours = { ...options, hosts: [...options.hosts, ...controllerHosts(options)] };
+  const load = (): Promise<Application> => (application ??= loadApplication(ours, control, log));
   const open = async (kind: Transport["kind"], at: string, start: Start): Promise<void> => {
     await using parts = new AsyncDisposableStack();
     try {
-      const endpoint = await openOne(options, { kind, at }, start, { control, log, metrics, parts });
+      const endpoint = await openOne({ kind, at }, start, { load, log, parts });
       endpoints.push(endpoint);
       undo.use(parts.move());
       log.info(`controller: ${kind} on ${endpoint.text}`);
@@ -94,6 +96,11 @@ export async function openController(
   return { endpoints, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
+async function loadApplication(options: AppOptions, control: Control, log: Log): Promise<Application> {
+  const { Application } = await import("#api/index.ts");
+  return new Application(options, control, log);
+}
+
 function refuseMissingSecret({ secret, listeners: { http, https } }: ControllerOptions): void {
   const open = [http, https].find((listener) => listener !== undefined && !isLoopbackHost(listener.host));
   if (secret !== "" || open === undefined) return;
@@ -106,35 +113,24 @@ interface Start {
 }
 
 interface Parts {
-  readonly control: Control;
+  /** With the first request. */
+  readonly load: () => Promise<Application>;
   readonly log: Log;
-  readonly metrics: Metrics;
   readonly parts: AsyncDisposableStack;
 }
 
 async function openOne(
-  options: ControllerOptions,
   { kind, at }: { readonly kind: Transport["kind"]; readonly at: string },
   start: Start,
-  { control, log, metrics, parts }: Parts,
+  { load, log, parts }: Parts,
 ): Promise<ControllerEndpoint> {
   const transport: Transport = {
     kind,
     isLocal: kind === "unix" || kind === "pipe" || isLoopbackHost(hostOf(at)),
   };
   const upgrades: Upgrades = new WeakMap();
-  const subscribers = new Subscribers();
-  const hosts = [...options.hosts, ...controllerHosts(options)];
-  const app = await buildApp({
-    options: { ...options, hosts },
-    transport,
-    control,
-    log,
-    upgrades,
-    subscribers,
-    metrics,
-  });
-  const serve: Serve = (request, response) => app.routing(request, response);
+  const answering = new Answering(async () => (await load()).openFor(transport, upgrades), log);
+  const { serve } = answering;
   const bounded: Serve = (request, response) => {
     giveUpWhenStuck(response);
     serve(request, response);
@@ -145,19 +141,19 @@ async function openOne(
   server.maxConnections = MAX_CONNECTIONS;
   server.on("upgrade", takeUpgrade(upgrades, serve));
   server.on("checkContinue", bounded as never); // the body is asked for when it is read, not before the credentials
-  parts.defer(stopper(server, subscribers));
+  parts.defer(stopper(server, answering));
   const [text, port] = await start.listen(server);
   server.on("error", (error) => log.error(`controller: ${kind}: ${messageOf(error)}`));
   return { kind, text, port };
 }
 
-function stopper(server: HttpServer | Http2SecureServer, subscribers: Subscribers): () => Promise<void> {
+function stopper(server: HttpServer | Http2SecureServer, answering: Answering): () => Promise<void> {
   const sockets = tracked<Socket>(server, "connection");
   const sessions = tracked<ServerHttp2Session>(server, "session");
   return async () => {
     if (!server.listening) return;
     server.close();
-    subscribers[Symbol.dispose]();
+    answering[Symbol.dispose]();
     for (const session of sessions) session.close();
     const until = performance.now() + GRACE_MS;
     const sweep = setInterval(() => {

@@ -86,6 +86,7 @@ export class App implements AsyncDisposable {
     await app.#runtimes.start(first);
     await app.#settle();
     void app.#backups.look(Date.now());
+    env.host.memoryRelease.soon();
     return app;
   }
 

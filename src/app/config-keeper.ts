@@ -100,7 +100,7 @@ export class ConfigKeeper implements ConfigFileControl, Disposable {
     });
   }
 
-  schema(): object {
+  schema(): Promise<object> {
     return this.#env.loader.schema();
   }
 

@@ -3,7 +3,6 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "no
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { isAbsolute, join } from "node:path";
-import type * as api from "#api/index.ts";
 import type { Controller, ControllerEndpoint, ControllerOptions } from "#api/open-controller.ts";
 import { isLoopbackHost } from "#api/hosts.ts";
 import type { Config } from "#config/config.ts";
@@ -18,11 +17,10 @@ import { SECRET_FILE } from "#host/file-guard.ts";
 import { builtInUiFolder, externalUiFolder } from "#host/ui-folder.ts";
 import { descriptorOf } from "#core/handover.ts";
 
-type Api = typeof api;
-
 /**
  * Holds the running Controller and makes it anew when its settings change. The folder `api`, with its HTTP framework and its
- * schemas, is a third of the program: it is loaded when the listeners are open, so that clients need not wait for it.
+ * schemas, is a third of the program: a small part of it listens, behind all other listeners, and loads the others with the
+ * first request.
  */
 export class ControllerSlot implements AsyncDisposable {
   readonly #control: Control;
@@ -49,19 +47,19 @@ export class ControllerSlot implements AsyncDisposable {
     if (settings === this.#settings) return;
     const before = { options: this.#options, settings: this.#settings };
     try {
-      const loaded = await import("#api/index.ts");
-      const options = controllerOptions(config, this.#host, this.#control, loaded);
-      if ((await this.#replace(loaded, options, settings)) || before.options === null) return;
+      const options = controllerOptions(config, this.#host, this.#control);
+      if ((await this.#replace(options, settings)) || before.options === null) return;
       this.#host.log.error("controller: it goes on with the earlier settings");
     } catch (error) {
       this.#host.log.error(`controller: ${messageOf(error)}`);
     }
     if (before.options !== null && before.options !== this.#options)
-      await this.#replace(await import("#api/index.ts"), before.options, before.settings);
+      await this.#replace(before.options, before.settings);
   }
 
   /** True where all of it could be opened. */
-  async #replace({ openController }: Api, options: ControllerOptions, settings: string): Promise<boolean> {
+  async #replace(options: ControllerOptions, settings: string): Promise<boolean> {
+    const { openController } = await import("#api/open-controller.ts");
     await this[Symbol.asyncDispose]();
     this.#running = await openController(options, this.#control, this.#host.log);
     this.#host.sockets.listening.setController(this.#running.endpoints.flatMap(endpointOf));
@@ -78,12 +76,7 @@ export class ControllerSlot implements AsyncDisposable {
   }
 }
 
-function controllerOptions(
-  config: Config,
-  host: Host,
-  control: Control,
-  { adminRoutes, journalRoutes, subscriptionRoutes }: Api,
-): ControllerOptions {
+function controllerOptions(config: Config, host: Host, control: Control): ControllerOptions {
   const { controller, tls } = config;
   const mark = controller.externalControllerRoutingMark;
   const marked = mark === 0 ? {} : { listen: markedListen(mark) };
@@ -107,11 +100,14 @@ function controllerOptions(
     hosts: [],
     access: host.journal,
     fleet: () => host.users.admin?.fleet ?? null,
-    mounts: (transport, subscribers) => [
-      ...adminRoutes(host.users, control, transport, host.journal),
-      ...journalRoutes(host.journal, transport, subscribers),
-      ...subscriptionRoutes(host.users, host.log),
-    ],
+    async mounts(transport, subscribers) {
+      const { adminRoutes, journalRoutes, subscriptionRoutes } = await import("#api/index.ts");
+      return [
+        ...adminRoutes(host.users, control, transport, host.journal),
+        ...journalRoutes(host.journal, transport, subscribers),
+        ...subscriptionRoutes(host.users, host.log),
+      ];
+    },
     uiFolder: externalUiFolder(config, host.home) ?? builtInUiFolder(),
     uiIsOurs: controller.externalUi === "",
     dohPath: controller.externalDohServer.startsWith("/") ? controller.externalDohServer : null,

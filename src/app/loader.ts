@@ -19,7 +19,7 @@ export interface Loader {
   /** The file of the source; null: it is none. */
   readonly file: SourceFile | null;
   /** JSON Schema of a configuration. */
-  schema(): object;
+  schema(): Promise<object>;
   /** Throws `ConfigError` where this is no path for a store of policies, because of what is there or is kept there. */
   refusePolicyStore(config: Config, store: string): void;
   /** Breaks off what is being read: the program ends. */

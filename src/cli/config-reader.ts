@@ -18,7 +18,7 @@ const SMALL_BYTES = 4 * 1024;
 /** Three hundred thousand rules take some six seconds and half a gigabyte where nothing else runs. */
 const BOUNDS: ThreadBounds = { mostMs: 300_000, mostHeapMiB: 2048 };
 
-const PROGRAM = { from: import.meta.url, source: "config-thread.ts", built: "config-thread.mjs" };
+const PROGRAM = { from: import.meta.url, source: "config-thread.ts", built: "config-thread" };
 
 export interface ConfigReaderBounds extends ThreadBounds {
   readonly smallBytes: number;

@@ -9,7 +9,7 @@ import { withEdit } from "./text-edit.ts";
 import { openParseEnv, REGISTRIES } from "./parse-env.ts";
 import { readConfigFile } from "./source.ts";
 
-await answerEach<ConfigRequest, ConfigReply>(
+void answerEach<ConfigRequest, ConfigReply>(
   ({ settings, document, edit }) => {
     const found = "text" in document ? document.text : readConfigFile(document.file);
     const text = edit === null ? found : withEdit(found, edit);

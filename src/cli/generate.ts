@@ -19,7 +19,7 @@ const WORDS = KINDS.map(({ kind, forms, argument }) => {
   return forms.length === 0 ? kind : `${kind} [${forms.join("|")}]`;
 });
 
-export const GENERATE_USAGE = `generate ${WORDS.join(" | ")}   print fresh key material`;
+export const GENERATE_USAGE = `usage: weir generate ${WORDS.join(" | ")}\n`;
 
 /** `weir generate KIND`: fresh key material on standard output. */
 export function generate(args: readonly string[]): number {

@@ -4,7 +4,6 @@ import { formatDiagnostic, type Diagnostic } from "#config/report.ts";
 import { patchConfig } from "#config/patch.ts";
 import { parseConfig } from "#config/parse.ts";
 import { safePathEnvironment } from "#config/safe-path.ts";
-import { configSchema } from "#config/schema.ts";
 import type { Config } from "#config/config.ts";
 import { ApiError, ConfigError } from "#core/errors.ts";
 import type { FileGuard, SafeFiles } from "#core/files.ts";
@@ -73,7 +72,7 @@ export function setUp(
       await prepared.commit();
     },
     file,
-    schema: () => configSchema(REGISTRIES),
+    schema: async () => (await import("#config/schema.ts")).configSchema(REGISTRIES),
     refusePolicyStore(config, store) {
       const faults = fileFaults({ ...config, trafficControl: { store } }, config.fileUses, files, guard);
       const fault = faults.find(({ path }) => path[0] === "traffic-control");

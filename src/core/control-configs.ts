@@ -180,5 +180,5 @@ export interface ConfigFileControl {
   /** Takes a trial back; `ApiError` 409 where there is none. */
   cancel(): Promise<ConfigKept>;
   /** JSON Schema of the file. */
-  schema(): object;
+  schema(): Promise<object>;
 }

@@ -6,7 +6,7 @@ import { receivedBytes } from "./bytes.ts";
 import type { ListReply, ListRequest } from "./messages.ts";
 import { buffersOf, pack } from "./packed.ts";
 
-await answerEach<ListRequest, ListReply>(
+void answerEach<ListRequest, ListReply>(
   async ({ length, kind }, pieces) => {
     const parts = await readListParts(await receivedBytes(length, pieces), kind);
     return { parts: "lines" in parts ? { lines: pack(parts.lines) } : parts };

@@ -8,7 +8,7 @@ import type { NodesReply, NodesRequest } from "./messages.ts";
 import { contentIn, packContent } from "./node-list.ts";
 import { buffersOf } from "./packed.ts";
 
-await answerEach<NodesRequest, NodesReply>(
+void answerEach<NodesRequest, NodesReply>(
   async ({ length }, pieces) => ({ content: packContent(contentIn(await receivedBytes(length, pieces))) }),
   ({ content }) => buffersOf(content.nodes),
 );

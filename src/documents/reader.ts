@@ -26,8 +26,8 @@ export interface ReaderBounds extends ThreadBounds {
 
 const BOUNDS: ReaderBounds = { smallBytes: SMALL_BYTES, mostMs: MOST_MS, mostHeapMiB: MOST_HEAP_MIB };
 
-const LISTS = { from: import.meta.url, source: "list-worker.ts", built: "list-thread.mjs" };
-const NODES = { from: import.meta.url, source: "node-worker.ts", built: "node-thread.mjs" };
+const LISTS = { from: import.meta.url, source: "list-worker.ts", built: "list-thread" };
+const NODES = { from: import.meta.url, source: "node-worker.ts", built: "node-thread" };
 
 export class DocumentReader {
   readonly #bounds: ReaderBounds;

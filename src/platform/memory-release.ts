@@ -1,5 +1,6 @@
 import { openCollection } from "./collection.ts";
 import { openTrim } from "./linux/heap.ts";
+import { openCodeRelease } from "./linux/own-code.ts";
 
 /** For what follows at once to be over, and no more often: each collection costs the main thread some tens of milliseconds. */
 const COLLECT_MS = 1_000;
@@ -7,12 +8,14 @@ const COLLECT_MS = 1_000;
 const TRIM_MS = 3_000;
 
 /**
- * Gives memory back to the system behind works that left much of it unused: large documents, reloads, storms of clients.
- * First the heap's, in steps, then the C library's. Keeps no program running.
+ * Gives memory back to the system behind works that left much of it unused: the start, large documents, reloads, storms of
+ * clients. First the heap's, in steps, then the C library's, and what was read of the runtime's own file. Keeps no program
+ * running.
  */
 export class MemoryRelease {
   readonly #collect = openCollection();
   readonly #trim = openTrim();
+  readonly #dropCode = openCodeRelease();
   #isRunning = false;
   #isAsked = false;
 
@@ -32,6 +35,7 @@ export class MemoryRelease {
 
   #end(): void {
     this.#trim?.();
+    this.#dropCode?.();
     this.#isRunning = false;
     if (this.#isAsked) this.soon();
   }

@@ -8,11 +8,12 @@ export interface ThreadProgram {
   readonly from: string;
   /** Relative to that file. */
   readonly source: string;
+  /** What `scripts/bundle.mjs` calls it. */
   readonly built: string;
 }
 
 export function openThread({ from, source, built }: ThreadProgram, options: WorkerOptions): Worker {
   const isCheckout = from.endsWith(".ts");
   const boot = isCheckout ? new URL(`../${BOOT}`, import.meta.url) : new URL(BOOT, from);
-  return new Worker(boot, { ...options, argv: [new URL(isCheckout ? source : built, from).href] });
+  return new Worker(boot, { ...options, argv: [isCheckout ? new URL(source, from).href : built] });
 }

@@ -15,7 +15,7 @@ import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
-import { hasQuic } from "#transport/quic/native-tls.ts";
+import { quicLibrary } from "#platform/quic.ts";
 import type { CoreDialers } from "./core-dialers.ts";
 
 export interface DnsStackEnv {
@@ -70,7 +70,7 @@ export async function openDnsStack(
       countryOf,
       observer,
       persist,
-      hasQuic: () => tls.allowsQuic && hasQuic(),
+      hasQuic: () => tls.allowsQuic && quicLibrary() !== null,
     });
     return { ...pick(dns), dns, [Symbol.asyncDispose]: () => dns[Symbol.asyncDispose]() };
   }

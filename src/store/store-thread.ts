@@ -188,7 +188,7 @@ export class StoreThread implements SnapshotStore {
 function started(name: string, data: StoreThreadData | SecondThreadData): Worker {
   const about = { name, stdin: false, resourceLimits: RESOURCE_LIMITS };
   const options = { ...about, workerData: data, transferList: [data.link.port] };
-  return openThread({ from: import.meta.url, source: "worker.ts", built: "store-thread.mjs" }, options);
+  return openThread({ from: import.meta.url, source: "worker.ts", built: "store-thread" }, options);
 }
 
 function exitOf(worker: Worker): Promise<number> {

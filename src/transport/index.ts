@@ -11,7 +11,7 @@ import { FakeHttpCodec } from "./fake-http.ts";
 import { openGrpcStream, openH2Stream } from "./http2/client.ts";
 import { Http1Pool } from "./http1/pool.ts";
 import { Http2Exchanges } from "./http2/exchanges.ts";
-import { HTTP3_ALPN } from "./http3/request.ts";
+import { HTTP3_ALPN } from "./http3/alpn.ts";
 import { Http2Pool } from "./http2/pool.ts";
 import { parseConfiguredPath, pathOf } from "./http-head.ts";
 import type { Secured, SecurityClientFields } from "./security.ts";

@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 const PROGRAM = {
   from: new URL("../../src/documents/reader.ts", import.meta.url).href,
   source: "list-worker.ts",
-  built: "list-thread.mjs",
+  built: "list-thread",
 };
 const BOUNDS = { mostMs: 60_000, mostHeapMiB: 512 };
 const skip = process.platform !== "linux";

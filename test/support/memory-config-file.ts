@@ -52,6 +52,6 @@ export function memoryConfigFile(): ConfigFileControl {
       onTrial();
       return kept();
     },
-    schema: () => ({ type: "object" }),
+    schema: async () => ({ type: "object" }),
   };
 }

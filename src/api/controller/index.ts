@@ -24,7 +24,7 @@ import { trafficControlRoutes } from "./traffic-control.ts";
 import { trafficRoutes } from "./traffic.ts";
 import { upkeepRoutes } from "./upkeep.ts";
 
-export function controllerRoutes(env: AppEnv): readonly Route[] {
+export async function controllerRoutes(env: AppEnv): Promise<readonly Route[]> {
   const { control, options, subscribers, transport } = env;
   const resources = [
     ...identityRoutes(control),
@@ -48,7 +48,7 @@ export function controllerRoutes(env: AppEnv): readonly Route[] {
     ...trafficControlRoutes(control.governance),
     ...env.metrics.routes(),
     ...uiRoutes(options.uiFolder, options.uiIsOurs === true),
-    ...(options.mounts?.(transport, subscribers) ?? []),
+    ...((await options.mounts?.(transport, subscribers)) ?? []),
   ];
   const taken = new Set(["/openapi.json", ...resources.map(({ path }) => path)]);
   const doh = dohRoutes(options.dohPath, control.dns).filter(({ path }) => !taken.has(path)); // ours come first

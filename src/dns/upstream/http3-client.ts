@@ -1,7 +1,8 @@
 /** GET over HTTP/3 (RFC 9114), as `HttpClient` has it. */
 import type { NameserverOptions } from "#core/dns-options.ts";
 import { MAX_MESSAGE_BYTES } from "#dns/types.ts";
-import { encodeHeaders, HTTP3_ALPN, NO_ERROR } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
+import { encodeHeaders, NO_ERROR } from "#transport/http3/request.ts";
 import { openControlStream, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { readResponse } from "#transport/http3/response.ts";
 import { checkStatus } from "./http-body.ts";

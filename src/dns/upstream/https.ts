@@ -4,8 +4,7 @@ import type { NameserverOptions } from "#core/dns-options.ts";
 import { HEADER_BYTES } from "#dns/types.ts";
 import { dialStream, dialTls, inDialTime } from "./dial.ts";
 import { fasterOf } from "./faster.ts";
-import { openHttp3 } from "./http3-client.ts";
-import { type HttpClient, type HttpTarget, openHttp1, openHttp2 } from "./http-client.ts";
+import type { HttpClient, HttpTarget } from "./http-client.ts";
 import { type AskingClient, type DialClient, openKeptClient } from "./kept-client.ts";
 import type { Upstream, UpstreamEnv } from "./upstream.ts";
 import { checkAnswers, idOf, withId } from "./wire.ts";
@@ -21,11 +20,13 @@ function dialOf(server: NameserverOptions, env: UpstreamEnv): DialClient {
     inDialTime(text, life, dial);
   const asked = async (opening: Promise<HttpClient>): Promise<AskingClient> => asking(await opening, server);
 
-  const byClearHttp: DialClient = (life) => {
+  const byClearHttp: DialClient = async (life) => {
+    const { openHttp1 } = await import("./http-client.ts");
     const dial = () => inTime(life, (signal) => dialStream(server, env, signal));
     return asked(dial().then((stream) => openHttp1(target, stream, dial)));
   };
-  const byTls: DialClient = (life) => {
+  const byTls: DialClient = async (life) => {
+    const { openHttp1, openHttp2 } = await import("./http-client.ts");
     const dial = (alpn: readonly string[]) => inTime(life, (signal) => dialTls(server, env, alpn, signal));
     return asked(
       dial(["h2", "http/1.1"]).then((socket) =>
@@ -35,12 +36,20 @@ function dialOf(server: NameserverOptions, env: UpstreamEnv): DialClient {
       ),
     );
   };
-  const byQuic: DialClient = (life) =>
-    asked(inTime(life, (signal) => openHttp3(target, server, env, signal)));
+  const byQuic: DialClient = async (life) => {
+    const { openHttp3 } = await import("./http3-client.ts");
+    return asked(inTime(life, (signal) => openHttp3(target, server, env, signal)));
+  };
 
   if (scheme === "http") return byClearHttp;
   if (http3) return byQuic;
-  return env.preferHttp3 ? fasterOf(byQuic, byTls) : byTls;
+  if (!env.preferHttp3) return byTls;
+  const faster = fasterOf(byQuic, byTls);
+  return async (life) => {
+    await import("./http3-client.ts"); // neither way has to wait for its program
+    await import("./http-client.ts");
+    return faster(life);
+  };
 }
 
 function targetOf({ text, scheme, host, port, userInfo }: NameserverOptions): HttpTarget {

@@ -8,8 +8,8 @@ import { nameserverKey } from "#net/dial/nameserver.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { openDhcpUpstream } from "./dhcp.ts";
 import { openHttpsUpstream } from "./https.ts";
+import { openKeptClient } from "./kept-client.ts";
 import { withParameters } from "./parameters.ts";
-import { openQuicUpstream } from "./quic.ts";
 import { openRcodeUpstream } from "./rcode.ts";
 import { openTcpUpstream, openTlsUpstream } from "./stream.ts";
 import { openSystemUpstream } from "./system.ts";
@@ -43,7 +43,8 @@ const OPENERS: Readonly<Record<NameserverOptions["scheme"], Opener>> = {
   rcode: openRcodeUpstream,
   system: (_, __, pool) => pool.openSystem(),
   dhcp: ({ host }, _, pool) => pool.openDhcp(host),
-  quic: openQuicUpstream,
+  quic: (server, env) =>
+    openKeptClient(server.text, async (life) => (await import("./quic.ts")).dialQuic(server, env, life)),
   tailscale: unsupported, // left out of its list before it comes here
 };
 

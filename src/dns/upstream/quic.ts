@@ -6,9 +6,9 @@ import { FrameReader, frameOf } from "#dns/frames.ts";
 import { HEADER_BYTES } from "#dns/types.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { inDialTime } from "./dial.ts";
-import { type AskingClient, openKeptClient } from "./kept-client.ts";
+import type { AskingClient } from "./kept-client.ts";
 import { QuicQuestions } from "./quic-client.ts";
-import type { Upstream, UpstreamEnv } from "./upstream.ts";
+import type { UpstreamEnv } from "./upstream.ts";
 import { checkAnswers, idOf } from "./wire.ts";
 
 // RFC 9250 §4.3, §8.4
@@ -18,11 +18,14 @@ const REQUEST_CANCELLED = 0x3;
 
 const DOQ = { alpn: "doq", noError: NO_ERROR, cancelled: REQUEST_CANCELLED };
 
-export function openQuicUpstream(server: NameserverOptions, env: UpstreamEnv): Upstream {
-  return openKeptClient(server.text, (life) =>
-    inDialTime(server.text, life, async (signal) =>
-      doqClient(server.text, await QuicQuestions.open(server, env, DOQ, signal)),
-    ),
+/** A connection that lives until `life` aborts. Rejects where it does not come about in time. */
+export function dialQuic(
+  server: NameserverOptions,
+  env: UpstreamEnv,
+  life: AbortSignal,
+): Promise<AskingClient> {
+  return inDialTime(server.text, life, async (signal) =>
+    doqClient(server.text, await QuicQuestions.open(server, env, DOQ, signal)),
   );
 }
 

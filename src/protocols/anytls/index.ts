@@ -2,16 +2,20 @@
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
 import { descriptions } from "./descriptions.ts";
-import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
-import { openOutbound } from "./outbound.ts";
 
 export const anytls: Protocol = {
   type: "anytls",
-  inbound: inboundSide(inboundSchema, openInbound, outboundsOfReality),
-  outbound: outboundSide("AnyTLS", outboundSchema, openOutbound),
+  inbound: inboundSide(
+    inboundSchema,
+    async (...given) => (await import("./inbound.ts")).openInbound(...given),
+    outboundsOfReality,
+  ),
+  outbound: outboundSide("AnyTLS", outboundSchema, async (...given) =>
+    (await import("./outbound.ts")).openOutbound(...given),
+  ),
   users: managedUsers,
   links,
   listenerNodes,

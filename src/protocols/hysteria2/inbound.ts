@@ -1,7 +1,8 @@
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { PasswordTable } from "#protocols/managed/password-table.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
-import { HTTP3_ALPN, NO_ERROR, REQUEST_CANCELLED } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
+import { NO_ERROR, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { Bbr } from "#transport/quic/congestion/bbr.ts";
 import { OWN_NUMBERS } from "#transport/quic/connection-options.ts";
 import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";

@@ -1,16 +1,18 @@
 /** hysteria2: streams and datagrams in a QUIC connection that looks like HTTP/3 (docs/protocols/hysteria2.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { descriptions } from "./descriptions.ts";
-import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
-import { openOutbound } from "./outbound.ts";
 
 export const hysteria2: Protocol = {
   type: "hysteria2",
-  inbound: inboundSide(inboundSchema, openInbound),
-  outbound: outboundSide("Hysteria2", outboundSchema, openOutbound),
+  inbound: inboundSide(inboundSchema, async (...given) =>
+    (await import("./inbound.ts")).openInbound(...given),
+  ),
+  outbound: outboundSide("Hysteria2", outboundSchema, async (...given) =>
+    (await import("./outbound.ts")).openOutbound(...given),
+  ),
   users: managedUsers,
   links,
   listenerNodes,

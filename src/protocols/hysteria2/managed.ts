@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
 import { shareLink } from "#protocols/shared/links/managed-link.ts";
 import { writtenPasswords } from "#protocols/shared/written-passwords.ts";
-import { HTTP3_ALPN } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import type { InboundOptions } from "./options.ts";
 
 /** Users that come and go while a hysteria2 listener runs. */

@@ -6,7 +6,7 @@ import type { Destination } from "#core/session.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { type QuicLibrary, quicLibrary } from "#platform/quic.ts";
 import { QuicSessions } from "#transport/quic/sessions.ts";
-import { HTTP3_ALPN } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { Bbr } from "#transport/quic/congestion/bbr.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";

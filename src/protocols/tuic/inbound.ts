@@ -1,12 +1,12 @@
 import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
-import { HTTP3_ALPN } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
 import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
 import type { InboundOptions } from "./inbound-options.ts";
-import { congestionOf } from "./options.ts";
+import { congestionOf } from "./congestion.ts";
 import { ServerSession, type ServerSessionOptions } from "./server-session.ts";
 import { credentialOf, TuicUsers } from "./users.ts";
 

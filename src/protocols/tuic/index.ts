@@ -2,16 +2,18 @@
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { descriptions } from "./descriptions.ts";
 import { inboundSchema } from "./inbound-options.ts";
-import { openInbound } from "./inbound.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
 import { outboundSchema } from "./options.ts";
-import { openOutbound } from "./outbound.ts";
 
 export const tuic: Protocol = {
   type: "tuic",
-  inbound: inboundSide(inboundSchema, openInbound),
-  outbound: outboundSide("Tuic", outboundSchema, openOutbound),
+  inbound: inboundSide(inboundSchema, async (...given) =>
+    (await import("./inbound.ts")).openInbound(...given),
+  ),
+  outbound: outboundSide("Tuic", outboundSchema, async (...given) =>
+    (await import("./outbound.ts")).openOutbound(...given),
+  ),
   users: managedUsers,
   links,
   listenerNodes,

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
 import { shareLink } from "#protocols/shared/links/managed-link.ts";
-import { HTTP3_ALPN } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import type { InboundOptions } from "./inbound-options.ts";
 import { credentialOf, parseCredential } from "./users.ts";
 

@@ -2,10 +2,6 @@ import * as z from "zod";
 import { choice, flag, int, list, name, scalar, text, Unsupported } from "#core/fields.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";
 import { parseIp } from "#net/address/ip.ts";
-import { Bbr, type BbrProfile } from "#transport/quic/congestion/bbr.ts";
-import type { Congestion } from "#transport/quic/congestion/congestion.ts";
-import { Cubic } from "#transport/quic/congestion/cubic.ts";
-import { NewReno } from "#transport/quic/congestion/new-reno.ts";
 import { tlsClientFields } from "#transport/tls/fields.ts";
 
 const UUID = /^[0-9a-f]{32}$/i;
@@ -74,13 +70,3 @@ export const outboundSchema = z.object({
   "udp-over-stream-version": int(1, 2).default(1),
 });
 export type OutboundOptions = z.output<typeof outboundSchema>;
-
-/** Of either side. */
-export function congestionOf(options: {
-  readonly "congestion-controller": string;
-  readonly "bbr-profile": BbrProfile | "";
-}): Congestion {
-  const kind = options["congestion-controller"];
-  if (kind === "bbr") return new Bbr(options["bbr-profile"] || "standard");
-  return kind === "new_reno" ? new NewReno() : new Cubic();
-}

@@ -6,11 +6,12 @@ import { toDestination } from "#net/address/ip.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import { QuicSessions } from "#transport/quic/sessions.ts";
 import { clientFlow, magicDestination } from "#protocols/udp-over-tcp/index.ts";
-import { HTTP3_ALPN } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";
 import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
-import { congestionOf, type OutboundOptions, uuidBytes } from "./options.ts";
+import { congestionOf } from "./congestion.ts";
+import { type OutboundOptions, uuidBytes } from "./options.ts";
 import { TuicSession } from "./session.ts";
 import { UUID_BYTES } from "./wire.ts";
 

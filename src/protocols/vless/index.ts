@@ -2,17 +2,21 @@ import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
 import { descriptions } from "./descriptions.ts";
-import { openInbound } from "./inbound.ts";
 import { keyMaterial } from "./encryption/generate.ts";
 import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
-import { openOutbound } from "./outbound.ts";
 
 export const vless: Protocol = {
   type: "vless",
-  inbound: inboundSide(inboundSchema, openInbound, outboundsOfReality),
-  outbound: outboundSide("Vless", outboundSchema, openOutbound),
+  inbound: inboundSide(
+    inboundSchema,
+    async (...given) => (await import("./inbound.ts")).openInbound(...given),
+    outboundsOfReality,
+  ),
+  outbound: outboundSide("Vless", outboundSchema, async (...given) =>
+    (await import("./outbound.ts")).openOutbound(...given),
+  ),
   users: managedUsers,
   links,
   listenerNodes,

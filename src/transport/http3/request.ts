@@ -8,7 +8,6 @@ import { WireReader } from "#transport/quic/wire/reader.ts";
 import { varintBytes, WireWriter } from "#transport/quic/wire/writer.ts";
 import { decodeFields, encodeFields, type Field } from "./qpack.ts";
 
-export const HTTP3_ALPN = "h3";
 /** What streams that are destroyed say: H3_REQUEST_CANCELLED. */
 export const REQUEST_CANCELLED = 0x10c;
 export const NO_ERROR = 0x100;

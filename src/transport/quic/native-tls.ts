@@ -41,11 +41,6 @@ export function quicClientCrypto(options: TlsClientOptions): QuicClientCrypto | 
   return found === null ? null : { ciphers: found.ciphers, openTls: clientTls(found, options) };
 }
 
-/** Whether this runtime has what QUIC needs. */
-export function hasQuic(): boolean {
-  return quicLibrary() !== null;
-}
-
 function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
   const { tls, clients, contexts } = found;
   const check = new ServerCheck(clients, options);

@@ -12,7 +12,6 @@ import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
 import { keyOfLeaf, readLeaf } from "#transport/tls13/leaf-certificate.ts";
 import { checkProof } from "./certificate.ts";
-import { visitAsBrowser } from "./decoy.ts";
 import { sealHello } from "./token.ts";
 
 export interface RealityClientEnv {
@@ -49,6 +48,7 @@ export class RealityClient implements TlsClient {
     const opened = await openTls13(stream, { hello, identity: null, judge }, serverName, opening);
     if (isAuthentic) return opened;
     const page = { host: serverName, path: this.#reality.spiderX, alpn: opened.alpn };
+    const { visitAsBrowser } = await import("./decoy.ts");
     await visitAsBrowser(opened.stream, page, opening.signal);
     const cause = new AuthError(REAL_CERTIFICATE);
     throw new DialError("failed", `REALITY to ${serverName}: ${REAL_CERTIFICATE}`, { cause });

@@ -15,7 +15,6 @@ import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
 import { NativeClient } from "./native-client.ts";
 import { ClientContexts } from "./native-contexts.ts";
 import { makeNodeClient } from "./node-client.ts";
-import { openTlsServer } from "./server.ts";
 
 /** What is shown where a node names no browser, and must look like one. */
 const DEFAULT_BROWSER = "chrome";
@@ -30,8 +29,10 @@ export function makeTlsProvider(library: () => NativeTls | null, allowsQuic = tr
   return {
     allowsQuic,
     makeClient: (options, log) => clients.make(options, log),
-    openServer: (options, files, log) =>
-      openTlsServer(options, { files, log, native: options.carriesHttp2 ? null : library() }),
+    async openServer(options, files, log) {
+      const { openTlsServer } = await import("./server.ts");
+      return openTlsServer(options, { files, log, native: options.carriesHttp2 ? null : library() });
+    },
   };
 }
 

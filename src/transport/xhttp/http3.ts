@@ -4,7 +4,7 @@ import type { OutboundEnv } from "#core/outbound.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import { Http3Exchanges } from "#transport/http3/exchanges.ts";
-import { HTTP3_ALPN } from "#transport/http3/request.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { Bbr } from "#transport/quic/congestion/bbr.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
 import type { SecurityClientFields } from "#transport/security.ts";

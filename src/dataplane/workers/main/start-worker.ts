@@ -47,7 +47,7 @@ export function startWorker({ calls, pipes, unauthenticated, seams }: StartWorke
     seams,
   };
   const worker = openThread(
-    { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker.mjs" },
+    { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker" },
     { workerData, transferList: [messages], resourceLimits: RESOURCE_LIMITS, name: "relay" },
   );
   worker.unref();

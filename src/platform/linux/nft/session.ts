@@ -29,7 +29,7 @@ const SHOWN_BYTES = 400;
 /** A thread with the library, for as many sessions as are wanted; it ends with the process, or with a fault of its own. */
 export class NftThread {
   readonly #worker = openThread(
-    { from: import.meta.url, source: "worker.ts", built: "nft-worker.mjs" },
+    { from: import.meta.url, source: "worker.ts", built: "nft-worker" },
     { name: "nftables", stdin: false },
   );
   readonly #waiting: Waiting[] = [];
