@@ -226,5 +226,5 @@ test("values of node:http come from lib/node-http.ts, the Controller is loaded b
         faults.push(`${file}: ${statement}`);
     }
   }
-  assert.deepEqual(faults, [], "each start would pay for it: docs/adr/0513");
+  assert.deepEqual(faults, [], "each start would pay for it: docs/adr/0002");
 });

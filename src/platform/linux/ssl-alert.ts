@@ -1,6 +1,6 @@
 /**
  * Fatal alerts (RFC 8446 §6.2) of checks that are made when the handshake of the library is done: it has no public function
- * for one. See docs/adr/0449.
+ * for one. See docs/adr/0020.
  */
 import type * as Ffi from "node:ffi";
 
