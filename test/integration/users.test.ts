@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ApiError, ConfigError, StoreError } from "#core/errors.ts";
 import type { Decision } from "#core/router.ts";
-import { Bench, FakeInbound, listener, METER, metadataOf } from "../../test/support/users-bench.ts";
+import { Bench, FakeInbound, listener, METER, metadataOf } from "../support/users-bench.ts";
 
 const refused = (status: number) => (error: unknown) => error instanceof ApiError && error.status === status;
 

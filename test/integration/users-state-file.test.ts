@@ -9,8 +9,8 @@ import { SILENT } from "#core/log.ts";
 import { KeyValueFile } from "#store/kv.ts";
 import { seal } from "#store/sealed-blob.ts";
 import { Store } from "#store/backup.ts";
-import { Bench, type FakeInbound, listener } from "../../test/support/users-bench.ts";
-import { PARTS } from "./records.ts";
+import { Bench, type FakeInbound, listener } from "../support/users-bench.ts";
+import { PARTS } from "#users/records.ts";
 
 const EDGE = [listener("edge", "alice", "bob")];
 const fileOf = (bench: Bench, suffix = "") => join(bench.home, `state.db${suffix}`);

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
-import { Store } from "./backup.ts";
-import { acceptRollback, MARK_SUFFIX, rollbackOf } from "./high-mark.ts";
+import { Store } from "#store/backup.ts";
+import { acceptRollback, MARK_SUFFIX, rollbackOf } from "#store/high-mark.ts";
 
 class Place implements Disposable {
   readonly home = mkdtempSync(join(tmpdir(), "weir-mark-"));

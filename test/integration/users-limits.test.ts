@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ApiError } from "#core/errors.ts";
 import type { LimitsChange, UserView } from "#core/users.ts";
-import { governed, policy, settings } from "../../test/support/governed-ledger.ts";
-import { type FakeInbound, listener } from "../../test/support/users-bench.ts";
-import { changedLimits, NO_LIMITS } from "./limits.ts";
-import { HOUR_MS, DAY_MS, LimitedUser, refusal, OPEN } from "../../test/support/limited-user.ts";
+import { governed, policy, settings } from "../support/governed-ledger.ts";
+import { type FakeInbound, listener } from "../support/users-bench.ts";
+import { changedLimits, NO_LIMITS } from "#users/limits.ts";
+import { HOUR_MS, DAY_MS, LimitedUser, refusal, OPEN } from "../support/limited-user.ts";
 
 test("a quota: the piece that uses it up passes, what follows waits for the cut, datagrams are dropped", async () => {
   using bench = await LimitedUser.open();

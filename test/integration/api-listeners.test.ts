@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { RawClient } from "../../test/support/raw-http.ts";
-import { giveUpWhenStuck, plainServer } from "./listeners.ts";
+import { RawClient } from "../support/raw-http.ts";
+import { giveUpWhenStuck, plainServer } from "#api/listeners.ts";
 
 test("a client that reads nothing of an answer loses the connection; a silent answer, and a connection in use, stay", async () => {
   const { promise: silent, resolve } = Promise.withResolvers<{ write(text: string): unknown }>();

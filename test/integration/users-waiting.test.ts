@@ -6,8 +6,8 @@ import { ApiError, StoreError } from "#core/errors.ts";
 import type { UserView } from "#core/users.ts";
 import type { StoreOptions } from "#store/store-options.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
-import { openStoreHere } from "../../test/support/store-here.ts";
-import { Bench, type FakeInbound, listener } from "../../test/support/users-bench.ts";
+import { openStoreHere } from "../support/store-here.ts";
+import { Bench, type FakeInbound, listener } from "../support/users-bench.ts";
 
 /** Commits wait for `release` while it is held. */
 class SlowBench extends Bench {
