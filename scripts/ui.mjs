@@ -76,7 +76,7 @@ function digest() {
       .filter((entry) => entry.isFile())
       .map(({ parentPath, path, name }) => join(parentPath ?? path, name)),
     ...SHARED.map((file) => join(root, "src", "lib", file)),
-  ].sort();
+  ].sort((a, b) => (a < b ? -1 : 1));
   for (const file of files) hash.update(`\0${file.slice(root.length)}\0`).update(readFileSync(file));
   return `.${hash.digest("hex").slice(0, 20)}`;
 }

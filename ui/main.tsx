@@ -5,6 +5,7 @@ import { App } from "./app.tsx";
 import { Shared, type Environment } from "./state/context.ts";
 import { LanguageChoice } from "./state/language.ts";
 import { Notices } from "./state/notices.ts";
+import { Store } from "./state/store.ts";
 import { ThemeChoice } from "./state/theme.ts";
 import { TrafficWatch } from "./state/traffic.ts";
 
@@ -17,6 +18,7 @@ const environment: Environment = {
   theme: new ThemeChoice(),
   language: await LanguageChoice.open(),
   watch: new TrafficWatch(link),
+  draft: new Store<string | null>(null),
 };
 render(
   <Shared.Provider value={environment}>

@@ -51,13 +51,22 @@ export class AdminLink {
   }
 
   /** The same of what the secret opens besides the users: `api/svc/…`. */
-  svc<T>(method: Method, path: string): Promise<T> {
-    return this.#ask(`api/svc/${path}`, method, path);
+  svc<T>(method: Method, path: string, body?: unknown): Promise<T> {
+    return this.#ask(`api/svc/${path}`, method, path, body);
+  }
+
+  /** A file of it, as text. */
+  async svcText(path: string): Promise<string> {
+    return (await this.#fetch(`api/svc/${path}`, "GET", path)).text();
   }
 
   async #ask<T>(address: string, method: Method, path: string, body?: unknown): Promise<T> {
+    return jsonOf<T>(await this.#fetch(address, method, path, body));
+  }
+
+  async #fetch(address: string, method: Method, path: string, body?: unknown): Promise<Response> {
     try {
-      return await jsonOf<T>(await request(method, this.#link.urlOf(address), this.#secret, body));
+      return await request(method, this.#link.urlOf(address), this.#secret, body);
     } catch (error) {
       const status = error instanceof ApiError ? error.status : 0;
       if (status === 401) this.state.set({ kind: "locked", refused: this.#secret !== "" });

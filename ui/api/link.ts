@@ -74,6 +74,10 @@ export class Link {
     return (await this.#fetch("GET", path)).text();
   }
 
+  async bytes(path: string): Promise<Blob> {
+    return (await this.#fetch("GET", path)).blob();
+  }
+
   async #fetch(method: Method, path: string, body?: unknown): Promise<Response> {
     try {
       return await request(method, this.urlOf(path), this.#secret, body);

@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AuditEntry, AuditPage as Entries, AuditVerdict } from "#ui/api/audit-types.ts";
 import { AdminGate } from "#ui/parts/admin-gate.tsx";
+import { saveFile } from "#ui/parts/save-file.ts";
 import { Button, Empty, Fault } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
-import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
+import { textOf, useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 import type { Words } from "#ui/words/words.ts";
 
@@ -25,6 +26,13 @@ function AuditTable() {
   const { t } = words;
   const { entries, next, verdict, error, more } = useAudit();
   const [filter, setFilter] = useState("");
+  const { admin } = useEnvironment();
+  const act = useAction();
+  const save = (): Promise<boolean> =>
+    act(async () => {
+      const lines = await admin.svcText("audit/export.ndjson");
+      saveFile("audit.ndjson", "application/x-ndjson", lines);
+    }, t("audit.noFile"));
   const shown = useMemo(() => matching(entries, filter, searchedOf), [entries, filter]);
   return (
     <TablePage
@@ -33,7 +41,12 @@ function AuditTable() {
       onFilter={setFilter}
       filterLabel={t("common.search")}
       filterHint={t("audit.filterHint")}
-      tools={<Button label={t("audit.older")} disabled={next === null} onPress={more} />}
+      tools={
+        <>
+          <Button label={t("audit.older")} disabled={next === null} onPress={more} />
+          <Button label={t("audit.export")} onPress={save} />
+        </>
+      }
       status={statusText(words, shown.length, entries.length, verdict)}
       error={error}
       warning={verdict !== null && verdict.faults.length > 0 && <Fault text={verdict.faults.join("; ")} />}

@@ -5,6 +5,7 @@ import type { PlainKey } from "#ui/words/words.ts";
 import { AuditPage } from "./audit.tsx";
 import { ConnectionsPage } from "./connections.tsx";
 import { DnsPage } from "./dns.tsx";
+import { EditorPage } from "./editor.tsx";
 import { ExplainPage } from "./explain.tsx";
 import { GovernancePage } from "./governance.tsx";
 import { GroupsPage } from "./groups.tsx";
@@ -13,6 +14,7 @@ import { NodesPage } from "./nodes.tsx";
 import { OverviewPage } from "./overview.tsx";
 import { RulesPage } from "./rules.tsx";
 import { SettingsPage } from "./settings.tsx";
+import { TokensPage } from "./tokens.tsx";
 import { UsersPage } from "./users.tsx";
 
 export interface PageEntry {
@@ -31,8 +33,10 @@ export const PAGES: readonly PageEntry[] = [
   { path: "users", title: "page.users", Page: UsersPage },
   { path: "nodes", title: "page.nodes", Page: NodesPage },
   { path: "audit", title: "page.audit", Page: AuditPage },
+  { path: "tokens", title: "page.tokens", Page: TokensPage },
   { path: "logs", title: "page.logs", Page: LogsPage },
   { path: "dns", title: "page.dns", Page: DnsPage },
   { path: "explain", title: "page.explain", Page: ExplainPage },
+  { path: "editor", title: "page.editor", Page: EditorPage },
   { path: "settings", title: "page.settings", Page: SettingsPage },
 ];

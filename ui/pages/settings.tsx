@@ -4,6 +4,8 @@ import { Confirm } from "#ui/parts/dialog.tsx";
 import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import { ModeChoice } from "#ui/parts/mode.tsx";
 import { Select, Switch } from "#ui/parts/inputs.tsx";
+import { Rich } from "#ui/parts/rich.tsx";
+import { saveFile } from "#ui/parts/save-file.ts";
 import { Button, Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useResource, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
@@ -148,12 +150,22 @@ function Maintenance({ onReloaded }: { readonly onReloaded: () => Promise<void> 
       t("settings.notReloaded"),
       t("settings.reloaded"),
     );
+  const backup = (): Promise<boolean> =>
+    act(async () => {
+      const file = await link.bytes("api/svc/backup");
+      const day = new Date().toISOString().slice(0, 10);
+      saveFile(`weir-${day}.backup`, "application/octet-stream", file);
+    }, t("settings.noBackup"));
   return (
     <Panel title={t("settings.maintenance")}>
       <div class="actions">
         <Button label={t("settings.reload")} onPress={reload} />
+        <Button label={t("settings.backup")} onPress={backup} />
         <Button label={t("settings.restart")} kind="danger" onPress={() => setAsking(true)} />
       </div>
+      <p class="note">
+        <Rich text={t("settings.backupText")} />
+      </p>
       {asking && (
         <Confirm
           title={t("settings.restartAsk")}

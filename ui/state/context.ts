@@ -7,7 +7,7 @@ import { openStream } from "#ui/api/stream.ts";
 import { WordedError, type Words } from "#ui/words/words.ts";
 import type { LanguageChoice } from "./language.ts";
 import type { Notices } from "./notices.ts";
-import { useStore } from "./store.ts";
+import { useStore, type Store } from "./store.ts";
 import type { ThemeChoice } from "./theme.ts";
 import type { TrafficWatch } from "./traffic.ts";
 
@@ -18,6 +18,8 @@ export interface Environment {
   readonly theme: ThemeChoice;
   readonly language: LanguageChoice;
   readonly watch: TrafficWatch;
+  /** The configuration file as typed and not applied; null: as it is. */
+  readonly draft: Store<string | null>;
 }
 
 export const Shared = createContext<Environment | null>(null);

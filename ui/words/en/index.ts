@@ -1,11 +1,23 @@
 /** THE texts of the dashboard. `test/words.test.ts` keeps the other languages together with them, and finds what no page uses. */
+import { editor } from "./editor.ts";
 import { frame } from "./frame.ts";
 import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
 import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
+import { tokens } from "./tokens.ts";
 import { usage } from "./usage.ts";
 import { users } from "./users.ts";
 
-export const en = { ...frame, ...live, ...routing, ...usage, ...users, ...nodes, ...settings };
+export const en = {
+  ...frame,
+  ...live,
+  ...routing,
+  ...usage,
+  ...users,
+  ...nodes,
+  ...settings,
+  ...editor,
+  ...tokens,
+};
 export type English = typeof en;

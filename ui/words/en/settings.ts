@@ -31,6 +31,10 @@ export const settings = {
   "settings.reload": "Read the configuration again",
   "settings.notReloaded": "The old configuration goes on",
   "settings.reloaded": "The configuration was read again",
+  "settings.backup": "Download a backup",
+  "settings.noBackup": "There is no backup",
+  "settings.backupText":
+    "The backup holds users, counters, tokens, the audit log and the configuration: every secret is in it, and it is not encrypted. To restore it, stop weir and run `weir restore FILE` on the machine.",
   "settings.restart": "Restart",
   "settings.restartAsk": "Restart the program?",
   "settings.restartText": "All connections are cut; the page comes back by itself.",

@@ -81,5 +81,7 @@ export const users = {
   "audit.whole": "{status}, the chain is whole",
   "audit.broken": "{status}, THE CHAIN IS BROKEN",
   "audit.nothing": "Nothing has been changed yet",
+  "audit.export": "Download all",
+  "audit.noFile": "There is no file",
   "audit.table": "Audit log",
 } as const;

@@ -32,6 +32,10 @@ export const settings: SameKeys<typeof english> = {
   "settings.reload": "خواندن دوبارهٔ پیکربندی",
   "settings.notReloaded": "پیکربندی قبلی ادامه دارد",
   "settings.reloaded": "پیکربندی دوباره خوانده شد",
+  "settings.backup": "دانلود پشتیبان",
+  "settings.noBackup": "پشتیبانی ساخته نشد",
+  "settings.backupText":
+    "پشتیبان شامل کاربران، شمارنده‌ها، توکن‌ها، سابقهٔ تغییرات و پیکربندی است: همهٔ رمزها در آن است و رمزنگاری نشده. برای بازگردانی، weir را متوقف کنید و روی همان دستگاه `weir restore FILE` را اجرا کنید.",
   "settings.restart": "راه‌اندازی دوباره",
   "settings.restartAsk": "برنامه دوباره راه‌اندازی شود؟",
   "settings.restartText": "همهٔ اتصال‌ها قطع می‌شوند؛ صفحه خودش برمی‌گردد.",

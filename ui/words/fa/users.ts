@@ -84,5 +84,7 @@ export const users: SameKeys<typeof english> = {
   "audit.whole": "{status}، زنجیره کامل است",
   "audit.broken": "{status}، زنجیره شکسته است",
   "audit.nothing": "هنوز چیزی تغییر نکرده است",
+  "audit.export": "دانلود همه",
+  "audit.noFile": "فایلی ساخته نشد",
   "audit.table": "سابقهٔ تغییرات",
 };

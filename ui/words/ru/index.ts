@@ -1,10 +1,12 @@
 import type { SameKeys } from "#lib/words.ts";
 import type { English } from "../en/index.ts";
+import { editor } from "./editor.ts";
 import { frame } from "./frame.ts";
 import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
 import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
+import { tokens } from "./tokens.ts";
 import { usage } from "./usage.ts";
 import { users } from "./users.ts";
 
@@ -16,4 +18,6 @@ export const ru: SameKeys<English> = {
   ...users,
   ...nodes,
   ...settings,
+  ...editor,
+  ...tokens,
 };

@@ -33,6 +33,10 @@ export const settings: SameKeys<typeof english> = {
   "settings.reload": "Перечитать конфигурацию",
   "settings.notReloaded": "Продолжает действовать прежняя конфигурация",
   "settings.reloaded": "Конфигурация перечитана",
+  "settings.backup": "Скачать резервную копию",
+  "settings.noBackup": "Копия не получена",
+  "settings.backupText":
+    "В копии пользователи, счётчики, токены, журнал аудита и конфигурация: в ней все секреты, и она не зашифрована. Чтобы восстановить её, остановите weir и выполните на машине `weir restore FILE`.",
   "settings.restart": "Перезапустить",
   "settings.restartAsk": "Перезапустить программу?",
   "settings.restartText": "Все соединения оборвутся; страница вернётся сама.",

@@ -101,5 +101,7 @@ export const users: SameKeys<typeof english> = {
   "audit.whole": "{status}, цепочка цела",
   "audit.broken": "{status}, ЦЕПОЧКА НАРУШЕНА",
   "audit.nothing": "Изменений ещё не было",
+  "audit.export": "Скачать всё",
+  "audit.noFile": "Файл не получен",
   "audit.table": "Журнал аудита",
 };

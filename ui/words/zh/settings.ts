@@ -32,6 +32,10 @@ export const settings: SameKeys<typeof english> = {
   "settings.reload": "重新读取配置",
   "settings.notReloaded": "继续使用旧配置",
   "settings.reloaded": "配置已重新读取",
+  "settings.backup": "下载备份",
+  "settings.noBackup": "无法生成备份",
+  "settings.backupText":
+    "备份包含用户、计数、令牌、审计日志与配置：其中有所有密钥，且未加密。要恢复，请先停止 weir，然后在该机器上运行 `weir restore FILE`。",
   "settings.restart": "重启",
   "settings.restartAsk": "重启程序？",
   "settings.restartText": "所有连接将断开；页面会自动恢复。",

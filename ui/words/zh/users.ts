@@ -80,5 +80,7 @@ export const users: SameKeys<typeof english> = {
   "audit.whole": "{status}，哈希链完整",
   "audit.broken": "{status}，哈希链已断裂",
   "audit.nothing": "尚无更改",
+  "audit.export": "下载全部",
+  "audit.noFile": "无法生成文件",
   "audit.table": "审计日志",
 };

@@ -1,0 +1,36 @@
+import type { SameKeys } from "#lib/words.ts";
+import type { tokens as english } from "../en/tokens.ts";
+
+export const tokens: SameKeys<typeof english> = {
+  "page.tokens": "توکن‌ها",
+  "tokens.subject": "توکن‌های API",
+  "tokens.absent": "اینجا توکنی نیست",
+  "tokens.note":
+    "برای برنامه‌ها و افرادی که به کمتر از رمزها نیاز دارند: پایش، پنل، فروشگاه. از هر کدام فقط هش نگه داشته می‌شود.",
+  "tokens.none": "هنوز توکنی نیست",
+  "tokens.new": "توکن جدید",
+  "tokens.id": "شناسه {id}",
+  "tokens.created": "ساخته‌شده {time}",
+  "tokens.forever": "منقضی نمی‌شود",
+  "tokens.expires": "انقضا {time}",
+  "tokens.unused": "هنوز استفاده نشده",
+  "tokens.used": "آخرین استفاده {time}",
+  "tokens.revoke": "ابطال",
+  "tokens.revokeOne": "ابطال {name}",
+  "tokens.revokeAsk": "{name} باطل شود؟",
+  "tokens.revokeText": "از آن پس چیزی را باز نمی‌کند و جریان‌هایی که باز کرده پایان می‌یابند.",
+  "tokens.notRevoked": "{name} باطل نشد",
+  "tokens.revoked": "{name} باطل شد",
+  "tokens.read": "read: دیدن وضعیت",
+  "tokens.operate": "operate: انتخاب نود، آزمایش، بستن اتصال",
+  "tokens.users": "users: مدیریت کاربران",
+  "tokens.admin": "admin: همه چیز جز توکن‌ها",
+  "tokens.noScope": "دست‌کم یک دسترسی انتخاب کنید",
+  "tokens.onlyListener": "فقط کاربران",
+  "tokens.allListeners": "همهٔ ورودی‌ها",
+  "tokens.made": "{name} ساخته شد",
+  "tokens.once": "توکن فقط همین یک بار نشان داده می‌شود. به‌صورت سرآیند فرستاده می‌شود: Authorization: Bearer …",
+  "tokens.copy": "کپی توکن",
+  "tokens.copied": "توکن کپی شد",
+  "tokens.done": "تمام",
+};

@@ -1,0 +1,36 @@
+import type { SameKeys } from "#lib/words.ts";
+import type { tokens as english } from "../en/tokens.ts";
+
+export const tokens: SameKeys<typeof english> = {
+  "page.tokens": "Токены",
+  "tokens.subject": "Токены API",
+  "tokens.absent": "Токенов здесь нет",
+  "tokens.note":
+    "Для программ и людей, которым нужно меньше, чем открывают секреты: мониторинг, панель, магазин. Хранится только хеш.",
+  "tokens.none": "Токенов пока нет",
+  "tokens.new": "Новый токен",
+  "tokens.id": "id {id}",
+  "tokens.created": "создан {time}",
+  "tokens.forever": "бессрочный",
+  "tokens.expires": "истекает {time}",
+  "tokens.unused": "ещё не использован",
+  "tokens.used": "использован {time}",
+  "tokens.revoke": "Отозвать",
+  "tokens.revokeOne": "Отозвать {name}",
+  "tokens.revokeAsk": "Отозвать {name}?",
+  "tokens.revokeText": "С этого момента он ничего не открывает, открытые им потоки завершатся.",
+  "tokens.notRevoked": "{name}: не отозван",
+  "tokens.revoked": "{name}: отозван",
+  "tokens.read": "read: видеть, что работает",
+  "tokens.operate": "operate: выбирать узлы, проверять, закрывать соединения",
+  "tokens.users": "users: управлять пользователями",
+  "tokens.admin": "admin: всё, кроме токенов",
+  "tokens.noScope": "выберите хотя бы одно право",
+  "tokens.onlyListener": "Только пользователи",
+  "tokens.allListeners": "все инбаунды",
+  "tokens.made": "{name}: создан",
+  "tokens.once": "Токен показан здесь один раз. Он передаётся в заголовке: Authorization: Bearer …",
+  "tokens.copy": "Копировать токен",
+  "tokens.copied": "Токен скопирован",
+  "tokens.done": "Готово",
+};
