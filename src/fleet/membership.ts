@@ -36,7 +36,7 @@ export interface MembershipEnv {
 /** NOTIFY only wakes; what it has lost is found by asking. */
 const ASK_MS = 2_000;
 const FIRST_PAUSE_MS = 250;
-const MOST_PAUSE_MS = 5_000;
+const MOST_PAUSE_MS = 2_000;
 const CHANNELS = ["weir_change", "weir_node"];
 /** A server that went silent is noticed by both ends, and the lock of this node is free again. */
 const KEEPALIVE =

@@ -146,6 +146,18 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = weir, pg_temp AS $$
   GROUP BY 1, 2
 $$;
 
+-- As in version 3. Waiting for an advisory lock brings no news of tables: what another session has made meanwhile is not known
+-- to \`to_regclass\`, only to the statement itself.
+CREATE OR REPLACE FUNCTION weir.make_partition(hour timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = weir, pg_temp SET timezone = 'UTC' AS $$
+DECLARE part text := 'ledger_' || to_char(date_trunc('hour', hour), 'YYYYMMDDHH24');
+BEGIN
+  IF to_regclass('weir.' || part) IS NOT NULL THEN RETURN; END IF;
+  PERFORM pg_advisory_xact_lock(hashtextextended('weir partitions', 0));
+  EXECUTE format('CREATE TABLE IF NOT EXISTS weir.%I PARTITION OF weir.ledger FOR VALUES FROM (%L) TO (%L)',
+    part, date_trunc('hour', hour), date_trunc('hour', hour) + interval '1 hour');
+END $$;
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION weir.hold_slots, weir.online, weir.moved TO weir_admin, weir_node;
 `;
