@@ -6,7 +6,7 @@ import { publishListener } from "#fleet/listeners.ts";
 import { TokenSeal } from "#fleet/seal.ts";
 import { databaseOptions } from "#fleet/source.ts";
 import { aBook } from "../support/fleet-users.ts";
-import type { FleetDatabase } from "../support/fleet.ts";
+import { type FleetDatabase, patient } from "../support/fleet.ts";
 
 export interface LedgerFindings {
   readonly nodes: number;
@@ -31,7 +31,9 @@ export async function proveLedger(
   const settings = await database.fresh();
   await using stack = new AsyncDisposableStack();
   const open = async (): Promise<Client> => {
-    const client = await connect({ ...databaseOptions(settings("x"), {}), statementTimeoutMs: 60_000 });
+    const own = settings("x");
+    const options = databaseOptions({ ...own, dsn: patient(own.dsn ?? "") }, {});
+    const client = await connect({ ...options, statementTimeoutMs: 120_000 });
     stack.defer(() => client.end());
     return client;
   };
@@ -39,15 +41,16 @@ export async function proveLedger(
   const book = aBook("edge", ...Array.from({ length: users }, (_, at) => `user ${at}`));
   await publishListener(first, book, { node: "x", seal: SEAL, traffic: new Map() });
   const ids = [...book.users.keys()];
-  const uploaders = await Promise.all(Array.from({ length: nodes }, () => open()));
+  const uploaders: Client[] = [];
+  for (let at = 0; at < nodes; at++) uploaders.push(await open());
   const folder = await open();
   const cpuBefore = database.server.cpuSeconds();
   const startedMs = performance.now();
   const isOver = () => performance.now() - startedMs >= seconds * 1000;
   const sent = uploaders.map((client, at) => upload(client, `node-${at}`, ids, isOver));
   const folding = fold(folder, isOver);
-  const rows = (await Promise.all(sent)).reduce((sum, one) => sum + one, 0);
-  await folding;
+  const [rowsOf] = await Promise.all([Promise.all(sent), folding]);
+  const rows = rowsOf.reduce((sum, one) => sum + one, 0);
   const tookS = (performance.now() - startedMs) / 1000;
   const sum = database.in(settings("x"), "SELECT coalesce(sum(upload), 0) FROM weir.totals(-1)");
   const size = database.in(

@@ -1,7 +1,7 @@
 /** Nodes of a fleet as real programs. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { FleetSettings } from "#users/fleet-settings.ts";
+import { fleetBlock, type NodeSettings } from "./fleet.ts";
 import { ManagedCore, type ManagedOptions, stateFolder } from "./managed-core.ts";
 import { until } from "./until.ts";
 
@@ -27,24 +27,6 @@ export interface FleetJson {
   }[];
 }
 
-type Settings = Pick<FleetSettings, "dsn" | "ca" | "node"> & Partial<FleetSettings>;
-
-export function fleetBlock({
-  dsn,
-  node,
-  address = "",
-  labels = {},
-  onPartition = "allow",
-}: Settings): string {
-  return `dsn: "${dsn}"
-ca: ca.pem
-node: ${node}
-address: ${address || `${node}.example.com`}
-labels: ${JSON.stringify(labels)}
-on-partition: ${onPartition}
-`;
-}
-
 interface NodeOptions extends ManagedOptions {
   /** The database is not to be had, or refuses this node: it is not waited for. */
   readonly isAlone?: boolean;
@@ -52,7 +34,7 @@ interface NodeOptions extends ManagedOptions {
 
 /** With `store` absent, its state is gone with the node. Settles when it has its users from the database. */
 export async function startNode(
-  settings: Settings,
+  settings: NodeSettings,
   { isAlone = false, ...options }: NodeOptions = {},
 ): Promise<NodeCore> {
   const folder = options.store === undefined ? stateFolder() : null;

@@ -21,11 +21,36 @@ export interface FleetDatabase extends AsyncDisposable {
   as<T>(role: string | null, work: (client: Client) => Promise<T>): Promise<T>;
 }
 
-export async function startFleetDatabase(): Promise<FleetDatabase> {
-  const server = await startPostgres();
+/** What a node's block needs. */
+export type NodeSettings = Pick<FleetSettings, "dsn" | "ca" | "node"> & Partial<FleetSettings>;
+
+/** `svc.fleet`, with the authority in `ca.pem` of the home directory. */
+export function fleetBlock({
+  dsn,
+  node,
+  address = "",
+  labels = {},
+  onPartition = "allow",
+}: NodeSettings): string {
+  return `dsn: "${dsn}"
+ca: ca.pem
+node: ${node}
+address: ${address || `${node}.example.com`}
+labels: ${JSON.stringify(labels)}
+on-partition: ${onPartition}
+`;
+}
+
+/** For connections of the test itself: on a busy machine a handshake takes its time. */
+export function patient(dsn: string): string {
+  return `${dsn}?connect_timeout=60`;
+}
+
+export async function startFleetDatabase(how?: Parameters<typeof startPostgres>[0]): Promise<FleetDatabase> {
+  const server = await startPostgres(how);
   let made = 0;
   const options = (role?: string): DatabaseOptions => {
-    const uri = parsePostgresUri(role === undefined ? server.dsn() : server.dsn(role, role));
+    const uri = parsePostgresUri(patient(role === undefined ? server.dsn() : server.dsn(role, role)));
     assert.ok(typeof uri !== "string", typeof uri === "string" ? uri : "");
     return { uri, ca: server.authority.cert, name: `weir ${role ?? "test"}`, statementTimeoutMs: 3000 };
   };
@@ -48,7 +73,8 @@ export async function startFleetDatabase(): Promise<FleetDatabase> {
         labels: {},
         onPartition: "allow",
       });
-      const client = await connect(databaseOptions(settingsOf("test"), {}));
+      const own = settingsOf("test");
+      const client = await connect(databaseOptions({ ...own, dsn: patient(own.dsn ?? "") }, {}));
       await migrate(client, { isDry: false });
       await client.end();
       return settingsOf;

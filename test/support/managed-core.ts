@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeCertificate } from "./certificate.ts";
+import { besideOf, type Watcher } from "./fleet-beside.ts";
 import { startCore, type Core, type StartOptions } from "./start-core.ts";
 
 export const ADMIN_SECRET = "admin secret with more than 32 bytes";
@@ -132,6 +133,8 @@ export class ManagedCore implements AsyncDisposable {
   readonly core: Core;
   readonly configText: string;
   readonly url: string;
+  /** Of a fleet, where the environment asks for one. */
+  #watcher: Watcher | null = null;
 
   private constructor(core: Core, configText: string, controllerPort: number) {
     this.core = core;
@@ -140,10 +143,17 @@ export class ManagedCore implements AsyncDisposable {
   }
 
   static async start(options: ManagedOptions & StartedWith = {}): Promise<ManagedCore> {
-    const configText = managedConfig(options);
-    const { folder = "", start = {} } = options;
-    const core = await startCore(configText, { ...start, env: { SAFE_PATHS: folder } });
-    return new ManagedCore(core, configText, await core.controllerPort());
+    const { folder = "", start = {}, off = false, fleet, store } = options;
+    const beside = off || fleet !== undefined ? null : await besideOf(store);
+    const configText = managedConfig(beside === null ? options : { ...options, fleet: beside.block });
+    const seed = (home: string): void => {
+      start.seed?.(home);
+      beside?.seed(home);
+    };
+    const core = await startCore(configText, { ...start, seed, env: { SAFE_PATHS: folder } });
+    const managed = new ManagedCore(core, configText, await core.controllerPort());
+    managed.#watcher = (await beside?.watch(configText, folder)) ?? null;
+    return managed;
   }
 
   async ask(
@@ -190,6 +200,8 @@ export class ManagedCore implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await using _ = this.#watcher;
+    await this.#watcher?.compare(this.url, ADMIN_SECRET);
     await this.core[Symbol.asyncDispose]();
   }
 }

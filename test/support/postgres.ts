@@ -45,7 +45,12 @@ export interface TestStandby extends AsyncDisposable {
 }
 
 /** Runs until it is disposed of; nothing of it stays. */
-export async function startPostgres(): Promise<TestPostgres> {
+export async function startPostgres({
+  isDurable = false,
+}: {
+  /** Commits wait for the medium. Tests that end processes, not machines, need it only for times that they measure. */
+  readonly isDurable?: boolean;
+} = {}): Promise<TestPostgres> {
   if (BIN === null) throw new Error(noPostgres ?? "");
   const folder = mkdtempSync(join(tmpdir(), "weir-postgres-"));
   const data = join(folder, "data");
@@ -82,6 +87,7 @@ export async function startPostgres(): Promise<TestPostgres> {
     ssl_cert_file: join(folder, "server.pem"),
     ssl_key_file: join(folder, "server.key"),
     max_connections: "100",
+    fsync: isDurable ? "on" : "off",
   };
   const flagsFor = (at: number): readonly string[] =>
     Object.entries({ ...settings, port: String(at) }).flatMap(([key, value]) => ["-c", `${key}=${value}`]);

@@ -1,0 +1,109 @@
+/** Two nodes lose their database while a user spends a quota on both: what goes beyond it, and whether all is counted after it. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FleetSettings } from "#users/fleet-settings.ts";
+import type { FleetDatabase } from "../support/fleet.ts";
+import { openPostgresProxy } from "../support/postgres-proxy.ts";
+import { until } from "../support/until.ts";
+import { Bench, listener, METER } from "../support/users-bench.ts";
+
+export interface PartitionFindings {
+  readonly minutes: number;
+  readonly modes: readonly ModeFindings[];
+  readonly faults: readonly string[];
+}
+
+interface ModeFindings {
+  readonly mode: FleetSettings["onPartition"];
+  readonly quotaBytes: number;
+  /** Lent when the database went away. */
+  readonly leasedBytes: number;
+  /** Left of the quota then. */
+  readonly leftBytes: number;
+  /** Moved while it was away, on both. */
+  readonly movedBytes: number;
+}
+
+const MIB = 1_048_576;
+const QUOTA = 200 * MIB;
+const PIECE = 64 * 1024;
+const PAUSE_MS = 20;
+const NODES = 2;
+const LATE_MS = 60_000;
+
+export async function provePartition(database: FleetDatabase, minutes: number): Promise<PartitionFindings> {
+  const faults: string[] = [];
+  const modes = await Promise.all(
+    (["stop", "overage", "allow"] as const).map((mode) => proveMode(database, mode, { minutes, faults })),
+  );
+  return { minutes, modes, faults };
+}
+
+export function shownPartition({ minutes, modes, faults }: PartitionFindings): string {
+  const mib = (bytes: number) => `${(bytes / MIB).toFixed(1)} MiB`;
+  const each = modes.map(
+    ({ mode, quotaBytes, leasedBytes, leftBytes, movedBytes }) =>
+      `${mode}: of ${mib(quotaBytes)} ${mib(leftBytes)} were left and ${mib(leasedBytes)} lent, ${mib(movedBytes)} were moved`,
+  );
+  return [`${minutes} minutes without the database, ${NODES} nodes; ${faults.length} wrong`, ...each].join(
+    "\n",
+  );
+}
+
+async function proveMode(
+  database: FleetDatabase,
+  mode: FleetSettings["onPartition"],
+  { minutes, faults }: { readonly minutes: number; readonly faults: string[] },
+): Promise<ModeFindings> {
+  const settings = await database.fresh();
+  await using stack = new AsyncDisposableStack();
+  const proxies = await Promise.all(
+    Array.from({ length: NODES }, () => openPostgresProxy(database.server.port)),
+  );
+  for (const proxy of proxies) stack.use(proxy);
+  const benches = proxies.map(({ port }, at) => {
+    const own = settings(`node-${at}`);
+    const dsn = own.dsn?.replace(`:${database.server.port}/`, `:${port}/`) ?? "";
+    return stack.use(new Bench({ fleet: { ...own, dsn, onPartition: mode } }));
+  });
+  for (const [at, bench] of benches.entries())
+    await bench.adopt([at === 0 ? listener("edge", "alice") : listener("edge")]);
+  const [first] = benches;
+  if (first === undefined) throw new Error("no node");
+  const quota = { totalBytes: QUOTA, reset: "never" };
+  await first.admin.update(first.first().id, { revision: first.revision("edge"), limits: { quota } });
+  await until("the quota on all", () => benches.every((one) => one.first().limits.quota !== null));
+  const sql = (text: string) => Number(database.in(settings("x"), text));
+  const leased = () => sql("SELECT coalesce(sum(bytes), 0) FROM weir.lease");
+  const counted = () => sql("SELECT coalesce(sum(upload + download), 0) FROM weir.totals(-1)");
+  let moved = 0;
+  const move = (): void => {
+    for (const bench of benches) {
+      using meter = bench.meterOf(bench.first().id, { ...METER, admit: () => true });
+      if (meter.admit("download", PIECE)) moved += PIECE;
+    }
+  };
+  await until("both hold a part, and have spent some", () => {
+    move();
+    return sql("SELECT count(*) FROM weir.lease") === NODES && moved > 8 * MIB;
+  });
+  for (const proxy of proxies) proxy.arm({ kind: "blackhole", way: "up", after: 0, delayMs: 0 });
+  await until("it is away", () => benches.every(({ admin }) => admin.fleet?.seen.database.isUp === false), {
+    withinMs: LATE_MS,
+  });
+  const [before, leasedBytes] = [moved, leased()];
+  const leftBytes = QUOTA - counted();
+  for (const endMs = performance.now() + minutes * 60_000; performance.now() < endMs; await sleep(PAUSE_MS))
+    move();
+  const movedBytes = moved - before;
+  for (const proxy of proxies) proxy.heal();
+  await until(
+    () => `all is counted: ${counted()} of ${moved}`,
+    () => counted() >= moved,
+    { withinMs: LATE_MS },
+  );
+  await sleep(2_000); // what would be counted twice comes
+  if (counted() !== moved) faults.push(`${mode}: ${counted()} bytes are counted, ${moved} were moved`);
+  const most = { stop: leasedBytes, overage: NODES * leftBytes, allow: Infinity }[mode] + NODES * PIECE;
+  if (movedBytes > most) faults.push(`${mode}: ${movedBytes} bytes were moved, ${most} may be`);
+  return { mode, quotaBytes: QUOTA, leasedBytes, leftBytes, movedBytes };
+}

@@ -1,0 +1,104 @@
+/** What a fleet costs the data path: the CPU time of the program for the same bytes and connections, with and without one. */
+import { readFileSync } from "node:fs";
+import { once } from "node:events";
+import type { Outbound } from "#core/outbound.ts";
+import type { FleetDatabase } from "../support/fleet.ts";
+import { startNode } from "../support/fleet-nodes.ts";
+import { ManagedCore } from "../support/managed-core.ts";
+import { openTcpOrigin, type Origin } from "../support/origin.ts";
+import { FOREVER, ofVless } from "../support/user-traffic.ts";
+
+export interface PathFindings {
+  readonly rounds: number;
+  readonly bytesPerRound: number;
+  readonly connectionsPerRound: number;
+  /** CPU seconds of all rounds. */
+  readonly bytes: Sides;
+  readonly connections: Sides;
+}
+
+interface Sides {
+  readonly alone: number;
+  readonly fleet: number;
+}
+
+const CARRIER = ofVless("edge", "", { network: "tcp", udp: true });
+const BYTES = 256 * 1024 * 1024;
+const CONNECTIONS = 400;
+const BLOCK = Buffer.alloc(1024 * 1024, 1);
+const TICKS_PER_SECOND = 100;
+
+export async function provePath(database: FleetDatabase, rounds: number): Promise<PathFindings> {
+  const settings = (await database.fresh())("fra-1");
+  await using origin = await openTcpOrigin((socket) => {
+    socket.once("data", (head: Buffer) => {
+      let left = Number(head.toString());
+      const send = (): void => {
+        while (left > 0) {
+          const piece = BLOCK.subarray(0, left);
+          left -= piece.length;
+          if (!socket.write(piece)) return void socket.once("drain", send);
+        }
+        socket.end();
+      };
+      send();
+    });
+  });
+  await using node = await startNode(settings);
+  await using core = await ManagedCore.start();
+  const sides: Record<"alone" | "fleet", ManagedCore> = { alone: core, fleet: node.core };
+  const bytes = { alone: 0, fleet: 0 };
+  const connections = { alone: 0, fleet: 0 };
+  await using stack = new AsyncDisposableStack();
+  const outbounds = new Map<ManagedCore, Outbound>();
+  for (const side of Object.values(sides)) {
+    const user = await side.create("edge", "alice");
+    outbounds.set(side, stack.use(await CARRIER.open(await side.core.port("edge"), user)));
+  }
+  for (let round = -1; round < rounds; round++)
+    for (const name of round % 2 === 0 ? (["alone", "fleet"] as const) : (["fleet", "alone"] as const)) {
+      const side = sides[name];
+      const outbound = outbounds.get(side);
+      if (outbound === undefined) continue;
+      const cpu = (): number => cpuSeconds(side.core.pid);
+      const began = cpu();
+      await fetchBytes(outbound, origin, BYTES);
+      const between = cpu();
+      for (let at = 0; at < CONNECTIONS; at++) await fetchBytes(outbound, origin, 1);
+      if (round < 0) continue; // the code is not compiled yet
+      bytes[name] += between - began;
+      connections[name] += cpu() - between;
+    }
+  return { rounds, bytesPerRound: BYTES, connectionsPerRound: CONNECTIONS, bytes, connections };
+}
+
+export function shownPath(found: PathFindings): string {
+  const { rounds, bytesPerRound, connectionsPerRound, bytes, connections } = found;
+  const text = ({ alone, fleet }: Sides) =>
+    `${alone.toFixed(2)} s alone, ${fleet.toFixed(2)} s in a fleet, ratio ${(alone / fleet).toFixed(3)}`;
+  return (
+    `CPU of ${rounds} times ${bytesPerRound / 2 ** 20} MiB: ${text(bytes)}; ` +
+    `of ${rounds} times ${connectionsPerRound} connections: ${text(connections)}`
+  );
+}
+
+async function fetchBytes(outbound: Outbound, origin: Origin, bytes: number): Promise<void> {
+  const stream = await outbound.connect(origin.destination, { signal: FOREVER, metadata: null });
+  let got = 0;
+  stream.on("data", (chunk: Buffer) => (got += chunk.length));
+  stream.write(String(bytes));
+  await once(stream, "end");
+  stream.destroy();
+  if (got !== bytes) throw new Error(`${got} of ${bytes} bytes`);
+}
+
+/** proc_pid_stat(5), fields 14 and 15: of all threads. */
+function cpuSeconds(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [user = 0, system = 0] = text
+    .slice(text.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13)
+    .map(Number);
+  return (user + system) / TICKS_PER_SECOND;
+}

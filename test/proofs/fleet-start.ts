@@ -1,0 +1,77 @@
+/** How long a node with many users takes until it serves them: with its database, without, and with one that never answers. */
+import { createServer } from "node:net";
+import { once } from "node:events";
+import { connect } from "#fleet/connection.ts";
+import { publishListener } from "#fleet/listeners.ts";
+import { TokenSeal } from "#fleet/seal.ts";
+import { databaseOptions } from "#fleet/source.ts";
+import type { FleetSettings } from "#users/fleet-settings.ts";
+import { type FleetDatabase, patient } from "../support/fleet.ts";
+import { startNode } from "../support/fleet-nodes.ts";
+import { aBook } from "../support/fleet-users.ts";
+import { ADMIN_SECRET, stateFolder } from "../support/managed-core.ts";
+
+export interface StartFindings {
+  readonly users: number;
+  /** From the start of the process until its API shows all users, in ms. */
+  readonly firstMs: number;
+  readonly againMs: number;
+  readonly silentMs: number;
+  readonly awayMs: number;
+  /** What the node with the silent database says of it. */
+  readonly said: string;
+}
+
+/** A listener `edge` with so many users, in the database alone. */
+export async function publishUsers(settings: FleetSettings, users: number): Promise<readonly string[]> {
+  const own = { ...settings, dsn: patient(settings.dsn ?? "") };
+  const client = await connect({ ...databaseOptions(own, {}), statementTimeoutMs: 120_000 });
+  const book = aBook("edge", ...Array.from({ length: users }, (_, at) => `user ${at}`));
+  await publishListener(client, book, { node: "x", seal: new TokenSeal(ADMIN_SECRET), traffic: new Map() });
+  await client.end();
+  return [...book.users.keys()];
+}
+
+export async function proveStart(database: FleetDatabase, users: number): Promise<StartFindings> {
+  const settings = (await database.fresh())("fra-1");
+  await publishUsers(settings, users);
+  using state = stateFolder();
+  const port = new URL(settings.dsn ?? "").port;
+  const measure = async (dsn: string): Promise<{ readonly ms: number; readonly reason: string }> => {
+    const startedMs = performance.now();
+    const options = { store: state.store, managed: ["edge"], isAlone: true };
+    await using node = await startNode({ ...settings, dsn }, options);
+    const { json } = await node.core.ask("GET", "/api/admin/users?inbound=edge");
+    const ms = performance.now() - startedMs;
+    if (json.users.length !== users) throw new Error(`${json.users.length} of ${users} users are there`);
+    const { database: seen } = await node.fleet();
+    return { ms, reason: `${seen.state}: ${seen.reason ?? ""}` };
+  };
+  const dsn = settings.dsn ?? "";
+  const first = await measure(dsn);
+  const again = await measure(dsn);
+  const silent = createServer(() => {}); // accepts, and says nothing
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const address = silent.address();
+  const silentPort = typeof address === "object" && address !== null ? address.port : 0;
+  const unanswered = await measure(dsn.replace(`:${port}/`, `:${silentPort}/`));
+  silent.close();
+  const away = await measure(dsn.replace(`:${port}/`, ":1/"));
+  return {
+    users,
+    firstMs: first.ms,
+    againMs: again.ms,
+    silentMs: unanswered.ms,
+    awayMs: away.ms,
+    said: unanswered.reason,
+  };
+}
+
+export function shownStart({ users, firstMs, againMs, silentMs, awayMs, said }: StartFindings): string {
+  const text = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
+  return (
+    `${users} users: without a state file ${text(firstMs)}, with one ${text(againMs)}, ` +
+    `database away ${text(awayMs)}, database that never answers ${text(silentMs)} (${said})`
+  );
+}
