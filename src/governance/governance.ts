@@ -1,18 +1,19 @@
 /** Traffic control as the program sees it: prepare what can fail, then switch without failure. */
-import { ApiError, ConfigError, messageOf, StoreError } from "#core/errors.ts";
+import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
 import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
 import { Retry } from "#lib/retry.ts";
 import { SteadyTime } from "#lib/steady-time.ts";
 import { cidrHolds } from "#net/address/cidr.ts";
 import { parseIpBytes } from "#net/address/ip.ts";
-import { Checkpoint, type GovernanceState, loadState } from "./checkpoint.ts";
+import { type GovernanceState, loadState } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
-import { ActiveGovernance, type ActiveGovernanceParts, type OpenedLate } from "./running.ts";
+import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } from "./opening.ts";
+import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
 import { SettledClock } from "./settled-clock.ts";
-import { MemoryStore, type SeriesRecords, type StoreFile } from "./store.ts";
+import type { SeriesRecords, StoreFile } from "./store.ts";
 import { statusView } from "./views.ts";
 
 export interface GovernanceEnv {
@@ -72,7 +73,7 @@ export class Governance implements Disposable {
     const next = settings?.enabled === true ? await this.#open(settings, tolerant) : null;
     const isNew = next !== null && next.checkpoint !== this.#running?.parts.checkpoint;
     const abandon = (): void => {
-      if (isNew) this.#leave(closed(next, this.#env.log));
+      if (isNew) this.#leave(closeStore(next, this.#env.log));
     };
     try {
       await this.#running?.commit();
@@ -103,7 +104,7 @@ export class Governance implements Disposable {
     }
     await this.#left; // it may have been this file
     try {
-      const { records, ...opened } = await this.#openFile(file, settings);
+      const { records, ...opened } = await openStoreFile(file, settings, this.#env.log);
       return { ...common, ...opened, storeKey: key, books: this.#load(records), fault: null };
     } catch (error) {
       if (!tolerant) throw error;
@@ -114,14 +115,6 @@ export class Governance implements Disposable {
       const { records, ...opened } = openNowhere(maxBytes, this.#env.log);
       return { ...common, ...opened, storeKey: key, books: this.#load(records), fault };
     }
-  }
-
-  /** Rejects with `StoreError`. */
-  async #openFile(file: StoreFile, settings: GovernanceSettings): Promise<OpenedLate> {
-    checkSize(file.sizeBytes(), settings);
-    const { store, records, rollback = null } = await file.open();
-    const checkpoint = new Checkpoint(store, records, file, settings.maxStoreSizeBytes, this.#env.log);
-    return { checkpoint, records, rollback };
   }
 
   /** A store that could not be opened when its policies were put in force. Rejects with `StoreError`: not yet. */
@@ -135,8 +128,8 @@ export class Governance implements Disposable {
     const { log } = this.#env;
     const { settings } = running.parts;
     try {
-      const opened = await this.#openFile(this.#env.storeFile(settings.store).file, settings);
-      if (this.#running !== running) return this.#leave(closed(opened, log));
+      const opened = await openStoreFile(this.#env.storeFile(settings.store).file, settings, log);
+      if (this.#running !== running) return this.#leave(closeStore(opened, log));
       running.takeIn(opened);
       log.warning(`traffic control: ${settings.store} is open; what it holds counts, and all is kept again`);
     } catch (error) {
@@ -158,7 +151,7 @@ export class Governance implements Disposable {
     old?.stop();
     if (old !== null && old.parts.checkpoint !== next?.checkpoint) {
       ledger.install(null); // counts to the last byte go to the books that they belong to
-      this.#leave(finish(old, log));
+      this.#leave(commitAndClose(old, log));
     }
     this.#revision++;
     this.#running = next === null ? null : new ActiveGovernance(next, ledger, log);
@@ -267,36 +260,4 @@ export class Governance implements Disposable {
       log.error(`traffic control: closing the store: ${messageOf(error)}`);
     }
   }
-}
-
-/** Never rejects. */
-async function finish(running: ActiveGovernance, log: Log): Promise<void> {
-  try {
-    await running.commit();
-  } catch (error) {
-    log.error(`traffic control: the last counts are lost: ${messageOf(error)}`);
-  }
-  await closed(running.parts, log);
-}
-
-/** Never rejects. */
-async function closed({ checkpoint }: Pick<OpenedLate, "checkpoint">, log: Log): Promise<void> {
-  try {
-    await checkpoint.close();
-  } catch (error) {
-    log.error(`traffic control: closing the store: ${messageOf(error)}`);
-  }
-}
-
-/** Stands in for a store that cannot be opened yet. */
-function openNowhere(maxBytes: number, log: Log): OpenedLate {
-  const store = new MemoryStore();
-  const { records } = store;
-  const nowhere: StoreFile = { open: async () => ({ store, records }), sizeBytes: () => 0 };
-  return { checkpoint: new Checkpoint(store, records, nowhere, maxBytes, log), records, rollback: null };
-}
-
-function checkSize(sizeBytes: number, { store, maxStoreSizeBytes }: GovernanceSettings): void {
-  if (sizeBytes > maxStoreSizeBytes)
-    throw new StoreError(`${store} has ${sizeBytes} bytes, more than max-store-size ${maxStoreSizeBytes}`);
 }
