@@ -5,6 +5,8 @@ import { ThroughputPlot } from "#ui/parts/throughput-plot.tsx";
 import { Empty, Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useEnvironment, useResource, useStream, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
+import { Troubles } from "./overview-troubles.tsx";
+import { UseProxy } from "./overview-use.tsx";
 
 /** The rest is summed up in one line. */
 const MAX_WAYS = 8;
@@ -33,6 +35,8 @@ export function OverviewPage() {
         <Figure name={t("page.connections")} value={snapshot && words.count(live.length)} />
         <Figure name={t("overview.memory")} value={memory === null ? null : words.bytes(memory)} />
       </dl>
+      {configs.value !== null && <UseProxy configs={configs.value} />}
+      <Troubles />
       <Panel title={t("overview.throughput")}>
         <ThroughputPlot />
       </Panel>

@@ -9,6 +9,10 @@ import { timeJson } from "./time-json.ts";
 /** Indexes of the list as keys, true: disabled. */
 const changes = z.record(z.string().regex(/^-?[0-9]{1,15}$/, "expected the index of a rule"), z.boolean());
 
+const listQuery = queryOf({
+  unavailable: z.string().default("").describe("`true`: only those that can match nothing"),
+});
+
 const question = queryOf({
   destination: z.string().min(1).max(2048),
   port: queryInt(0, 65_535).optional(),
@@ -58,8 +62,13 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
       path: "/rules",
       slash: true,
       summary: "Rules in file order with their counters",
+      query: listQuery,
       answer: { status: 200, description: "A list", schema: z.object({ rules: z.array(ruleShape) }) },
-      handle: () => ({ rules: new LongList(Iterator.from(rules.list()).map(ruleJson)) }),
+      handle({ query: { unavailable } }) {
+        const all = Iterator.from(rules.list());
+        const wanted = unavailable === "true" ? all.filter((rule) => rule.unavailable !== null) : all;
+        return { rules: new LongList(wanted.map(ruleJson)) };
+      },
     }),
     route({
       method: "PATCH",

@@ -1,5 +1,6 @@
 /** THE texts of the dashboard. `test/words.test.ts` keeps the other languages together with them, and finds what no page uses. */
 import { editor } from "./editor.ts";
+import { first } from "./first.ts";
 import { frame } from "./frame.ts";
 import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
@@ -11,6 +12,7 @@ import { users } from "./users.ts";
 
 export const en = {
   ...frame,
+  ...first,
   ...live,
   ...routing,
   ...usage,

@@ -1,6 +1,7 @@
 import type { SameKeys } from "#lib/words.ts";
 import type { English } from "../en/index.ts";
 import { editor } from "./editor.ts";
+import { first } from "./first.ts";
 import { frame } from "./frame.ts";
 import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
@@ -12,6 +13,7 @@ import { users } from "./users.ts";
 
 export const ru: SameKeys<English> = {
   ...frame,
+  ...first,
   ...live,
   ...routing,
   ...usage,
