@@ -36,6 +36,9 @@ const OPEN = {
   [Symbol.dispose]() {},
 };
 
+/** Between two looks that psql takes: a process each. */
+const PSQL = { everyMs: 150 };
+
 const lent = (settings: FleetSettings) =>
   Number(database.in(settings, "SELECT coalesce(sum(bytes), 0) FROM weir.lease"));
 const totalOf = (settings: FleetSettings) =>
@@ -69,7 +72,7 @@ test(
       await bench.users.watchLimits();
       assert.deepEqual(bench.inbounds[0]?.users, [], "taken from the listener");
     }
-    await until("all is in the ledger", () => totalOf(settings("x")) === moved);
+    await until("all is in the ledger", () => totalOf(settings("x")) === moved, PSQL);
     await lend(a, 60 * MIB);
     await until("in again", () => status().every((one) => one === "active"));
     for (const bench of benches) await bench.users.watchLimits();
@@ -86,10 +89,14 @@ test(
     await bench.adopt([listener("edge", "alice")]);
     await lend(bench, 1000 * MIB, "day");
     const hold = () =>
-      until("a lease", () => {
-        move(bench, MIB / 4);
-        return lent(settings) > 0;
-      });
+      until(
+        "a lease",
+        () => {
+          move(bench, MIB / 4);
+          return lent(settings) > 0;
+        },
+        PSQL,
+      );
     await hold();
     assert.ok(lent(settings) <= 50 * MIB, "a twentieth at most");
     await bench.users.leaveFleet();
@@ -107,6 +114,7 @@ test(
     await until(
       "it is settled",
       () => database.in(settings, "SELECT count(*) FROM weir.lease WHERE epoch = 0") === "0",
+      PSQL,
     );
   },
 );
@@ -120,10 +128,14 @@ test("without the database a user goes on as far as the operator wants", { skip 
   await lend(stop, 100 * MIB, "month");
   await until("the quota there", () => allow.first().limits.quota?.totalBytes === 100 * MIB);
   for (const bench of [stop, allow]) move(bench, MIB);
-  await until("both hold a lease", () => {
-    for (const bench of [stop, allow]) move(bench, MIB / 16);
-    return database.in(settings("x"), "SELECT count(*) FROM weir.lease") === "2";
-  });
+  await until(
+    "both hold a lease",
+    () => {
+      for (const bench of [stop, allow]) move(bench, MIB / 16);
+      return database.in(settings("x"), "SELECT count(*) FROM weir.lease") === "2";
+    },
+    PSQL,
+  );
   const moved = () => stop.first().downloadBytes + allow.first().downloadBytes;
   await database.server.kill();
   await until("stopped", () => {
@@ -137,6 +149,6 @@ test("without the database a user goes on as far as the operator wants", { skip 
   assert.equal(allow.first().status, "active");
   await database.server.start();
   await until("back again", () => stop.first().status === "active", { withinMs: 30_000 });
-  await until("all is in the ledger", () => totalOf(settings("x")) > 31 * MIB, { withinMs: 30_000 });
+  await until("all is in the ledger", () => totalOf(settings("x")) > 31 * MIB, { ...PSQL, withinMs: 30_000 });
   assert.ok(totalOf(settings("x")) >= moved() / 2);
 });

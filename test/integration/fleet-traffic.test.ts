@@ -21,6 +21,9 @@ before(async () => {
 });
 after(() => database?.[Symbol.asyncDispose]());
 
+/** Between two looks that psql takes: a process each. */
+const PSQL = { everyMs: 150 };
+
 const EDGE = [listener("edge", "alice")];
 
 async function uploadOf(bench: Bench): Promise<number> {
@@ -71,7 +74,7 @@ test("nothing is lost or doubled by restarts and by a database that is away", { 
   await until(
     () => `all is there: ${total()}`,
     () => total() === "1034",
-    { withinMs: 30_000 },
+    { ...PSQL, withinMs: 30_000 },
   );
   assert.equal(await uploadOf(bench), 1034);
 });
@@ -93,10 +96,13 @@ test(
       await until(
         () => `it is folded: ${rows()}`,
         () => rows() === "t|5",
+        PSQL,
       );
     }
   },
 );
+
+const EPOCHS = 4;
 
 interface Batch {
   readonly after: number;
@@ -148,7 +154,7 @@ test(
       assert.ok(sum >= seen, `${sum} behind ${seen}`);
       return (seen = sum);
     };
-    for (let epoch = 1; epoch <= 8; epoch++) {
+    for (let epoch = 1; epoch <= EPOCHS; epoch++) {
       const batches: Batch[] = [];
       let seq = 0;
       for (let at = 0; at < 6; at++) {
