@@ -30,11 +30,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "dataplane/event-loop",
     "dataplane/udp",
     "dataplane/workers/main",
+    "router/tables", // what workers decide by
   ], // one line of it chooses the backend
   "dataplane/event-loop": ["core", "dataplane"],
   "dataplane/udp": ["core", "lib", "net", "dataplane"],
   // The border of the workers: the two sides share memory and the names in `shared`, and never each other.
-  "dataplane/workers/shared": ["core", "lib", "net", "platform"],
+  "dataplane/workers/shared": ["core", "lib", "net", "platform", "router/tables"],
   "dataplane/workers/wire": [
     "core",
     "lib",
@@ -50,6 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "net",
     "platform",
     "protocols",
+    "router/tables", // decides by them
     "dataplane/workers/shared",
     "dataplane/workers/wire",
   ],
@@ -110,6 +112,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "protocols",
     "providers",
     "router",
+    "router/tables",
     "store",
     "tun",
     "transport",

@@ -58,9 +58,9 @@ export interface WorkerConnection extends AcceptedConnection {
   events: DialEvents | null;
   /**
    * Has the worker connect, send `success` to the client, and move the bytes. `limited`: every piece is asked for from
-   * the first on. `route`: other connections may be dialled by the same answer; null: each has to ask.
+   * the first on.
    */
-  dial(plan: DialPlan, success: Uint8Array, limited: boolean, route: CachedRoute | null): void;
+  dial(plan: DialPlan, success: Uint8Array, limited: boolean): void;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
   dialledFrom(): LocalEnd | null;
 }
@@ -79,20 +79,6 @@ export interface DialEvents {
 export interface LocalEnd extends Endpoint {
   /** Of its socket; the worker's. */
   readonly descriptor: number;
-}
-
-/**
- * An answer for all clients of one listener that come from the same address with the same request, valid for a second
- * or until it is invalidated: a worker dials by it without asking, and reports which connections it served. None of
- * these throws.
- */
-export interface CachedRoute {
-  /** One has come and gone, and was connected; so many bytes were handed on. */
-  served(source: Endpoint, uploadBytes: number, downloadBytes: number): void;
-  /** One is still there, connected, and is like any other that was dialled for from now on. Unix time. */
-  joined(connection: WorkerConnection, startedAtMs: number): void;
-  /** No connection will be dialled by it any more, and all that were have been reported. */
-  released(): void;
 }
 
 /** A TLS handshake as a worker leaves it. */

@@ -1,5 +1,12 @@
 import type { Ip } from "./endpoint.ts";
 
+/** How every address is dialled by an ordinary kernel socket, as long as no setting changes. */
+export interface DialTemplate extends Omit<DialPlan, "ip" | "port" | "isFirstOfMany"> {
+  /** Families that are dialled so. */
+  readonly v4: boolean;
+  readonly v6: boolean;
+}
+
 /** A connection by an ordinary kernel socket, described so that a worker can make it. */
 export interface DialPlan {
   readonly ip: Ip;

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { DialError } from "./errors.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
-import type { DialPlan } from "./dial-plan.ts";
+import type { DialPlan, DialTemplate } from "./dial-plan.ts";
 import type { Reach } from "./reach.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Endpoint, Metadata, Network } from "./session.ts";
@@ -35,6 +35,8 @@ export interface Dialer {
     reach: Reach | null,
     signal: () => AbortSignal,
   ): DialPlan | Promise<DialPlan | null> | null;
+  /** What `plain` answers for every address, but for those of our own listeners; null or absent: that is not known. */
+  template?(): DialTemplate | null;
   /** A path for datagrams to any destination; `destination` is the first one. */
   associate(destination: Destination, context: DialContext): Promise<DatagramFlow>;
   /**
@@ -76,6 +78,8 @@ export interface Group extends Outbound {
   readonly disablesUdp?: boolean;
   /** True: its member differs from session to session, for sessions that are alike, too. */
   readonly spreads?: boolean;
+  /** True: its member changes by a command alone. */
+  readonly isChosen?: true;
   /** `metadata` null: only to see the member; it does not count as a use of the group. */
   pick(metadata: Metadata | null): Outbound;
   /** How a dial of a session through this group went. */

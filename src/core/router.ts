@@ -37,11 +37,6 @@ export interface Router {
   /** `route`, where nothing has to be found out on the way; else null, with nothing counted. Absent: ask `route`. */
   decide?(metadata: Metadata): Decision | null;
   /**
-   * For a decision that `decide` has just made: would every session be decided so that differs in nothing but its source
-   * port, as long as no setting, list or choice changes? Then what is answered counts one more of them; else null.
-   */
-  repeatCounter?(metadata: Metadata, decision: Decision): (() => void) | null;
-  /**
    * `sniffed` is the result of reading the client's first bytes; absent or null: none. Never throws for want of a
    * match: no match is DIRECT. Throws `DialError` where a listener's target is unknown.
    */

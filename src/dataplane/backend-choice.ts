@@ -1,6 +1,7 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { RelayBackend } from "./backend.ts";
+import type { DecisionSource } from "./decision-source.ts";
 import {
   openWorkerBackend,
   type WorkerBackend,
@@ -61,14 +62,31 @@ export class BackendChoice implements AsyncDisposable {
     this.#opened?.look(maxAgeMs);
   }
 
-  /** Reports all connections that workers serve by cached routes. */
+  /** Reports all connections that workers have decided. */
   sync(): void {
-    this.#opened?.syncRouteCache();
+    this.#opened?.reportDecided();
   }
 
-  /** Rules, lists, choices or policies have changed: workers ask for a route for every connection accepted from now on. */
-  invalidateRoutes(): void {
-    this.#opened?.invalidateRoutes();
+  /** What workers decide by has changed: they decide nothing by what it was before, and soon by what it is. */
+  invalidateDecisions(): void {
+    this.#opened?.invalidateDecisions();
+  }
+
+  /** The same, before it changes: all that was decided by what it is now is reported. */
+  settleDecisions(): void {
+    this.invalidateDecisions();
+    this.sync();
+  }
+
+  /** Whether decisions are held back has changed; see `DecisionSource.isHeld`. */
+  holdDecisions(): void {
+    this.#opened?.holdDecisions();
+  }
+
+  /** From now on workers decide by what this source has, where they can. Null: they decide nothing, and have forgotten what was. */
+  decideBy(source: DecisionSource | null): void {
+    if (source === null) this.#opened?.stopDeciding();
+    else this.#opened?.decideBy(source);
   }
 
   async #open(workers: number | null): Promise<WorkerBackend | null> {

@@ -21,7 +21,7 @@ export interface SessionEnv extends RelayTimeouts {
   readonly log: Log;
   /** Null: the pump of the event loop relays everything. */
   readonly backend: RelayBackend | null;
-  /** For a connection that begins without a session, as by a cached route; `leave` at its end. */
+  /** For a connection that begins without a session, because a worker has decided it; `leave` at its end. */
   readonly enter: () => void;
   readonly leave: () => void;
 }

@@ -1,14 +1,14 @@
 /** The life of one TCP connection, from accept to close, whether the event loop or a worker has its socket. */
 import type { Duplex } from "node:stream";
 import type { DialError } from "#core/errors.ts";
-import type { CachedRoute, DialEvents, WorkerConnection } from "#core/accepted.ts";
+import type { DialEvents } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import { dialOf, reportDial, type Decision } from "#core/router.ts";
-import type { Metadata, StreamSession } from "#core/session.ts";
+import type { StreamSession } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
-import { ActiveRelay, type DialledConnection } from "./active-relay.ts";
-import { cachedRoute, type RoutedAnswer } from "./cached-route.ts";
+import { ActiveRelay } from "./active-relay.ts";
 import { dialFailed } from "./connection-log.ts";
+import { relayByWorker } from "./decided.ts";
 import type { LiveEntry } from "./connections.ts";
 import { relay } from "./event-loop/pump.ts";
 import { HTTP_PORT, redirect } from "./redirect.ts";
@@ -18,24 +18,6 @@ import type { SessionEnv } from "./session-env.ts";
 /** Never throws: whatever goes wrong belongs to this connection. `onEnd` is called once, when it has ended. */
 export function serveSession(session: StreamSession, env: SessionEnv, onEnd: () => void): void {
   new OpeningSession(session, env, onEnd).start();
-}
-
-/** For a connection that a worker has dialled by a cached route. */
-function serveDialled(worker: WorkerConnection, metadata: Metadata, by: RoutedAnswer, env: SessionEnv): void {
-  env.enter();
-  const entry = env.live.open(metadata);
-  entry.decision = by.decision;
-  entry.remoteAddress = by.ip;
-  relayByWorker(worker, { entry, noted: null, onEnd: env.leave }, env);
-}
-
-function relayByWorker(
-  worker: WorkerConnection,
-  dialled: Omit<DialledConnection, "remote">,
-  env: SessionEnv,
-): void {
-  const active = new ActiveRelay({ ...dialled, remote: null }, env);
-  dialled.entry.resets = env.backend?.resume?.(worker, active.meter, env, active) ?? null;
 }
 
 /**
@@ -191,11 +173,7 @@ class OpeningSession implements DialEvents {
     this.#noted = this.#env.loops.dials(decision, worker, plan);
     this.#isFirstOfMany = plan.isFirstOfMany;
     this.#entry.remoteAddress = plan.ip;
-    worker.dial(plan, success, limited, limited ? null : this.#routeToCache(decision, plan));
-  }
-
-  #routeToCache(decision: Decision, { ip }: DialPlan): CachedRoute | null {
-    return cachedRoute(this.#entry.metadata, { decision, ip }, this.#env, serveDialled);
+    worker.dial(plan, success, limited);
   }
 
   dialled(): void {

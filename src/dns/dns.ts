@@ -42,6 +42,8 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   /** What rules and the dial need to know of a destination. */
   prepare(destination: Destination): Prepared;
   isFakeIp(ip: Ip): boolean;
+  /** An address may stand for the name for which it was answered. */
+  readonly namesAddresses: boolean;
   /** Main resolver only: no hosts, no fake-IP. Throws `DialError`. */
   query(name: string, type: number, signal: AbortSignal): Promise<DnsAnswerView>;
   explain(name: string): Explanation;
@@ -99,6 +101,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     ...roles.resolvers,
     handle: (message, by) => service.handle(message, by),
     prepare: (destination) => prepareDestination(destination, preparing),
+    namesAddresses: options.enhancedMode !== "normal",
     isFakeIp: (ip) => fakeIp?.isFake(ip) ?? false,
     query: async (name, type, signal) => viewOf(await main.answer(questionOf(name, type), signal)),
     explain(text) {

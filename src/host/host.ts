@@ -89,7 +89,7 @@ export interface Host extends Disposable {
   readonly rates: RateMeter;
   /** To be asked for where much was given up at once, as at the end of a runtime. */
   readonly memoryRelease: MemoryRelease;
-  /** To be called when the mode, a group's selection or the runtime in force has changed: cached routes are dropped. */
+  /** To be called when the mode, a group's selection or the runtime in force has changed: workers decide by it from then on. */
   invalidateRoutes(): void;
   /**
    * The one way to change rules, lists, databases or nodes of a running program. `apply` is called once the kernel's sets
@@ -110,12 +110,13 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const slices = new Slices();
   const memoryRelease = new MemoryRelease();
   const kernelDirect = new KernelDirect(log, journal.sinks);
-  const sockets = new SocketPool();
+  const onBasis = (): void => relayPath.invalidateDecisions();
+  const sockets = new SocketPool(onBasis);
   const tlsLibrary = new TlsLibrary();
   const onAllDead = (): void => sockets.useThreads(null);
   const relayPath = new BackendChoice(log, { tlsLibrary, onAllDead, seams });
   const invalidateRoutes = (): void => {
-    relayPath.invalidateRoutes();
+    relayPath.invalidateDecisions();
     kernelDirect.check();
   };
   const ledger = new GovernedLedger(systemClock(boot), {
@@ -125,7 +126,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   });
   const governance = new Governance({ ledger, log, storeFile });
   const live = new LiveTable({ look: () => relayPath.look(), beforeRead: () => relayPath.sync() });
-  const selfDials = new SelfDials(sockets.listening);
+  const selfDials = new SelfDials(sockets.listening, () => relayPath.holdDecisions());
   const loops = new LoopDetector(openOtherSockets(bytesOfIp), () => {
     selfDials.noteAll();
     invalidateRoutes();
@@ -155,7 +156,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     log,
     files,
     sockets,
-    egress: new Egress(),
+    egress: new Egress(onBasis),
     live,
     clock: new NetworkClock(),
     memory: new KeptByHost(),
@@ -186,7 +187,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
       try {
         apply();
       } finally {
-        relayPath.invalidateRoutes();
+        relayPath.invalidateDecisions();
         memoryRelease.soon();
       }
     },

@@ -21,6 +21,13 @@ export interface RuleList extends RuleTable {
   readonly rules: readonly Rule[];
 }
 
+/** All lists of a router, ready for matching. */
+export interface RuleListsInForce {
+  readonly main: RuleList;
+  /** Those of `sub-rules`, in the order by which rules lead to them. */
+  readonly nested: readonly RuleList[];
+}
+
 /** What `leads` of a table has for a rule. */
 type LeadOf = (rule: Rule, position: number) => number;
 

@@ -30,7 +30,7 @@ function disablesUdp({ disablesUdp = false }: Group): boolean {
 }
 
 /** What a walk has found out. */
-interface Learnt {
+export interface Learnt {
   readonly facts: Facts;
   readonly records?: AddressRecords | null;
   readonly entered?: Rule | null;
@@ -39,11 +39,20 @@ interface Learnt {
 export function decisionOf(
   target: Outbound,
   metadata: Metadata,
+  prepared: Prepared,
+  rule: Rule | null,
+  learnt: Learnt,
+): Decision {
+  return decisionBy(unwrap(target, metadata), prepared, rule, learnt);
+}
+
+/** The same where the groups have picked already: `chain` leads from the rule's target to the leaf. */
+export function decisionBy(
+  chain: readonly Outbound[],
   { destination, dial = destination, dnsMode = "normal", sniffedHost }: Prepared,
   rule: Rule | null,
   { facts, records = null, entered = null }: Learnt,
 ): Decision {
-  const chain = unwrap(target, metadata);
   const outbound = lastOf(chain);
   const groups = chain.filter(isGroup);
   return {

@@ -9,15 +9,16 @@ import { atOnce, type Steps } from "#lib/steps.ts";
 import { int32At, itemAt, valueAt } from "#lib/at.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileInSteps } from "./compile.ts";
-import type { RuleList } from "./compile.ts";
+import type { RuleList, RuleListsInForce } from "./compile.ts";
 import { decisionOf, passReason, unruled } from "./decision.ts";
 import { DirectProof } from "./direct-proof.ts";
 import type { DirectQuestion, Proof } from "./direct-proof.ts";
 import { discover } from "./fact-lookup.ts";
 import { RuleCounters } from "./rule-counters.ts";
-import type { RouterEnv, RuleListsInForce, RuleRouter, RuleView, TraceObserver } from "./rule-router.ts";
+import type { RouterEnv, RuleRouter, RuleView, TraceObserver } from "./rule-router.ts";
 import { factsOf } from "./session-facts.ts";
 import type { Prepared } from "./session-facts.ts";
+import { RouterSnapshot } from "./snapshot.ts";
 import { leadToList } from "./tables/rule-table.ts";
 import { Walk } from "./tables/walk.ts";
 
@@ -122,17 +123,16 @@ class ListRouter implements RuleRouter {
     return decision;
   }
 
-  repeatCounter(metadata: Metadata, { groups }: Decision): (() => void) | null {
-    if (groups.some(({ spreads }) => spreads === true)) return null;
-    const way = this.#enter(metadata, null, null);
-    if (!("walk" in way)) return countNothing;
-    const { walk, counters } = way;
-    const { sourcePort: _, ...common } = walk.facts;
-    walk.facts = common;
-    const stop = walk.next();
-    if (stop === "wants") return null;
-    const end = stop === "end" ? this.#main.rules.length : walk.position;
-    return () => counters?.run(0, end, this.#env.nowMs());
+  snapshot(): RouterSnapshot {
+    const { direct, findProcessMode, nowMs } = this.#env;
+    return new RouterSnapshot({
+      lists: this.lists,
+      targets: this.#targets,
+      direct,
+      fixed: this.#modeTarget(),
+      findProcessMode,
+      count: (end) => this.#counters.run(0, end, nowMs()),
+    });
   }
 
   async #start(
@@ -264,5 +264,3 @@ class ListRouter implements RuleRouter {
 function sizeOf(matcher: Matcher): number {
   return "size" in matcher && typeof matcher.size === "number" ? matcher.size : -1;
 }
-
-const countNothing = (): void => {};

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupOf, named, routing, session } from "../../test/support/routing.ts";
+import { routing, session } from "../../test/support/routing.ts";
 
 const signal = new AbortController().signal;
 
@@ -37,32 +37,6 @@ test("counters: every rule up to the one that decided is charged, in segments to
     [...router.views()].map(({ hitCount }) => hitCount),
     shown.map(([hits]) => hits),
   );
-});
-
-test("a decision is good for others where neither their port nor a group's turn matters to it", () => {
-  const turns = Object.assign(groupOf("TURNS", named("X")), { spreads: true as const });
-  const router = routing({
-    rules: [
-      "DOMAIN,first.org,X",
-      "DOMAIN,turns.org,TURNS",
-      "AND,((SRC-PORT,1-1000),(NETWORK,tcp)),Y",
-      "MATCH,Z",
-    ],
-    outbounds: [turns],
-  });
-  const repeats = (host: string): (() => void) | null => {
-    const metadata = session(host);
-    const decision = router.decide?.(metadata);
-    assert.ok(decision);
-    return router.repeatCounter?.(metadata, decision) ?? null;
-  };
-  const again = repeats("first.org");
-  assert.equal(repeats("turns.org"), null);
-  assert.equal(repeats("last.org"), null, "the rule before reads the port");
-  again?.();
-  again?.();
-  assert.equal([...router.views()][0]?.hitCount, 3);
-  assert.equal([...router.views()][3]?.missCount, 0);
 });
 
 test("disabled rules never match and are not counted; the next equal one takes over", async () => {

@@ -6,19 +6,13 @@ import type { FactName, Facts, Rule } from "#core/rule.ts";
 import type { Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
-import type { RuleList } from "./compile.ts";
+import type { RuleList, RuleListsInForce } from "./compile.ts";
 import type { PassReason } from "./decision.ts";
 import type { DirectQuestion, Proof } from "./direct-proof.ts";
 import type { Observer } from "./tables/walk.ts";
 import type { RuleCount } from "./rule-counters.ts";
 import type { FindProcessMode, Prepared } from "./session-facts.ts";
-
-/** All lists of a router, ready for matching. */
-export interface RuleListsInForce {
-  readonly main: RuleList;
-  /** Those of `sub-rules`, in the order by which rules lead to them. */
-  readonly nested: readonly RuleList[];
-}
+import type { RouterSnapshot } from "./snapshot.ts";
 
 export interface RouterEnv {
   readonly rules: readonly Rule[];
@@ -50,6 +44,8 @@ export interface RuleView extends RuleCount {
 
 export interface RuleRouter extends Router {
   readonly lists: RuleListsInForce;
+  /** For threads that decide by themselves, until rules, lists, choices or the mode change. */
+  snapshot(): RouterSnapshot;
   /** The `rules` list in file order, each made when it is read; nested lists are not shown. */
   views(): Iterable<RuleView>;
   /** Grows when rules are switched off or on. */

@@ -232,7 +232,7 @@ async function openListener(
     ruleList,
     target,
     routingMark: routingMark || commonMark,
-    listenTcp: (options) => leases.listenTcp({ ...options, keepAlive }),
+    listenTcp: (options) => leases.listenTcp({ ...options, keepAlive, context: { name, ruleList, target } }),
     listenUdp: (on) => leases.listenUdp(on),
     listenTransparentUdp: (on) => leases.listenTransparentUdp(on),
     endSessions: (users) =>

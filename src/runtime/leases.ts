@@ -4,6 +4,7 @@ import type { ListenOptions } from "#core/inbound.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import type { KeepAlive } from "#net/dial/keep-alive.ts";
 import { probesOf } from "#net/dial/keep-alive.ts";
+import type { ListenerContext } from "#net/listen/accept.ts";
 import type { Lease, SocketPool } from "#net/listen/socket-pool.ts";
 import type { ListenAsk } from "#net/listen/listen-ask.ts";
 import { makeTransparent } from "#platform/transparent.ts";
@@ -32,7 +33,9 @@ export class LeaseBook implements AsyncDisposable {
   }
 
   /** `keepAlive` absent: connections are not probed. */
-  listenTcp(options: ListenOptions & { readonly keepAlive?: KeepAlive }): Promise<readonly Endpoint[]> {
+  listenTcp(
+    options: ListenOptions & { readonly keepAlive?: KeepAlive; readonly context?: ListenerContext },
+  ): Promise<readonly Endpoint[]> {
     const { transparent = false, keepAlive, onAccepted } = options;
     const probes = keepAlive === undefined ? null : probesOf(keepAlive);
     return this.#all("tcp", async (ask) => {

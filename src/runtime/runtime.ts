@@ -5,6 +5,7 @@ import type { Trust } from "#core/trust.ts";
 import type { Host } from "#host/host.ts";
 import type { DirectClassifier } from "#kernel-direct/direct-classifier.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
+import type { DecisionSource } from "#dataplane/decision-source.ts";
 import { serveDatagrams } from "#dataplane/udp/udp-session.ts";
 import type { DatagramEnv } from "#dataplane/udp/datagram-env.ts";
 import { ReachGuard } from "#dataplane/reach.ts";
@@ -23,6 +24,7 @@ import type { DnsStack } from "./names.ts";
 import type { Outbounds } from "./outbounds.ts";
 import { openParts, type Parts } from "./parts.ts";
 import type { RuntimeEnv } from "./runtime-env.ts";
+import { openDecisionSource } from "./decision-source.ts";
 import { openSniffer } from "./sniffing.ts";
 import { InFlight } from "./tickets.ts";
 import type { TimeKeeper } from "./time-keeper.ts";
@@ -114,11 +116,29 @@ export class Runtime {
   /** New connections come to this runtime from now on. Synchronous. */
   activate(): void {
     this.#host.sockets.useThreads(this.#env.backend?.accepting ?? null);
+    this.#host.relayPath.decideBy(this.#env.backend === null ? null : this.#decisionSource());
     this.inbounds.activate();
     this.#dnsLeases.activate();
     this.lists.activate();
     this.#tuns.activate();
     this.#timeKeeper.activate();
+  }
+
+  /** Sniffed names, fake addresses and the loop detector's notes are for the main thread. */
+  #decisionSource(): DecisionSource {
+    const { config, router, outbounds, names } = this;
+    const { loops, selfDials, sockets } = this.#host;
+    const mustAsk = (): boolean =>
+      this.#env.sniffer !== null || names.dns?.namesAddresses === true || loops.notes;
+    return openDecisionSource({
+      router,
+      session: this.#env,
+      findProcessMode: config.general.findProcessMode,
+      outbound: (name) => outbounds.all.get(name) ?? null,
+      mustAsk,
+      isHeld: () => selfDials.hasNotes, // its client may be one of ours
+      ownPorts: () => sockets.listening.tcpPorts,
+    });
   }
 
   /** Never throws; the session belongs to this runtime until it ends. */
@@ -158,7 +178,8 @@ export class Runtime {
   }
 
   async #stop(next: Runtime | null): Promise<void> {
-    this.#host.invalidateRoutes(); // no session may use a route that this runtime has decided
+    if (next === null) this.#host.relayPath.decideBy(null);
+    this.#host.invalidateRoutes(); // nothing is decided by what was in force
     if (next !== null) this.#fakeIps?.close();
     this.#timeKeeper[Symbol.dispose]();
     await this.lists.quiet();

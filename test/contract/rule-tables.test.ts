@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { compareTables } from "../support/compare-tables.ts";
 import { runs } from "../support/runs.ts";
 
-test("tables, router and explain decide alike, or the tables cannot tell (`npm run prove:tables`)", async () => {
-  const { decided, undecided } = await compareTables(runs(200), 100);
+test("workers, tables, router and explain decide alike, or the tables cannot tell (`npm run prove:tables`)", async () => {
+  const { decided, undecided, byWorkers } = await compareTables(runs(200), 100);
+  assert.ok(byWorkers > decided / 10, `${byWorkers} by workers`);
   assert.ok(decided > undecided / 4 && undecided > 0, `${decided} decided, ${undecided} not`);
 });

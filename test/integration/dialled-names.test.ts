@@ -70,7 +70,7 @@ test(
         noted[Symbol.dispose]();
       };
       client.events = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
-      client.dial(to, Buffer.alloc(0), false, null);
+      client.dial(to, Buffer.alloc(0), false);
     }, owned);
 
     const clients: Socket[] = Array.from({ length: COUNT }, () =>
@@ -96,7 +96,7 @@ test("a dial that is refused has no name", { skip }, async () => {
   const { promise: failed, resolve } = Promise.withResolvers<WorkerConnection>();
   const port = await openFront((client) => {
     client.events = { dialled() {}, failed: () => resolve(client), ended() {} };
-    client.dial(to, Buffer.alloc(0), false, null);
+    client.dial(to, Buffer.alloc(0), false);
   }, owned);
   const client = connect(port, "127.0.0.1").on("error", () => {});
   const held = await failed;

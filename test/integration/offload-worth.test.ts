@@ -4,10 +4,12 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { mock, test } from "node:test";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
-import type { WorkerConnection } from "#core/accepted.ts";
+import type { AcceptedConnection, WorkerConnection } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import type { AcceptOffload, OffloadOptions } from "#net/listen/accept-offload.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import { TcpListener } from "#net/listen/tcp-listener.ts";
 import { byWorkers } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
 import { tlsLibrary } from "../support/tls.ts";
@@ -82,11 +84,36 @@ test("where a quarter is for the threads, these go on", { skip }, async () => {
   let count = 0;
   const listener = owned.use(
     await openListener((client) => {
-      if (count++ % 4 === 0) client.dial(way, Buffer.alloc(0), false, null);
+      if (count++ % 4 === 0) client.dial(way, Buffer.alloc(0), false);
       else client.stream().end("thread");
     }),
   );
   const all: string[] = [];
   while (all.length < 2 * SAMPLE) all.push(...(await listener.visit()));
   assert.deepEqual(new Set(all), new Set(["dialled", "thread"]));
+});
+
+test("those that workers decide count for them where all others are taken from them", async () => {
+  const told: OffloadOptions[] = [];
+  const workers: AcceptOffload = {
+    duplicate: () => 1 << 20, // no such descriptor: nothing here uses it
+    close() {},
+    listen(_, options) {
+      told.push(options);
+      return { stop: () => assert.fail("it was given up") };
+    },
+  };
+  const listener = new TcpListener(new Set(), () => workers);
+  await listener.open({ ip: LOOPBACK_V4, port: 0, owner: "test" }, false);
+  listener.holders.push({ on: byWorkers(() => {}), active: true });
+  listener.deliver();
+  const [options] = told as [OffloadOptions];
+  const client = { follow() {} } as unknown as AcceptedConnection;
+  for (let count = 0; count < 4 * SAMPLE; count++) {
+    options.onAccepted(client);
+    options.onTaken?.();
+    options.onDecided?.();
+  }
+  assert.equal(told.length, 1);
+  await listener.close();
 });

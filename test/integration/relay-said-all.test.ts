@@ -38,7 +38,7 @@ test("a client that has said all and ended before it was dialled for is half-clo
     timeoutMs: 5_000,
     isFirstOfMany: false,
   };
-  held.dial(way, Buffer.alloc(0), false, null);
+  held.dial(way, Buffer.alloc(0), false);
   const remote = (await accepted).resume();
   await once(remote, "end"); // the thread has passed it on
   const { table } = held.thread;

@@ -6,15 +6,15 @@ import { randomFrom } from "../support/random.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP relay seams: needs Linux";
 
-for (const limited of [false, true])
+for (const accounting of ["unlimited", "limited", "alone"] as const)
   test(
-    `${limited ? "with a limit" : "unlimited"}: however long a thread waits at a seam, nothing crashes and every byte is counted`,
+    `${accounting}: however long a thread waits at a seam, nothing crashes and every byte is counted`,
     { skip },
     async (context) => {
       const found = await proveSeams({
         secondsEach: 0.7,
         seamMs: 2,
-        limited,
+        accounting,
         random: randomFrom(20_261_123),
       });
       context.diagnostic(shownSeams(found));

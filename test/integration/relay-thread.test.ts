@@ -14,6 +14,7 @@ import { makeFree } from "#dataplane/workers/main/orphans.ts";
 import { PLAIN, SEALED, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import { WorkerHandle, type WorkerHandleOptions } from "#dataplane/workers/main/worker-handle.ts";
 import type { WorkerTaskOwner } from "#dataplane/workers/main/task-owner.ts";
+import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { RESET } from "#dataplane/workers/shared/relay-memory.ts";
 import { keepAead } from "#platform/aead.ts";
 import { openRelayCalls, type RelayCalls } from "#platform/linux/relay-calls.ts";
@@ -29,8 +30,11 @@ const options = (rest: Partial<WorkerHandleOptions> = {}): WorkerHandleOptions =
   poller: openPoller() as Poller,
   pipes: 0,
   unauthenticated: { count: 1024, bytes: 1 << 24 },
+  version: new VersionWord().memory,
+  decidedClient: () => assert.fail("nothing is decided"),
   free: () => {},
   onArrived: () => {},
+  onServed: () => {},
   onUnlistened: () => {},
   onDeath: () => {},
   ...rest,
@@ -250,7 +254,10 @@ async function openFront(
 ): Promise<AsyncDisposable & { port: number; thread: WorkerHandle }> {
   await using undo = new AsyncDisposableStack();
   let threads: readonly WorkerHandle[] = [];
-  const fronts = AcceptDispatcher.open(tlsLibrary, () => threads) as AcceptDispatcher;
+  const fronts = AcceptDispatcher.open(tlsLibrary, {
+    threads: () => threads,
+    beforeListen() {},
+  }) as AcceptDispatcher;
   const [thread] = await openThread({
     onArrived: (from, slot, kind) => fronts.onEvent(from, slot, kind),
     onUnlistened: (from, listener) => fronts.onListenerClosed(from, listener),

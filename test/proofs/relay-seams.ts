@@ -18,17 +18,27 @@ export interface SeamFindings {
   readonly faults: readonly string[];
 }
 
+/**
+ * `limited`: every piece is asked for, as with a limit that is never reached. `unlimited`: sessions are counted for policies.
+ * `alone`: there are no policies, and workers decide what they can by themselves.
+ */
+export type Accounting = "limited" | "unlimited" | "alone";
+
 export interface SeamPlan {
   /** Of each seam, and of none. */
   readonly secondsEach: number;
   /** How long a seam lasts each time. */
   readonly seamMs: number;
-  /** Every piece is asked for, as with a limit that is never reached. */
-  readonly limited: boolean;
+  readonly accounting: Accounting;
   readonly random: Random;
 }
 
-export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamPlan): Promise<SeamFindings> {
+export async function proveSeams({
+  secondsEach,
+  seamMs,
+  accounting,
+  random,
+}: SeamPlan): Promise<SeamFindings> {
   await using origin = await openExactOrigin();
   const [tunnel, plain, secure, controller] = (await freePorts(4)) as [number, number, number, number];
   const inner = { listen: "127.0.0.1" };
@@ -48,8 +58,8 @@ export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamP
       { name: "secure", type: "mixed", port: secure, ...inner, ...serverTls },
     ],
     "traffic-control": {
-      enabled: true,
-      global: { enabled: true, ...(limited ? { "download-bps": 8e11 } : {}) },
+      enabled: accounting !== "alone",
+      global: { enabled: true, ...(accounting === "limited" ? { "download-bps": 8e11 } : {}) },
     },
   });
   const program = fileURLToPath(new URL("../support/seamed-core.ts", import.meta.url));
@@ -76,7 +86,8 @@ export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamP
   }
   load.stop();
   if (faults.length === 0) await lost;
-  if (faults.length === 0) faults.push(...(await compare(controller, origin.sums)));
+  if (faults.length === 0)
+    faults.push(...(await compare(accounting === "alone" ? totalsOf : countersOf, controller, origin.sums)));
   faults.push(...faultsOf(core));
   return { sessions: load.sessions, unknownClients: load.unknownClients, faults: [...faults] };
 }
@@ -88,17 +99,48 @@ const faultsOf = (core: Core): readonly string[] =>
     .filter((line) => /a fault of weir|a thread has ended/.test(line))
     .slice(0, 5);
 
+type Counted = readonly [
+  sessions: number | undefined,
+  uploadBytes: number | undefined,
+  downloadBytes: number | undefined,
+];
+
+async function read<T>(controller: number, path: string): Promise<T> {
+  return (await (await fetch(`http://127.0.0.1:${controller}${path}`)).json()) as T;
+}
+
+/** As the policy of all sessions has them. */
+async function countersOf(controller: number): Promise<Counted> {
+  const { policies } = await read<{ policies: readonly { counters: Record<string, number> }[] }>(
+    controller,
+    "/api/svc/traffic-control/status",
+  );
+  const { connections, upload_bytes: up, download_bytes: down } = policies[0]?.counters ?? {};
+  return [connections, up, down];
+}
+
+/** As the one rule and the totals have them. */
+async function totalsOf(controller: number): Promise<Counted> {
+  const { rules } = await read<{ rules: readonly { extra: { hitCount: number } }[] }>(controller, "/rules");
+  const { uploadTotal, downloadTotal } = await read<{ uploadTotal: number; downloadTotal: number }>(
+    controller,
+    "/connections",
+  );
+  return [rules[0]?.extra.hitCount, uploadTotal, downloadTotal];
+}
+
+const sumsText = ([sessions, up, down]: Counted): string => `${sessions} sessions, ${up} up, ${down} down`;
+
 /** The last sums come a moment behind the last end. */
-async function compare(controller: number, peers: ExactSums): Promise<string[]> {
+async function compare(
+  counted: (controller: number) => Promise<Counted>,
+  controller: number,
+  peers: ExactSums,
+): Promise<string[]> {
   let own = "";
-  const theirs = `${peers.sessions} sessions, ${peers.uploadBytes} up, ${peers.downloadBytes} down`;
+  const theirs = sumsText([peers.sessions, peers.uploadBytes, peers.downloadBytes]);
   const isSame = async (): Promise<boolean> => {
-    const answer = await fetch(`http://127.0.0.1:${controller}/api/svc/traffic-control/status`);
-    const { policies } = (await answer.json()) as {
-      policies: readonly { counters: Record<string, number> }[];
-    };
-    const { connections, upload_bytes: up, download_bytes: down } = policies[0]?.counters ?? {};
-    own = `${connections} sessions, ${up} up, ${down} down`;
+    own = sumsText(await counted(controller));
     return own === theirs;
   };
   try {

@@ -153,7 +153,7 @@ export function tablesCase(seed: number): TablesCase {
     rules,
     subRules,
     scope,
-    outbounds: [groupOf("G", named("B"))],
+    outbounds: [Object.assign(groupOf("G", named("B")), { isChosen: true as const })],
     env: { findProcessMode },
   });
   if (below(3) === 0) router.disable(new Map(rules.map((_, at) => [at, below(4) === 0])));

@@ -32,11 +32,11 @@ export function openControl(env: ControlEnv): Control {
     backup: backupControl(env),
     proxies: proxiesControl(proxies),
     proxyProviders: proxyProvidersControl(proxies),
-    rules: rulesControl(
-      () => runtime().router,
-      names,
-      () => host.invalidateRoutes(),
-    ),
+    rules: rulesControl(() => runtime().router, names, {
+      counted: () => host.relayPath.sync(),
+      settled: () => host.relayPath.settleDecisions(),
+      switched: () => host.invalidateRoutes(),
+    }),
     ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
     connections: connectionsControl(host.live, {
       providerOf: (outbound) => runtime().lists.proxyProviders.originOf(outbound)?.provider ?? "",

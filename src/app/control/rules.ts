@@ -3,15 +3,25 @@ import type { RuleRouter } from "#router/rule-router.ts";
 import type { DnsStack } from "#runtime/names.ts";
 import { explainView } from "./explain.ts";
 
-/** The rules in force; `router` and `names` answer with those of the current runtime. `switched`: rules went off or on. */
+interface RulesHooks {
+  /** Counters are about to be read: what has come and gone by now is counted. */
+  readonly counted: () => void;
+  /** Rules are about to go off or on: nothing is decided by them any more, and what was is counted. */
+  readonly settled: () => void;
+  /** They went off or on. */
+  readonly switched: () => void;
+}
+
+/** The rules in force; `router` and `names` answer with those of the current runtime. */
 export function rulesControl(
   router: () => RuleRouter,
   names: () => DnsStack,
-  switched: () => void,
+  { counted, settled, switched }: RulesHooks,
 ): RulesControl {
   return {
-    list: () =>
-      Iterator.from(router().views()).map(
+    list: () => {
+      counted();
+      return Iterator.from(router().views()).map(
         ({ rule, size, disabled, unavailable, hitCount, hitAtMs, missCount, missAtMs }) => ({
           index: rule.index,
           type: rule.apiType,
@@ -25,8 +35,10 @@ export function rulesControl(
           misses: missCount,
           lastMissAtMs: missAtMs,
         }),
-      ),
+      );
+    },
     disable(changes) {
+      settled();
       router().disable(changes);
       switched();
     },

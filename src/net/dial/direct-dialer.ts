@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
-import type { DialPlan } from "#core/dial-plan.ts";
+import type { DialPlan, DialTemplate } from "#core/dial-plan.ts";
 import type { DialContext, Dialer } from "#core/outbound.ts";
 import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";
@@ -139,6 +139,13 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
       }
       if (staggerMs === 0) return null; // all addresses at once
       return permitted(destination, reach, signal()).then(lead);
+    },
+
+    template(): DialTemplate | null {
+      const options = sockets.ownOptions;
+      if (options === null) return null;
+      const [v4, v6] = [allows(families, 4), allows(families, 6)];
+      return { ...options, probes, timeoutMs, v4, v6 };
     },
 
     associateWith(to: Endpoint) {

@@ -19,11 +19,28 @@ export interface Demand {
 /** Owned by the host; a running TUN sets its requirements, and every dial follows them. */
 export class Egress {
   readonly #demands = new Set<Demand>();
+  readonly #onChange: () => void;
+
+  /** `onChange` is called when something is demanded, and no more. */
+  constructor(onChange: () => void = () => {}) {
+    this.#onChange = onChange;
+  }
 
   /** Until it is disposed of. */
   demand(demand: Demand): Disposable {
     this.#demands.add(demand);
-    return { [Symbol.dispose]: () => void this.#demands.delete(demand) };
+    this.#onChange();
+    return {
+      [Symbol.dispose]: () => {
+        this.#demands.delete(demand);
+        this.#onChange();
+      },
+    };
+  }
+
+  /** Nothing is demanded of any socket. */
+  get isFree(): boolean {
+    return this.#demands.size === 0;
   }
 
   /** 0: none. */
@@ -78,6 +95,11 @@ export class EgressSockets {
       this.#made = openSockets(options);
     }
     return this.#made;
+  }
+
+  /** What sockets to any destination have; null: that depends on what the egress demands at each dial. */
+  get ownOptions(): SocketOptions | null {
+    return this.#egress === null || this.#egress.isFree ? this.#options : null;
   }
 
   /** What `for` sets, as long as it is the same the same object. Throws `DialError`. */

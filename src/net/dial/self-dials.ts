@@ -30,8 +30,17 @@ export class SelfDials {
   /** What is captured may come back by any address. */
   #notesAll = false;
 
-  constructor(listeners: OwnListeners) {
+  readonly #onNotes: () => void;
+
+  /** `onNotes` is called when the first connection is noted, and when the last one has ended. */
+  constructor(listeners: OwnListeners, onNotes: () => void = () => {}) {
     this.#listeners = listeners;
+    this.#onNotes = onNotes;
+  }
+
+  /** Is any connection of ours to a listener of ours open? */
+  get hasNotes(): boolean {
+    return this.#notes.size > 0;
   }
 
   /** `outbound` dials through another one. */
@@ -69,9 +78,12 @@ export class SelfDials {
     const key = keyOf(network, near);
     const note: Note = { hops, origin: metadata === null ? null : this.originOf(metadata), owner };
     this.#notes.set(key, note);
+    if (this.#notes.size === 1) this.#onNotes();
     return {
       [Symbol.dispose]: () => {
-        if (this.#notes.get(key) === note) this.#notes.delete(key);
+        if (this.#notes.get(key) !== note) return;
+        this.#notes.delete(key);
+        if (this.#notes.size === 0) this.#onNotes();
       },
     };
   }

@@ -1,11 +1,14 @@
 /** Workers that accept in place of the event loop, as the pool of listening sockets knows them. */
 import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { StreamSocket } from "#core/sockets.ts";
+import type { ListenerContext } from "./accept.ts";
 
 /** What is done with the connections of a listening socket. */
 export type AcceptOptions = Handshake & {
   /** Connections are probed from their beginning; null: they are not. */
   readonly probes: { readonly idleMs: number; readonly intervalMs: number } | null;
+  /** What the sessions of its connections have in common. Absent: workers decide none of them. */
+  readonly context?: ListenerContext;
   /** Owns the connection. */
   onAccepted(connection: AcceptedConnection): void;
 };
@@ -14,6 +17,8 @@ export type AcceptOptions = Handshake & {
 export type OffloadOptions = AcceptOptions & {
   /** A connection that a worker had read was taken from it. Absent: it is not counted. */
   onTaken?(): void;
+  /** A connection was served without a look from here. Absent: it is not counted. */
+  onDecided?(): void;
   /** Nothing was read from this connection; `repliedBytes` of the handshake's answer were sent. */
   onSocket(socket: StreamSocket, repliedBytes: number): void;
 };

@@ -11,7 +11,7 @@ export class OffloadWorth {
   #came = 0;
   #taken = 0;
 
-  /** A client has come by a thread. False, once a sample: most of them were not for threads. */
+  /** A client has come by a thread, or was served by it alone. False, once a sample: most of them were not for threads. */
   onAccepted(): boolean {
     if (++this.#came < SAMPLE) return true;
     const isWorth = this.#taken <= MOST_TAKEN;

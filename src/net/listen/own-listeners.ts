@@ -12,10 +12,22 @@ export class OwnListeners {
   readonly #own = new RecentOwnAddresses();
   readonly #ports: Readonly<Record<Network, Map<number, Listening[]>>> = { tcp: new Map(), udp: new Map() };
   #controller: readonly Endpoint[] = [];
+  readonly #onChange: () => void;
+
+  /** `onChange` is called when there is another endpoint, or one less. */
+  constructor(onChange: () => void = () => {}) {
+    this.#onChange = onChange;
+  }
+
+  /** The ports of all TCP endpoints, the Controller's with them. */
+  get tcpPorts(): ReadonlySet<number> {
+    return new Set([...this.#ports.tcp.keys(), ...this.#controller.map(({ port }) => port)]);
+  }
 
   add(network: Network, { ip, port }: Endpoint, servesDns: boolean): void {
     const all = this.#ports[network];
     all.set(port, [...(all.get(port) ?? []), { ip, servesDns }]);
+    this.#onChange();
   }
 
   remove(network: Network, { ip, port }: Endpoint): void {
@@ -23,11 +35,13 @@ export class OwnListeners {
     const others = (all.get(port) ?? []).filter((listening) => listening.ip !== ip);
     if (others.length > 0) all.set(port, others);
     else all.delete(port);
+    this.#onChange();
   }
 
   /** Replaces the endpoints of an earlier call. */
   setController(endpoints: readonly Endpoint[]): void {
     this.#controller = endpoints;
+    this.#onChange();
   }
 
   /** Would a connection or datagram to it come to a listener of `listeners`, `tunnels`, a port key or `dns.listen`? */

@@ -38,13 +38,18 @@ type OnListener = (socket: DatagramListener) => void;
 export class SocketPool {
   /** The clients whose handshakes run on the event loop. */
   readonly unauthenticated = new UnauthenticatedPool();
-  readonly listening = new OwnListeners();
+  readonly listening: OwnListeners;
   readonly #tcp = new Map<string, Promise<TcpListener>>();
   readonly #udp = new Map<string, Promise<Shared<OnListener>>>();
   readonly #transparent = new Map<string, Promise<Shared<(socket: TransparentSocket) => void>>>();
   readonly #datagrams = new DatagramSockets();
   readonly #accepted = new Set<Duplex>();
   #threads: AcceptOffload | null = null;
+
+  /** `onListeners` is called when there is another listening endpoint, or one less. */
+  constructor(onListeners: () => void = () => {}) {
+    this.listening = new OwnListeners(onListeners);
+  }
 
   /** Connections go to `options`, accepted by workers where they can read the handshake. */
   leaseTcp(ask: ListenAsk, options: AcceptOptions): Promise<Lease> {

@@ -116,12 +116,15 @@ export class TcpListener {
       options.onAccepted(connection);
     };
     const onTaken = (): void => this.#worth.onTaken();
+    const onDecided = (): void => {
+      if (!this.#worth.onAccepted()) this.#backOff();
+    };
     const onSocket = (socket: Socket, repliedBytes: number): void => {
       this.#worth.onTaken();
       if (!this.#worth.onAccepted()) this.#backOff();
       if (!socket.destroyed) this.#take(socket, options, repliedBytes);
     };
-    const listening = workers.listen(this.#fd, { ...options, onAccepted, onTaken, onSocket });
+    const listening = workers.listen(this.#fd, { ...options, onAccepted, onTaken, onDecided, onSocket });
     if (listening === null) {
       if (this.#server !== null) workers.close(this.#fd);
       return null;

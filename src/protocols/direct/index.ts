@@ -17,6 +17,7 @@ export function directOutbound(
     networks: BOTH_NETWORKS,
     connect: (destination, context) => dialer.connect(destination, context),
     plain: (destination, reach, signal) => dialer.plain?.(destination, reach, signal) ?? null,
+    template: () => dialer.template?.() ?? null,
     associate: (destination, context) => dialer.associate(destination, context),
     async [Symbol.asyncDispose]() {}, // the caller owns the dialer
   };

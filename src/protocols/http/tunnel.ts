@@ -6,6 +6,7 @@ import { AcceptedSession, type DialReply } from "#net/listen/accepted-session.ts
 import type { Decoded } from "#net/stream/byte-reader.ts";
 import { answerTo, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";
+import { tunnelSuccess } from "./tunnel-success.ts";
 import { decodeConnect, type ConnectRequest } from "./head.ts";
 
 type Version = ConnectRequest["version"];
@@ -39,7 +40,7 @@ export function requestedTunnel(
 }
 
 function replyOf(version: Version): DialReply {
-  const success = Buffer.from(`HTTP/${version} 200 Connection established\r\n\r\n`);
+  const success = tunnelSuccess(version);
   const fail = (stream: Duplex, failure: Error): void => {
     const answer = answerTo(failure);
     if (answer === null) stream.destroy();

@@ -4,16 +4,29 @@
  */
 import { ProtocolError } from "#core/errors.ts";
 import type { PlainHandshake } from "#core/accepted.ts";
+import type { Destination, Endpoint } from "#core/session.ts";
 import { parseConnectTarget } from "#protocols/http/authority.ts";
 import { decodeConnect } from "#protocols/http/head.ts";
+import { tunnelSuccess } from "#protocols/http/tunnel-success.ts";
+import { SOCKS4_SUCCESS, socks5Success } from "#protocols/socks/success.ts";
 import * as socks from "#protocols/socks/wire.ts";
-import { byteAt } from "#lib/at.ts";
+
+/** What a client asks for. */
+export interface PlainWish {
+  /** API spelling of what it speaks, as in `InboundInfo.type`. */
+  readonly type: "Socks4" | "Socks5" | "HTTPS";
+  readonly destination: Destination;
+  /** What it is answered when it is connected; `local`: the listening side's own address. */
+  readonly success: (local: Endpoint) => Uint8Array;
+}
 
 export interface PlainRequest {
   /** Where the request begins, behind a SOCKS5 greeting. */
   readonly from: number;
   /** Length of the whole handshake; the bytes behind it belong to the tunnel. */
   readonly size: number;
+  /** Null: there is no request, the listener knows the destination. */
+  readonly wish: PlainWish | null;
 }
 
 /** `wait`: more bytes are needed. `other`: not for a thread. */
@@ -25,13 +38,6 @@ export type PlainStep =
       readonly greets: boolean;
       readonly request: PlainRequest | null;
     };
-
-export const beginsWithGreeting = (bytes: Uint8Array): boolean => bytes[0] === 5;
-
-/** How long the SOCKS5 greeting is that has been answered (RFC 1928 §3: VER NMETHODS METHODS). */
-export function greetingBytes(bytes: Uint8Array): number {
-  return 2 + byteAt(bytes, 1);
-}
 
 /** `bytes`: all from the first one on. */
 export function readPlain(handshake: PlainHandshake, bytes: Buffer): PlainStep {
@@ -51,7 +57,9 @@ function readSocks4(bytes: Buffer): PlainStep {
   const request = socks.decodeRequest4(bytes);
   if (request === null) return "wait";
   if (request.value.command !== socks.CONNECT) return "other";
-  return { greets: false, request: { from: 0, size: request.size } };
+  const { destination } = request.value;
+  const wish: PlainWish = { type: "Socks4", destination, success: () => SOCKS4_SUCCESS };
+  return { greets: false, request: { from: 0, size: request.size, wish } };
 }
 
 function readSocks5(bytes: Buffer): PlainStep {
@@ -63,12 +71,16 @@ function readSocks5(bytes: Buffer): PlainStep {
   if (request === null) return { greets: true, request: null };
   const { command, destination } = request.value;
   if (command !== socks.CONNECT || destination === null) return "other";
-  return { greets: true, request: { from, size: from + request.size } };
+  const wish: PlainWish = { type: "Socks5", destination, success: socks5Success };
+  return { greets: true, request: { from, size: from + request.size, wish } };
 }
 
 function readConnect(bytes: Buffer): PlainStep {
   const head = decodeConnect(bytes, 0);
   if (head === null) return "wait";
-  if (head.value === null || parseConnectTarget(head.value.target) === null) return "other";
-  return { greets: false, request: { from: 0, size: head.size } };
+  const destination = head.value === null ? null : parseConnectTarget(head.value.target);
+  if (head.value === null || destination === null) return "other";
+  const { version } = head.value;
+  const wish: PlainWish = { type: "HTTPS", destination, success: () => tunnelSuccess(version) };
+  return { greets: false, request: { from: 0, size: head.size, wish } };
 }

@@ -6,17 +6,17 @@ import { describe, endWithReply, type ListenerContext } from "#net/listen/accept
 import { AcceptedSession, type DialReply } from "#net/listen/accepted-session.ts";
 import type { Decoded } from "#net/stream/byte-reader.ts";
 import * as replies from "./replies.ts";
+import { SOCKS4_SUCCESS, socks5Success } from "./success.ts";
 import * as wire from "./wire.ts";
 
 /** Null: this client needs no credentials. */
 type UserName = string | null;
 
-const REPLY_4 = dialReply(wire.encodeReply4(90), () => wire.encodeReply4(91));
+const REPLY_4 = dialReply(SOCKS4_SUCCESS, () => wire.encodeReply4(91));
 
 /** `local`: the listening side's own address. */
 function reply5(local: Endpoint): DialReply {
-  const success = wire.encodeReply(0, { host: null, ...local });
-  return dialReply(success, (failure) => wire.encodeReply(replies.codeOf(failure)));
+  return dialReply(socks5Success(local), (failure) => wire.encodeReply(replies.codeOf(failure)));
 }
 
 function dialReply(success: Buffer, encodeFailure: (failure: Error) => Buffer): DialReply {

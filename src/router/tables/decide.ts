@@ -28,6 +28,9 @@ export interface FoundRule {
 
 export const NO_TARGET = -1;
 
+/** In place of the number of a list: no rule was asked. */
+export const UNRULED = -2;
+
 export function dataOfTables({ main, nested }: RuleTables): RuleTablesData {
   return { main: dataOfTable(main), nested: nested.map(dataOfTable) };
 }

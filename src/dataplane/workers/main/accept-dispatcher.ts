@@ -1,4 +1,5 @@
 import type { Endpoint } from "#core/session.ts";
+import type { ListenerContext } from "#net/listen/accept.ts";
 import type { OffloadOptions, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
@@ -13,13 +14,21 @@ import {
   listenerOf,
   OPEN,
 } from "#dataplane/workers/shared/accept-memory.ts";
-import { type WorkerClientEnv, WorkerClient, socketOfSlot, wholeSeconds } from "./worker-connection.ts";
+import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
+import type { DecidedEnds } from "./decided-rows.ts";
+import { type WorkerClientEnv, WorkerClient, socketOfSlot } from "./worker-connection.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
-import { Sockaddrs } from "./sockaddrs.ts";
+import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { TlsAcceptedSocket, takeHandshake } from "./tls-accepted.ts";
 import { LISTEN, REQUESTED, TLS_ACCEPTED, UNLISTEN } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
 import { int32At } from "#lib/at.ts";
+
+/**
+ * Handshakes by which a worker knows the destination. Not `redirected`: the loop detector arms itself by the first captured
+ * connection that the main thread sees.
+ */
+const DECIDABLE: ReadonlySet<string> = new Set(["mixed", "socks", "http"]);
 
 interface Listener {
   readonly options: OffloadOptions;
@@ -34,25 +43,40 @@ interface Listener {
   readonly done: PromiseWithResolvers<void>;
 }
 
+interface DispatcherEnv {
+  readonly threads: () => readonly WorkerHandle[];
+  /** Called before workers accept the connections of one more listener. */
+  readonly beforeListen: () => void;
+}
+
 /** Listeners whose clients are accepted by workers, each by all of them. */
 export class AcceptDispatcher implements AcceptOffload {
   readonly #calls: AcceptCalls;
   readonly #tlsLibrary: TlsLibrary;
-  readonly #threads: () => readonly WorkerHandle[];
+  readonly #env: DispatcherEnv;
   readonly #connectionEnv: WorkerClientEnv;
   readonly #listeners: (Listener | null)[] = [];
 
-  private constructor(calls: AcceptCalls, tlsLibrary: TlsLibrary, threads: () => readonly WorkerHandle[]) {
+  private constructor(calls: AcceptCalls, tlsLibrary: TlsLibrary, env: DispatcherEnv) {
     this.#calls = calls;
     this.#tlsLibrary = tlsLibrary;
     this.#connectionEnv = { calls, sockaddrs: new Sockaddrs() };
-    this.#threads = threads;
+    this.#env = env;
   }
 
   /** Null where the system cannot. */
-  static open(tlsLibrary: TlsLibrary, threads: () => readonly WorkerHandle[]): AcceptDispatcher | null {
+  static open(tlsLibrary: TlsLibrary, env: DispatcherEnv): AcceptDispatcher | null {
     const calls = openAcceptCalls();
-    return calls === null ? null : new AcceptDispatcher(calls, tlsLibrary, threads);
+    return calls === null ? null : new AcceptDispatcher(calls, tlsLibrary, env);
+  }
+
+  /** By number of the listener: what the sessions of its connections have in common; null: workers cannot decide them. */
+  get contexts(): readonly (ListenerContext | null)[] {
+    return this.#listeners.map((listener) =>
+      listener === null || !DECIDABLE.has(listener.options.handshake)
+        ? null
+        : (listener.options.context ?? null),
+    );
   }
 
   duplicate(fd: number): number {
@@ -64,7 +88,7 @@ export class AcceptDispatcher implements AcceptOffload {
   }
 
   listen(fd: number, options: OffloadOptions): OffloadedListener | null {
-    const threads = this.#threads().filter(({ alive }) => alive);
+    const threads = this.#env.threads().filter(({ alive }) => alive);
     const number = this.#freeNumber();
     const handshake = HANDSHAKES.findIndex((one) => one === options.handshake);
     if (threads.length === 0 || number === null || handshake < 0) return null;
@@ -81,6 +105,7 @@ export class AcceptDispatcher implements AcceptOffload {
     const done = Promise.withResolvers<void>();
     const listener: Listener = { options, open, contexts, ...this.#nameOf(own), done };
     this.#listeners[number] = listener;
+    this.#env.beforeListen(); // its number may have been another's
     void done.promise.then(() => {
       this.#listeners[number] = null;
       contexts?.close();
@@ -102,6 +127,17 @@ export class AcceptDispatcher implements AcceptOffload {
         return listener.done.promise;
       },
     };
+  }
+
+  /** For a client that a worker has decided and connected. */
+  decidedClient(thread: WorkerHandle, slot: number, ends: DecidedEnds): WorkerClient {
+    this.onDecided(thread, slot);
+    return WorkerClient.decided(thread, slot, ends, this.#connectionEnv);
+  }
+
+  /** One that a worker has decided has become known; it may have been another listener's with the same number. */
+  onDecided({ accepts }: WorkerHandle, slot: number): void {
+    this.#listeners[listenerOf(int32At(accepts.tags, slot))]?.options.onDecided?.();
   }
 
   #nameOf(fd: number): { local: Endpoint; isBound: boolean } {

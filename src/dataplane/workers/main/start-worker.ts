@@ -13,6 +13,8 @@ export interface StartWorkerOptions {
   readonly pipes: number;
   /** Of its clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
+  /** Of a `VersionWord`, for all workers. */
+  readonly version: SharedArrayBuffer;
   /** For tests: how long its seams last, see seams.ts. */
   readonly seams?: SharedArrayBuffer | undefined;
 }
@@ -25,33 +27,39 @@ export interface StartedWorker {
   readonly accepts: AcceptMemory;
   readonly pipes: SharedArrayBuffer;
   readonly messages: MessagePort;
+  readonly decisions: MessagePort;
 }
 
 /** It keeps some hundred bytes for each connection, and makes next to no garbage. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 256 };
 
 /** It does not keep the process alive. Throws where no descriptor is left for its signals. */
-export function startWorker({ calls, pipes, unauthenticated, seams }: StartWorkerOptions): StartedWorker {
+export function startWorker(options: StartWorkerOptions): StartedWorker {
+  const { calls, pipes, unauthenticated, version, seams } = options;
   const memory = newRelayMemory();
   const accepts = newAcceptMemory(CAPACITY);
   const table = new RelayMemory(memory);
   openSignals(table, calls);
   const { port1, port2: messages } = new MessageChannel();
+  const decisions = new MessageChannel();
   const pipeMemory = newPipeMemory(pipes);
   const workerData: ThreadData = {
     table: memory,
     accepts,
     pipes: pipeMemory,
     messages,
+    decisions: decisions.port2,
+    version,
     unauthenticated,
     seams,
   };
   const worker = openThread(
     { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker" },
-    { workerData, transferList: [messages], resourceLimits: RESOURCE_LIMITS, name: "relay" },
+    { workerData, transferList: [messages, decisions.port2], resourceLimits: RESOURCE_LIMITS, name: "relay" },
   );
   worker.unref();
-  return { worker, table, accepts: new AcceptMemory(accepts), pipes: pipeMemory, messages: port1 };
+  const shared = { table, accepts: new AcceptMemory(accepts), pipes: pipeMemory };
+  return { worker, ...shared, messages: port1, decisions: decisions.port1 };
 }
 
 function openSignals(table: RelayMemory, calls: RelayCalls): void {

@@ -70,7 +70,7 @@ export class TaskTable {
     this.#owners.set(slot, owner);
   }
 
-  /** The slot's next client is unlimited unless it is set otherwise, as for a cached route. */
+  /** The slot's next client is unlimited unless it is set otherwise: one that the worker decides is free. */
   leave(slot: number): void {
     this.#owners.set(slot, null);
     this.#table.limited[slot] = 0;

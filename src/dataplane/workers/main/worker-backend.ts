@@ -20,7 +20,9 @@ import type {
 import { OffloadedFlow } from "./offloaded-flow.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
+import type { DecisionSource } from "#dataplane/decision-source.ts";
 import { AcceptDispatcher } from "./accept-dispatcher.ts";
+import { Decisions } from "./decisions.ts";
 import { makeFree } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
 import {
@@ -93,6 +95,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   readonly #calls: RelayCalls;
   readonly #poller: Poller;
   readonly #options: WorkerBackendOptions;
+  readonly #decisions: Decisions;
   #threads: readonly WorkerHandle[] = [];
   #lookedAtMs = 0;
   /** Of all threads together. */
@@ -106,7 +109,14 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     this.#calls = calls;
     this.#poller = poller;
     this.#options = options;
-    this.accepting = AcceptDispatcher.open(options.tlsLibrary, () => this.#threads);
+    this.accepting = AcceptDispatcher.open(options.tlsLibrary, {
+      threads: () => this.#threads,
+      beforeListen: () => this.invalidateDecisions(),
+    });
+    this.#decisions = new Decisions({
+      rows: () => this.#threads.filter(({ alive }) => alive).map(({ decided }) => decided),
+      listeners: () => this.accepting?.contexts ?? [],
+    });
     this.afterBytes = options.afterBytes ?? AFTER_BYTES;
   }
 
@@ -117,9 +127,15 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
       poller: this.#poller,
       pipes: Math.floor(PIPES / count),
       unauthenticated: { count: PENDING_BOUNDS.count / count, bytes: PENDING_BOUNDS.bytes / count },
+      version: this.#decisions.word.memory,
       free: makeFree(this.#options.tlsLibrary),
       seams: this.#options.seams,
       onArrived: (thread, slot, kind) => this.accepting?.onEvent(thread, slot, kind),
+      decidedClient: (thread, slot, ends) => {
+        if (this.accepting === null) throw new Error("a worker has decided without accepting");
+        return this.accepting.decidedClient(thread, slot, ends);
+      },
+      onServed: (thread, slot) => this.accepting?.onDecided(thread, slot),
       onUnlistened: (thread, listener) => this.accepting?.onListenerClosed(thread, listener),
       onDeath: (why, thread) => {
         this.#options.onDeath(why, this.threads);
@@ -196,14 +212,39 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     return flow;
   }
 
-  /** Connections by cached routes are known to the main thread from now on. */
-  syncRouteCache(): void {
-    for (const thread of this.#threads) thread.syncRouteCache();
+  decideBy(source: DecisionSource): void {
+    this.#decisions.decideBy(source);
+    this.joinDecided();
   }
 
-  /** The basis of cached routes has changed: none of those from before is used any more. */
-  invalidateRoutes(): void {
-    for (const thread of this.#threads) thread.invalidateRoutes();
+  /** The same for a reader: those that have ended are counted, too. */
+  reportDecided(): void {
+    for (const thread of this.#threads) thread.takeEvents();
+    this.joinDecided();
+  }
+
+  /** Connections that workers have decided are known to the main thread from now on. */
+  joinDecided(): void {
+    for (const thread of this.#threads) thread.joinDecided();
+  }
+
+  /** What is decided by has changed: no connection is decided by what it was before, and those that were are known. */
+  invalidateDecisions(): void {
+    this.#decisions.invalidate();
+    this.joinDecided();
+  }
+
+  /** Whether decisions are held back has changed. */
+  holdDecisions(): void {
+    this.#decisions.look();
+  }
+
+  /** For good: at the end of the program. */
+  stopDeciding(): void {
+    this.#decisions.stop();
+    for (const thread of this.#threads) thread.takeEvents();
+    this.joinDecided();
+    this.#decisions.dropAll();
   }
 
   /** Has every connection report its counts up to now, or up to `maxAgeMs` ago. */
@@ -214,7 +255,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     const turns = this.#threads.reduce((sum, { table }) => sum + table.turns, 0);
     if (turns === this.#lookedAtTurns) return; // no worker has moved a byte or accepted a client
     this.#lookedAtTurns = turns;
-    this.syncRouteCache();
+    this.joinDecided();
     for (const thread of this.#threads) thread.look();
   }
 
@@ -238,6 +279,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   /** Resets the remaining connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     process.off("exit", this.#onExit);
+    this.stopDeciding();
     await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
   }
 }

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { CachedRoute, DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
+import type { DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
@@ -11,7 +11,9 @@ import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
 import { DIAL_TIMED_OUT, requestSlotOf } from "#dataplane/workers/shared/accept-memory.ts";
-import type { Sockaddrs } from "./sockaddrs.ts";
+import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
+import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
+import type { DecidedEnds } from "./decided-rows.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { both } from "./followers.ts";
@@ -44,7 +46,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly slot: number;
   readonly #env: WorkerClientEnv;
   readonly #handshakeBytes: number;
-  readonly #options: OffloadOptions;
+  readonly #onTaken: (() => void) | undefined;
   readonly tls = null;
   #stream: Duplex | null = null;
   #onStream: ((stream: Duplex) => void) | null = null;
@@ -55,14 +57,14 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   private constructor(
     thread: WorkerHandle,
     slot: number,
-    options: OffloadOptions,
+    onTaken: (() => void) | undefined,
     env: WorkerClientEnv,
     seen: SeenRequest,
   ) {
     this.thread = thread;
     this.slot = slot;
     this.#env = env;
-    this.#options = options;
+    this.#onTaken = onTaken;
     this.source = seen.source;
     this.local = seen.local;
     this.original = seen.original;
@@ -81,7 +83,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     const { sockaddrs } = env;
     const index = requestSlotOf(int32At(accepts.tags, slot));
     const handshakeBytes = int32At(accepts.sizes, index);
-    return new WorkerClient(thread, slot, options, env, {
+    return new WorkerClient(thread, slot, options.onTaken, env, {
       source: sockaddrs.source(accepts.source(slot)),
       local: sockaddrs.local(accepts.local(index)),
       original: options.handshake === "redirected" ? sockaddrs.original(accepts.original(index)) : null,
@@ -90,18 +92,16 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     });
   }
 
-  /** Another one that has asked for the same and is connected. */
-  another(slot: number, sourcePort: number): WorkerClient {
-    const { local, original, thread } = this;
-    const source = { ip: this.source.ip, port: sourcePort };
-    const seen = { source, local, original, request: NO_BYTES, handshakeBytes: 0 };
-    return new WorkerClient(thread, slot, this.#options, this.#env, seen);
+  /** One that the worker has decided, and that is connected. */
+  static decided(thread: WorkerHandle, slot: number, ends: DecidedEnds, env: WorkerClientEnv): WorkerClient {
+    const seen = { ...ends, original: null, request: NO_BYTES, handshakeBytes: 0 };
+    return new WorkerClient(thread, slot, undefined, env, seen);
   }
 
-  dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean, routeId: CachedRoute | null): void {
-    if (this.#isOver) return routeId?.released();
+  dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean): void {
+    if (this.#isOver) return;
     this.#way = way;
-    const { accepts, table, routeCache: book } = this.thread;
+    const { accepts, table } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
     accepts.writeDial(requestSlotOf(int32At(accepts.tags, this.slot)), {
       address: this.#env.sockaddrs.encode(way),
@@ -111,8 +111,6 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
       intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
       replyBytes,
-      routeId: routeId === null ? 0 : book.add(routeId, this),
-      epoch: accepts.epoch,
     });
     table.limited[this.slot] = limited ? 1 : 0;
     this.thread.command(this.slot, DIAL);
@@ -135,7 +133,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   /** From here on the slot's events go to the flow. */
   handOverTo(flow: OffloadedFlow): void {
     this.events = this.#way = null;
-    this.request = NO_BYTES; // a cached route may keep this object for long
+    this.request = NO_BYTES; // nothing reads it any more
     this.thread.handOver(this.slot, flow);
   }
 
@@ -165,7 +163,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   #take(): StreamSocket {
     this.#isOver = true;
-    this.#options.onTaken?.();
+    this.#onTaken?.();
     return socketOfSlot(this.thread, this.slot, this.#handshakeBytes, this.#env.calls);
   }
 
@@ -204,9 +202,4 @@ export function socketOfSlot(
   thread.untrack(slot);
   thread.command(slot, TAKE);
   return socketOf(fd, calls) ?? new Socket().destroy();
-}
-
-/** As options of sockets have them. */
-export function wholeSeconds(ms: number): number {
-  return Math.max(1, Math.floor(ms / 1_000));
 }

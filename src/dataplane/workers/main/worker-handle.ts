@@ -14,8 +14,7 @@ import {
   FIRST_ACCEPTED_SLOT,
   type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
-import { RouteCache } from "./route-cache.ts";
-import { RouteInvalidation } from "./route-invalidation.ts";
+import { DecidedRows, type DecidedEnds, type JoinedClient } from "./decided-rows.ts";
 import { startWorker, type StartWorkerOptions } from "./start-worker.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { TaskTable } from "./task-table.ts";
@@ -28,6 +27,10 @@ export interface WorkerHandleOptions extends StartWorkerOptions {
   readonly poller: Poller;
   /** A client that the thread has accepted wants something. */
   readonly onArrived: (thread: WorkerHandle, slot: number, kind: number) => void;
+  /** The connection object for a client that the worker has decided and connected. */
+  readonly decidedClient: (thread: WorkerHandle, slot: number, ends: DecidedEnds) => JoinedClient;
+  /** A client that the worker has decided has come and gone. */
+  readonly onServed: (thread: WorkerHandle, slot: number) => void;
   /** That listener accepts no client any more. */
   readonly onUnlistened: (thread: WorkerHandle, listener: number) => void;
   /** Frees what a wire holds besides its socket, where no worker does. */
@@ -47,7 +50,7 @@ export class WorkerHandle implements AsyncDisposable {
   /** By index: the part of its count that the connection's owner has been told. */
   readonly reported: Float64Array;
   readonly accepts: AcceptMemory;
-  readonly routeCache: RouteCache;
+  readonly decided: DecidedRows;
   /** Of the main thread. */
   readonly atSeam: AtSeam | undefined;
   readonly #options: WorkerHandleOptions;
@@ -57,21 +60,25 @@ export class WorkerHandle implements AsyncDisposable {
   readonly #pipes: SharedArrayBuffer;
   readonly #tasks: TaskTable;
   readonly #commands: Commands;
-  readonly #invalidation: RouteInvalidation;
 
   private constructor(options: WorkerHandleOptions) {
     this.#options = options;
     const { seams } = options;
     this.atSeam = seams === undefined ? undefined : atSeams(seams);
-    const { worker, table, accepts, pipes, messages } = startWorker(options);
+    const { worker, table, accepts, pipes, messages, decisions } = startWorker(options);
     this.#thread = new WorkerThread(worker, (why) => this.#onExit(why));
     this.table = table;
     this.accepts = accepts;
     this.#pipes = pipes;
     this.#wires = new WireMessages(table, messages);
     this.#commands = new Commands(table, options.calls);
-    this.routeCache = new RouteCache(table, accepts);
-    this.#invalidation = new RouteInvalidation(accepts, (...posted) => this.command(...posted));
+    this.decided = new DecidedRows({
+      table,
+      accepts,
+      port: decisions,
+      command: (observer) => void this.command(0, codes.TAKE_VERSION, observer),
+      takeEvents: () => this.takeEvents(),
+    });
     this.#tasks = new TaskTable(table, (change) => this.holdProcess(change));
     this.reported = this.#tasks.reported;
     this.#eventWatch = options.poller.watchReadiness(this.table.eventSignal, () => {
@@ -182,7 +189,9 @@ export class WorkerHandle implements AsyncDisposable {
         });
       }
     };
-    return this.table.takeEvents(on, goesOn);
+    const isDone = this.table.takeEvents(on, goesOn);
+    if (isDone) this.decided.settle();
+    return isDone;
   }
 
   #take(slot: number, kind: number): void {
@@ -195,9 +204,7 @@ export class WorkerHandle implements AsyncDisposable {
 
   #onEvent(slot: number, kind: number): void {
     if (kind === codes.UNLISTENED) this.#options.onUnlistened(this, slot);
-    else if (kind === codes.ROUTE_DROPPED) this.routeCache.onDropped(slot);
     else if (kind === codes.SERVED) this.#onServed(slot);
-    else if (kind === codes.STALE_ROUTE) this.syncRouteCache();
     else if (kind === codes.DIALLED) this.#tasks.get(slot)?.onDialled?.(null);
     else if (kind === codes.NOT_DIALLED)
       this.#tasks.get(slot)?.onDialled?.(float64At(this.table.asked, slot * 2));
@@ -206,7 +213,8 @@ export class WorkerHandle implements AsyncDisposable {
 
   #onServed(slot: number): void {
     try {
-      this.routeCache.onServed(slot);
+      this.decided.onServed(slot);
+      this.#options.onServed(this, slot);
     } finally {
       this.release(slot);
     }
@@ -217,19 +225,14 @@ export class WorkerHandle implements AsyncDisposable {
     this.#tasks.forEach((one) => one.look?.());
   }
 
-  /** Connections by cached routes are known from now on. */
-  syncRouteCache(): void {
-    this.routeCache.collect((slot, client) => {
+  /** Connections that the worker has decided are known from now on. */
+  joinDecided(): void {
+    this.decided.join((slot, ends) => {
+      const client = this.#options.decidedClient(this, slot, ends);
       this.track(slot, client);
       this.command(slot, codes.JOIN);
+      return client;
     });
-  }
-
-  /** No cached route is used any more. */
-  invalidateRoutes(): void {
-    if (this.routeCache.isEmpty) return;
-    this.#invalidation.begin();
-    this.syncRouteCache();
   }
 
   /** The slot is given back last, whatever happens here: until then its counts, descriptors and objects are those of the one that has ended. */
@@ -253,14 +256,14 @@ export class WorkerHandle implements AsyncDisposable {
   #onExit(why: string | null): void {
     const { calls } = this.#options;
     this.takeEvents();
-    this.syncRouteCache();
+    this.joinDecided();
     this.#commands.forget();
     for (const slot of this.#tasks.taken()) {
       closeOrphans(this.table, slot, (fd) => calls.reset(fd));
       this.#take(slot, ENDED);
     }
     closeRest(this.table, this.#pipes, { calls, free: this.#options.free });
-    this.routeCache.close();
+    this.decided.close();
     if (why !== null) this.#options.onDeath(why, this);
   }
 

@@ -12,9 +12,6 @@ export const LISTENERS = 256;
 export const REQUEST_SLOTS = 1024;
 const REQUEST_SLOT_BYTES = 1024;
 
-/** In `routeIds`: the main thread has found the connection, and knows it from then on. */
-export const JOINED = 0x7fff_ffff;
-
 /** In place of an errno of a dial: the connection was not made in time. */
 export const DIAL_TIMED_OUT = 0;
 
@@ -29,7 +26,7 @@ export const DRAINS = 2;
 
 // Request:  LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
 //           of redirected clients the socket address that they were going to
-// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) ROUTE(4) EPOCH(4) REPLY(n)
+// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) REPLY(n)
 const LOCAL = 0;
 const REQUEST_LENGTH = 32;
 const REQUEST = 36;
@@ -44,16 +41,15 @@ const INTERVAL = 44;
 const DEVICE = 48;
 const DEVICE_BYTES = 16;
 const REPLY_LENGTH = 64;
-const CACHED_ROUTE = 68;
-const EPOCH = 72;
-const REPLY = 76;
+const REPLY = 68;
 
 const LISTENER_WORDS = 3;
-const HEADER_WORDS = 2;
-const MEMORY_BYTES =
-  (HEADER_WORDS + LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * REQUEST_SLOT_BYTES;
+const MEMORY_BYTES = (LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * REQUEST_SLOT_BYTES;
 const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
-const SLOT_BYTES = 8 + 2 * 4 + SOCKADDR_BYTES;
+// Of a decision: VERSION TYPE TARGET LIST POSITION END, one word each
+const DECISION_WORDS = 6;
+const SOCKADDRS = 3;
+const SLOT_BYTES = 8 + (2 + DECISION_WORDS) * 4 + SOCKADDRS * SOCKADDR_BYTES;
 
 export function newAcceptMemory(slots: number): SharedArrayBuffer {
   return new SharedArrayBuffer(SLOTS_AT + slots * SLOT_BYTES);
@@ -69,9 +65,6 @@ export interface Dial {
   readonly intervalSeconds: number;
   readonly device: Uint8Array;
   readonly replyBytes: Uint8Array;
-  /** What is to be done for others as well: a number for it, from 1 on, and when it was given; 0: nothing. */
-  readonly routeId: number;
-  readonly epoch: number;
 }
 
 export class AcceptMemory {
@@ -89,22 +82,22 @@ export class AcceptMemory {
   /** Bytes of the handshake in front of the tunnel's, by request slot. */
   readonly sizes: Int32Array;
   /**
-   * Of each slot: the number of the cached route of a connection that the main thread does not know; negative: the
-   * connection has ended. The worker writes the number. The side that changes it next, the worker at the connection's end
-   * or the main thread to `JOINED`, accounts for the connection. 0: none.
+   * Of each slot: who accounts for a connection that the worker has decided; see `decision-data.ts`. The worker writes
+   * `CONNECTED`; the side that changes that, the worker at the connection's end or the main thread to `JOINED`, has it.
    */
-  readonly routeIds: Int32Array;
+  readonly decided: Int32Array;
   /** Of those: since when they are connected, in ms of Unix time. */
   readonly startedAtMs: Float64Array;
   /** Of each slot: the socket address of its client. */
   readonly sources: Uint8Array;
-  readonly #header: Int32Array;
+  readonly #decisions: Int32Array;
+  readonly #destinations: Uint8Array;
+  readonly #locals: Uint8Array;
   readonly #bytes: Buffer;
   readonly #words: Int32Array;
 
   constructor(memory: SharedArrayBuffer) {
     const words = new WordLayout(memory);
-    this.#header = words.take(HEADER_WORDS);
     this.listeners = words.take(LISTENERS);
     this.states = words.take(LISTENERS);
     this.handshakes = words.take(LISTENERS);
@@ -115,19 +108,31 @@ export class AcceptMemory {
     this.onAlpn = new BigUint64Array(memory, MEMORY_BYTES + LISTENERS * 8, 1);
     const slots = (memory.byteLength - SLOTS_AT) / SLOT_BYTES;
     this.startedAtMs = new Float64Array(memory, SLOTS_AT, slots);
-    const ofSlots = (nth: number) => new Int32Array(memory, SLOTS_AT + slots * (8 + nth * 4), slots);
-    this.tags = ofSlots(0);
-    this.routeIds = ofSlots(1);
-    this.sources = new Uint8Array(memory, SLOTS_AT + slots * 16, slots * SOCKADDR_BYTES);
+    const wordsAt = SLOTS_AT + slots * 8;
+    this.tags = new Int32Array(memory, wordsAt, slots);
+    this.decided = new Int32Array(memory, wordsAt + slots * 4, slots);
+    this.#decisions = new Int32Array(memory, wordsAt + slots * 8, slots * DECISION_WORDS);
+    const bytesAt = wordsAt + slots * (2 + DECISION_WORDS) * 4;
+    const sockaddrs = (nth: number) =>
+      new Uint8Array(memory, bytesAt + slots * nth * SOCKADDR_BYTES, slots * SOCKADDR_BYTES);
+    this.sources = sockaddrs(0);
+    this.#destinations = sockaddrs(1);
+    this.#locals = sockaddrs(2);
   }
 
-  /** Cached routes of another epoch are not used. */
-  get epoch(): number {
-    return Atomics.load(this.#header, 0);
+  /** What a worker has decided on the connection of a slot: VERSION TYPE TARGET LIST POSITION END. */
+  decision(slot: number): Int32Array {
+    return this.#decisions.subarray(slot * DECISION_WORDS, (slot + 1) * DECISION_WORDS);
   }
 
-  nextEpoch(): void {
-    Atomics.add(this.#header, 0, 1);
+  /** The socket address that it has dialled. */
+  destination(slot: number): Uint8Array {
+    return this.#destinations.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
+  }
+
+  /** The listening side's own socket address of it. */
+  localOf(slot: number): Uint8Array {
+    return this.#locals.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
   }
 
   #number(index: number, at: number): number {
@@ -184,8 +189,6 @@ export class AcceptMemory {
     this.#setNumber(index, INTERVAL, dial.intervalSeconds);
     this.#part(index, DEVICE, DEVICE_BYTES).fill(0).set(dial.device);
     this.#setNumber(index, REPLY_LENGTH, dial.replyBytes.length);
-    this.#setNumber(index, CACHED_ROUTE, dial.routeId);
-    this.#setNumber(index, EPOCH, dial.epoch);
     this.#part(index, REPLY, dial.replyBytes.length).set(dial.replyBytes);
   }
 
@@ -200,8 +203,6 @@ export class AcceptMemory {
       intervalSeconds: this.#number(index, INTERVAL),
       device: new Uint8Array(device.subarray(0, device.indexOf(0))),
       replyBytes: new Uint8Array(this.#part(index, REPLY, this.#number(index, REPLY_LENGTH))),
-      routeId: this.#number(index, CACHED_ROUTE),
-      epoch: this.#number(index, EPOCH),
     };
   }
 }

@@ -29,9 +29,9 @@ export const RELEASE = 10;
 /** The slot is that of a listener. */
 export const LISTEN = 11;
 export const UNLISTEN = 12;
-/** For no slot: cached routes of before are not used any more. */
-export const INVALIDATE = 13;
-/** The main thread has found it, see cached-routes.ts; the slot stays the worker's until its end is read. */
+/** For no slot: another version of what is decided by is in the worker's port. */
+export const TAKE_VERSION = 13;
+/** The main thread knows a connection that the worker has decided; the slot stays the worker's until its end is read. */
 export const JOIN = 14;
 /** The slot is that of a listener: what its contexts were before is used no more when this is obeyed. */
 export const RENEWED = 15;
@@ -52,12 +52,8 @@ export const DIALLED = 5;
 export const NOT_DIALLED = 6;
 /** Nothing comes of that listener any more. */
 export const UNLISTENED = 7;
-/** A connection by a cached route has ended; see cached-routes.ts. */
+/** A connection that the worker has decided has ended, and the main thread has not joined it; see decider.ts. */
 export const SERVED = 8;
-/** The slot is the number of a cached route, which is no longer used. */
-export const ROUTE_DROPPED = 9;
-/** Connected by a cached route that is no longer valid: the main thread must look at it. */
-export const STALE_ROUTE = 10;
 /** A client of a TLS listener goes to the main thread with the objects in its numbers; see tls-handshake.ts. The main thread releases the slot. */
 export const TLS_ACCEPTED = 11;
 
@@ -74,7 +70,7 @@ export const FIRST_ACCEPTED_SLOT = CAPACITY >>> 1;
  * (the next one is posted when that was executed) and an end (posted once); of the next one its addition, a change of
  * its mode and its end, but no grant, for it has not asked. For an accepted slot there are two grants, a change, an
  * end, its release and that it joined: the worker itself gives those out. That is seven at most; the remaining space is
- * for 256 listeners, one change of each one's contexts and one invalidation.
+ * for 256 listeners, one change of each one's contexts and one version.
  */
 const COMMAND_RING = CAPACITY * 8;
 /**

@@ -27,8 +27,10 @@ export const SEAMS = [
   "context",
   /** Behind a client's entry into its slot. */
   "admitted",
-  /** Between striking off a session by a cached route and the event of its end. */
-  "passing",
+  /** Between the entry of a connection that the worker has decided and the look whether its version is still in force. */
+  "committing",
+  /** Between striking off a connection that the worker has decided and the event of its end. */
+  "serving",
 ] as const;
 
 export type Seam = (typeof SEAMS)[number];

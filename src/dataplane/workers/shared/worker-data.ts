@@ -15,6 +15,10 @@ export interface ThreadData {
   readonly pipes: SharedArrayBuffer;
   /** Bytes that go with wires, in the order in which these are added. */
   readonly messages: MessagePort;
+  /** `DecisionData`, each behind a command that says so. */
+  readonly decisions: MessagePort;
+  /** Of a `VersionWord`. */
+  readonly version: SharedArrayBuffer;
   /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
   /** Of tests only; see seams.ts. */

@@ -1,19 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { FAULT } from "#platform/linux/relay-calls.ts";
 import type { PendingConnection } from "./pending-connection.ts";
 import { type Task, type TaskIo, WAITS } from "./task.ts";
+import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
+import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
+import { decisionData, decisionPorts } from "../../../../test/support/decision-data.ts";
 import { Acceptor } from "./acceptor.ts";
+import { Decider } from "./decider.ts";
 import { type AcceptorHost } from "./pending-task.ts";
 import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
-import {
-  CLOSED,
-  AcceptMemory,
-  newAcceptMemory,
-  OPEN,
-  requestSlotOf,
-} from "#dataplane/workers/shared/accept-memory.ts";
+import { CLOSED, AcceptMemory, newAcceptMemory, OPEN } from "#dataplane/workers/shared/accept-memory.ts";
 import {
   CAPACITY,
   HANDED_OVER,
@@ -23,6 +21,8 @@ import {
   UNLISTENED,
 } from "#dataplane/workers/shared/relay-memory.ts";
 
+/** SOCKS5, of a client that does not wait for the answer to its greeting: CONNECT 192.0.2.1 port 80. */
+const REQUEST = Uint8Array.of(5, 1, 0, 5, 1, 0, 1, 192, 0, 2, 1, 0, 80);
 const EINPROGRESS = -115;
 const ECONNREFUSED = -111;
 const REMOTE = 1;
@@ -32,7 +32,7 @@ function openAcceptor() {
   let descriptors = 0;
   const arrived: PendingConnection[] = [];
   const events: number[] = [];
-  const calls = {
+  const calls: AcceptCalls = {
     address: new Uint8Array(28),
     bytes: Buffer.alloc(4096),
     watchListener: () => 0,
@@ -42,9 +42,15 @@ function openAcceptor() {
     open: () => ++descriptors,
     connect: () => EINPROGRESS,
     takeError: () => ECONNREFUSED,
+    look() {
+      calls.bytes.set(REQUEST);
+      return REQUEST.length;
+    },
+    say: (_: number, bytes: Uint8Array) => bytes.length,
     close() {},
     discard() {},
   } as unknown as AcceptCalls;
+  encodeSockaddr(calls.address, { address: Uint8Array.of(198, 51, 100, 1), port: 4000 });
   const pair = { queued: false, halfClosed: false, onEvents: () => true, run: () => WAITS, drop() {} };
   const shared = new AcceptMemory(newAcceptMemory(CAPACITY));
   const host: AcceptorHost = {
@@ -58,34 +64,25 @@ function openAcceptor() {
     ssl: () => null,
     pair: () => pair as unknown as Task,
   };
-  shared.handshakes[0] = HANDSHAKES.indexOf("none");
+  shared.handshakes[0] = HANDSHAKES.indexOf("socks");
   shared.states[0] = OPEN;
-  const acceptor = new Acceptor(calls, new RelayMemory(newRelayMemory()), shared, host);
+  using ports = decisionPorts();
+  const word = new VersionWord();
+  const decider = new Decider(shared, host, word, ports.port2);
+  const table = new RelayMemory(newRelayMemory());
+  const acceptor = new Acceptor(calls, table, shared, host, undefined, decider);
   acceptor.listen(0);
-  return { acceptor, arrived, events, shared };
+  ports.port1.postMessage(decisionData(1));
+  decider.takeVersion();
+  return { acceptor, arrived, events, shared, word };
 }
 
 test("a listener reports no client behind the event that it has stopped", () => {
-  const { acceptor, arrived, events, shared } = openAcceptor();
+  const { acceptor, arrived, events, shared, word } = openAcceptor();
+  word.present = 1;
   acceptor.accept(0);
-  const [first] = arrived as [PendingConnection];
-  shared.writeDial(requestSlotOf(shared.tags[first.slot] as number), {
-    address: new Uint8Array(16),
-    mark: 0,
-    timeoutMs: 5_000,
-    idleSeconds: 0,
-    intervalSeconds: 0,
-    device: new Uint8Array(),
-    replyBytes: new Uint8Array(),
-    routeId: 1, // it is good for others
-    epoch: shared.epoch,
-  });
-  first.dial();
-  first.onEvents(REMOTE, WRITABLE);
-  first.run({} as TaskIo);
-  arrived.length = 0;
-  acceptor.accept(0); // these four dial by it
-  assert.equal(events.filter((kind) => kind === REQUESTED).length, 4, "they have not asked");
+  for (const one of arrived) one.run({} as TaskIo);
+  assert.deepEqual([arrived.length, events], [4, []], "they are decided, and dial");
   shared.states[0] = CLOSED;
   acceptor.unlisten(0);
   // The main thread may have given the number to another listener by now.
@@ -98,4 +95,5 @@ test("a listener reports no client behind the event that it has stopped", () => 
     late.filter((kind) => kind === REQUESTED || kind === HANDED_OVER),
     [],
   );
+  assert.equal(events.filter((kind) => kind === HANDED_OVER).length, 4);
 });

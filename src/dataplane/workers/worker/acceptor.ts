@@ -21,13 +21,14 @@ import {
   type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsHandshake } from "./tls-handshake.ts";
-import { CachedRoutes } from "./cached-routes.ts";
+import { Decider } from "./decider.ts";
 import { HeapTrimmer } from "./heap-trimmer.ts";
-import { RequestKey } from "./request-key.ts";
 import { RequestSlots } from "./request-slots.ts";
 import { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
+import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
+import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
-import { int32At, itemAt } from "#lib/at.ts";
+import { int32At } from "#lib/at.ts";
 
 /** In epoll data, with the listener's number: no slot is as large. */
 export const LISTENER_DATA = 0x4000_0000;
@@ -51,7 +52,7 @@ export class Acceptor implements PendingOwner {
   readonly table: RelayMemory;
   readonly shared: AcceptMemory;
   readonly host: AcceptorHost;
-  readonly routes: CachedRoutes;
+  readonly decider: Decider;
   readonly tlsAccepted = new TlsAcceptedQueue();
   readonly #free: number[] = [];
   /** Of these the kernel's present batch of events may still have some. */
@@ -62,10 +63,6 @@ export class Acceptor implements PendingOwner {
   readonly #listening = new Set<number>();
   /** Of listeners that are bound to one address: that of all their clients' connections on this side, too. */
   readonly #locals: (Uint8Array | null)[] = [];
-  /** By listener: its number in the order of registration, because an index is used again. */
-  readonly #serials: number[] = [];
-  readonly #key = new RequestKey();
-  #listened = 0;
   readonly #paused = new Set<number>();
   readonly #limiter: PendingLimiter;
   readonly #trimmer = new HeapTrimmer();
@@ -78,18 +75,18 @@ export class Acceptor implements PendingOwner {
     shared: AcceptMemory,
     host: AcceptorHost,
     bounds: PendingBounds = PENDING_BOUNDS,
+    decider: Decider = new Decider(shared, host, new VersionWord(), null),
   ) {
     this.calls = calls;
     this.#limiter = new PendingLimiter(bounds);
     this.table = table;
     this.shared = shared;
     this.host = host;
-    this.routes = new CachedRoutes(shared, host);
+    this.decider = decider;
   }
 
   listen(listener: number): void {
     this.#listening.add(listener);
-    this.#serials[listener] = ++this.#listened;
     const { address } = this.calls;
     const isKnown = this.calls.localName(int32At(this.shared.listeners, listener)) >= 0;
     this.#locals[listener] = isKnown && !isWildcard(address) ? address.slice() : null;
@@ -113,7 +110,7 @@ export class Acceptor implements PendingOwner {
     });
     // Behind that event no request may be sent.
     this.#dialling.forEach((one) => {
-      const asks = one instanceof PendingConnection && this.routes.has(one.slot);
+      const asks = one instanceof PendingConnection && this.decider.wayOf(one.slot) !== null;
       if (asks && one.listener === listener) one.handBack();
     });
     this.#requestSlots.forEachWaiting((one) => {
@@ -201,20 +198,9 @@ export class Acceptor implements PendingOwner {
   /** The main thread knows it from now on, and it may stay for long. */
   onJoined(slot: number): void {
     const fd = int32At(this.table.descriptors, slot * 2 + 1);
-    const dial = this.routes.dialOf(slot);
-    if (dial !== null && fd >= 0 && dial.idleSeconds > 0)
-      this.calls.keepAlive(fd, dial.idleSeconds, dial.intervalSeconds);
-  }
-
-  /** Of a client whose request is what `calls.bytes` has there; until the next one's. */
-  keyOf({ fd, greeted, listener, slot }: PendingConnection, from: number, end: number): RequestKey {
-    const key = this.#key;
-    key.begin(itemAt(this.#serials, listener) * 2 + (greeted ? 1 : 0));
-    key.addHost(this.shared.sources, slot * SOCKADDR_BYTES);
-    if (this.#locals[listener] === null) key.addHost(this.localOf(listener, fd), 0);
-    else key.addNoHost();
-    key.add(this.calls.bytes, from, end);
-    return key;
+    const probes = this.decider.wayOf(slot)?.probes ?? null;
+    if (probes !== null && fd >= 0)
+      this.calls.keepAlive(fd, wholeSeconds(probes.idleMs), wholeSeconds(probes.intervalMs));
   }
 
   /** -1: none is free now; `askAgain` is called when one is. */
@@ -261,7 +247,7 @@ export class Acceptor implements PendingOwner {
   tick(longestMs: number): number {
     while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
     this.#trimmer.tick(this.#limiter.takeSettled());
-    if (this.#pending.size + this.#dialling.size + this.#paused.size === 0 && this.routes.isEmpty) {
+    if (this.#pending.size + this.#dialling.size + this.#paused.size === 0) {
       this.#tickAtMs = 0;
       return longestMs;
     }
@@ -274,7 +260,6 @@ export class Acceptor implements PendingOwner {
   }
 
   #expire(nowMs: number): void {
-    this.routes.expire(nowMs);
     this.#dialling.forEach((one) => {
       if (one.deadlineMs <= nowMs) one.timedOut();
     });

@@ -1,4 +1,5 @@
 /** The life of a worker: one blocking epoll loop. */
+import type { MessagePort } from "node:worker_threads";
 import type { PendingBounds } from "#net/listen/pending-limiter.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { PendingConnection } from "./pending-connection.ts";
@@ -7,7 +8,10 @@ import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import type { Task, TaskIo, Outcome } from "./task.ts";
 import type { Side, FlowDirection } from "#dataplane/workers/shared/sides.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import type { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { Acceptor, LISTENER_DATA } from "./acceptor.ts";
+import { Decider } from "./decider.ts";
+import type { AcceptorHost } from "./pending-task.ts";
 import { EventReporter } from "./event-reporter.ts";
 import { Pipes } from "./pipes.ts";
 import { LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
@@ -47,6 +51,9 @@ export interface LoopOptions {
   readonly onFault: (fault: unknown) => void;
   /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
+  /** What connections are decided by, and which version of it is in force. */
+  readonly decisions: MessagePort;
+  readonly version: VersionWord;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
 }
@@ -67,7 +74,8 @@ export class Loop {
   #queue: number[] = [];
   #sleepMs = LONGEST_SLEEP_MS;
 
-  constructor({ calls, table, acceptor, pipes, wires, post, onFault, unauthenticated, atSeam }: LoopOptions) {
+  constructor(options: LoopOptions) {
+    const { calls, table, acceptor, pipes, wires, post, onFault, unauthenticated, atSeam } = options;
     this.#calls = calls;
     this.#table = table;
     this.#wires = wires;
@@ -83,23 +91,19 @@ export class Loop {
     this.#epoll = table.epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
       throw new Error("a worker cannot watch its signal");
-    this.#acceptor = new Acceptor(
-      calls,
-      table,
-      acceptor,
-      {
-        epoll: this.#epoll,
-        watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
-        put: (slot, task) => this.#tasks.set(slot, task),
-        end: (slot, isFault) => this.#end(slot, isFault),
-        report: (slot, kind) => this.#events.report(slot, kind),
-        reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),
-        pair: (slot) => this.#pair(slot),
-        ssl: () => wires.ssl(),
-        atSeam,
-      },
-      unauthenticated,
-    );
+    const host: AcceptorHost = {
+      epoll: this.#epoll,
+      watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
+      put: (slot, task) => this.#tasks.set(slot, task),
+      end: (slot, isFault) => this.#end(slot, isFault),
+      report: (slot, kind) => this.#events.report(slot, kind),
+      reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),
+      pair: (slot) => this.#pair(slot),
+      ssl: () => wires.ssl(),
+      atSeam,
+    };
+    const decider = new Decider(acceptor, host, options.version, options.decisions);
+    this.#acceptor = new Acceptor(calls, table, acceptor, host, unauthenticated, decider);
   }
 
   /** Blocks until the main thread says stop; every remaining connection is reset. */
@@ -182,7 +186,7 @@ export class Loop {
     else if (command === codes.RELEASE) {
       this.#acceptor.freeSlot(slot);
       this.#acceptor.tlsAccepted.taken(slot);
-    } else if (command === codes.INVALIDATE) this.#acceptor.routes.withdraw();
+    } else if (command === codes.TAKE_VERSION) this.#acceptor.decider.takeVersion();
     else if (command === codes.JOIN) this.#acceptor.onJoined(slot);
     else if (command === codes.RENEWED) return; // that it was read is all
     else {
@@ -257,10 +261,10 @@ export class Loop {
   #close(slot: number, isFault: boolean): void {
     this.#release(slot * 2, isFault);
     this.#release(slot * 2 + 1, isFault);
-    const { routes } = this.#acceptor;
-    const known = routes.has(slot) ? routes.end(slot) : "known";
-    if (known === "known") this.#events.report(slot, ENDED);
-    else if (known === "unknown") this.#acceptor.freeSlot(slot);
+    const { decider } = this.#acceptor;
+    const account = decider.wayOf(slot) === null ? "joined" : decider.end(slot);
+    if (account === "joined") this.#events.report(slot, ENDED);
+    else if (account === "unknown") this.#acceptor.freeSlot(slot);
   }
 
   #release(index: number, isFault: boolean): void {

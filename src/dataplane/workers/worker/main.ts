@@ -3,6 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
 import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
 import { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { Loop } from "./loop.ts";
 import { Wires } from "#dataplane/workers/wire/open-wire.ts";
 import { atSeams } from "#dataplane/workers/shared/seams.ts";
@@ -13,6 +14,8 @@ const {
   accepts: acceptMemory,
   pipes,
   messages,
+  decisions,
+  version: versionMemory,
   unauthenticated,
   seams,
 }: ThreadData = workerData;
@@ -26,6 +29,8 @@ acceptor.onAlpn[0] = wires.ssl()?.onAlpn() ?? 0n;
 const post = (): void => calls.raiseSignal(table.eventSignal);
 const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies ThreadMessage);
 const atSeam = seams === undefined ? undefined : atSeams(seams);
-const loop = new Loop({ calls, table, acceptor, pipes, wires, post, onFault, unauthenticated, atSeam });
+const version = new VersionWord(versionMemory);
+const shared = { calls, table, acceptor, pipes, wires, decisions, version };
+const loop = new Loop({ ...shared, post, onFault, unauthenticated, atSeam });
 port.postMessage({} satisfies ThreadMessage);
 loop.run();

@@ -2,12 +2,7 @@ import type { PlainHandshake } from "#core/accepted.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import { SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
-import {
-  beginsWithGreeting,
-  greetingBytes,
-  readPlain,
-  type PlainRequest,
-} from "#protocols/mixed/plain-handshake.ts";
+import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
 import { FAILED, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
@@ -21,9 +16,7 @@ import {
 } from "#dataplane/workers/shared/accept-memory.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
 import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
-import type { CachedDial } from "./cached-routes.ts";
 import { RemoteDial } from "./remote-dial.ts";
-import type { StoredRequestKey } from "./request-key.ts";
 
 const READS = 0;
 /** Everything is there; the main thread has been asked, or no request slot is free yet. */
@@ -31,7 +24,7 @@ const ASKS = 1;
 const DIALS = 2;
 const GONE = 3;
 
-const NOTHING: PlainRequest = { from: 0, size: 0 };
+const NOTHING: PlainRequest = { from: 0, size: 0, wish: null };
 
 /**
  * A client from accept to the first byte of the tunnel. Its handshake is parsed and stays in the socket until the dial
@@ -58,8 +51,8 @@ export class PendingConnection implements RequestingTask {
   #requestSlot = -1;
   /** What the kernel has said of the client since its request was seen. */
   #clientEvents = 0;
-  /** The request's key for caching; null: the main thread has not been asked. */
-  #key: StoredRequestKey | null = null;
+  /** What was decided here has come to nothing: the main thread decides. */
+  #mustAsk = false;
   #remote: RemoteDial | null = null;
 
   constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number, handshake: PlainHandshake) {
@@ -94,7 +87,6 @@ export class PendingConnection implements RequestingTask {
 
   drop(): void {
     this.#stage = GONE;
-    this.#remote?.drop();
     this.#remote = null;
     this.#freeRequestSlot();
     this.#acceptor.onGone(this);
@@ -112,7 +104,6 @@ export class PendingConnection implements RequestingTask {
     const size = calls.look(this.fd);
     if (size === EAGAIN || size === EINTR) return;
     if (size <= 0) return this.end(size < 0);
-    if (this.#isKnown(size)) return;
     const step = readPlain(this.#handshake, calls.bytes.subarray(0, size));
     if (step === "other") return this.handOver();
     if (step !== "wait") {
@@ -124,19 +115,6 @@ export class PendingConnection implements RequestingTask {
     }
     const ended = (this.#clientEvents & (PEER_ENDED | HANGUP | FAULT)) !== 0;
     if (ended || size === calls.bytes.length) this.handOver();
-  }
-
-  /** True: the bytes equal an earlier request, and use its route. */
-  #isKnown(size: number): boolean {
-    const { calls, routes } = this.#acceptor;
-    if (routes.isEmpty || (!this.greeted && beginsWithGreeting(calls.bytes))) return false;
-    const from = this.greeted ? greetingBytes(calls.bytes) : 0;
-    if (size <= from || size - from > REQUEST_BYTES) return false;
-    const answer = routes.find(this.#acceptor.keyOf(this, from, size));
-    if (answer === null) return false;
-    this.#saw({ from, size }, size);
-    this.#dialCached(answer);
-    return true;
   }
 
   #saw(request: PlainRequest, seen: number): void {
@@ -158,7 +136,7 @@ export class PendingConnection implements RequestingTask {
     const { from, size } = this.#request;
     const end = this.#handshake === "redirected" ? calls.originalName(this.fd, this.#family) : size;
     if (end < 0) return this.handOver(); // it came by itself
-    if (this.#useCachedRoute(from, end)) return;
+    if (this.#decide()) return;
     this.#requestSlot = this.#acceptor.takeRequestSlot(this);
     if (this.#requestSlot < 0) return;
     const local = this.#acceptor.localOf(this.listener, this.fd);
@@ -173,22 +151,19 @@ export class PendingConnection implements RequestingTask {
     return v4At(this.#acceptor.shared.sources, this.slot * SOCKADDR_BYTES) > 0 ? 4 : 6;
   }
 
-  /** True: a cached route is valid for this request. */
-  #useCachedRoute(from: number, end: number): boolean {
-    const key = this.#acceptor.keyOf(this, from, end);
-    const answer = this.#acceptor.routes.find(key);
-    if (answer === null) {
-      this.#key = key.kept();
-      return false;
-    }
-    this.#dialCached(answer);
-    return true;
-  }
-
-  #dialCached(answer: CachedDial): void {
-    this.#acceptor.routes.use(this.slot, answer);
+  /** True: it was decided here. */
+  #decide(): boolean {
+    const { decider, shared } = this.#acceptor;
+    const { wish } = this.#request;
+    if (wish === null || this.#mustAsk) return false; // where it wants to is not known here
+    const { slot, listener } = this;
+    const local = this.#acceptor.localOf(listener, this.fd);
+    const dial = decider.decide({ ...wish, slot, listener, local });
+    if (dial === null) return false;
+    shared.tags[slot] = tag(listener, this.greeted, 0);
     this.#acceptor.onAsked(this);
-    this.#dialBy(answer.dial, null);
+    this.#dialBy(dial, true);
+    return true;
   }
 
   askAgain(): void {
@@ -232,12 +207,12 @@ export class PendingConnection implements RequestingTask {
   dial(): void {
     const plan = this.#acceptor.shared.dial(this.#requestSlot);
     this.#freeRequestSlot();
-    this.#dialBy(plan, this.#key);
+    this.#dialBy(plan, false);
   }
 
-  #dialBy(dial: Dial, key: StoredRequestKey | null): void {
+  #dialBy(dial: Dial, isDecided: boolean): void {
     const { host } = this.#acceptor;
-    const remote = new RemoteDial(this.#acceptor, this.slot, dial, key);
+    const remote = new RemoteDial(this.#acceptor, this.slot, dial, isDecided);
     this.#remote = remote;
     const error = remote.start();
     if (error < 0) return this.#refused(remote, error);
@@ -251,7 +226,7 @@ export class PendingConnection implements RequestingTask {
     else this.end(false);
   }
 
-  /** For one that dials by a cached route: it could not ask any more. */
+  /** For one that was decided here and still dials: it could not ask any more. */
   handBack(): void {
     if (this.#remote !== null) this.#hangUp(this.#remote);
     this.handOver();
@@ -267,9 +242,14 @@ export class PendingConnection implements RequestingTask {
   #refused(remote: RemoteDial, errno: number): void {
     const { host, table } = this.#acceptor;
     this.#hangUp(remote);
-    if (remote.isByRoute) return this.askAgain();
+    if (remote.isDecided) return this.#askAfterAll();
     table.asked[this.slot * 2] = errno;
     host.report(this.slot, NOT_DIALLED);
+  }
+
+  #askAfterAll(): void {
+    this.#mustAsk = true;
+    this.askAgain();
   }
 
   #awaitDial(remote: RemoteDial, io: TaskIo): Outcome {
@@ -283,6 +263,11 @@ export class PendingConnection implements RequestingTask {
   #begin(remote: RemoteDial, io: TaskIo): Outcome {
     const { calls, host } = this.#acceptor;
     const { size } = this.#request;
+    if (!remote.commit()) {
+      this.#hangUp(remote);
+      this.#askAfterAll();
+      return WAITS;
+    }
     if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
     const { replyBytes } = remote;
     if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;

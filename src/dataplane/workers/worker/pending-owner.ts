@@ -2,9 +2,8 @@
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
-import type { CachedRoutes } from "./cached-routes.ts";
+import type { Decider } from "./decider.ts";
 import type { AcceptorHost, PendingTask } from "./pending-task.ts";
-import type { RequestKey } from "./request-key.ts";
 import type { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 
 /** One that needs a request slot. */
@@ -21,15 +20,13 @@ export interface PendingOwner {
   readonly table: RelayMemory;
   readonly shared: AcceptMemory;
   readonly host: AcceptorHost;
-  readonly routes: CachedRoutes;
+  readonly decider: Decider;
   /** Clients whose TLS handshake is done. */
   readonly tlsAccepted: TlsAcceptedQueue;
   /** The task holds so many bytes more. */
   grew(task: PendingTask, bytes: number): void;
   /** The listening side's own address for a client; to be used at once. */
   localOf(listener: number, fd: number): Uint8Array;
-  /** Of a client whose request is what `calls.bytes` has there; valid until the next call. */
-  keyOf(task: RequestingTask, from: number, end: number): RequestKey;
   /** -1: there is none now; `askAgain` is called when there is. */
   takeRequestSlot(task: RequestingTask): number;
   freeRequestSlot(slot: number): void;

@@ -2,14 +2,13 @@ import { SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
 import { FAULT, HANGUP } from "#platform/linux/relay-calls.ts";
 import { int32At } from "#lib/at.ts";
 import type { Dial } from "#dataplane/workers/shared/accept-memory.ts";
-import { DIALLED, STALE_ROUTE } from "#dataplane/workers/shared/relay-memory.ts";
+import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { PendingOwner } from "./pending-owner.ts";
-import type { StoredRequestKey } from "./request-key.ts";
 
 const EINPROGRESS = -115;
 
 /**
- * The dial of a pending connection: by the main thread's plan, or by a cached route, of which the main thread knows
+ * The dial of a pending connection: by the main thread's plan, or as it was decided here, of which the main thread knows
  * nothing. The descriptor of its socket stands only in the relay memory, where the main thread finds it should this
  * worker die.
  */
@@ -19,18 +18,14 @@ export class RemoteDial {
   readonly #owner: PendingOwner;
   readonly #slot: number;
   readonly #dial: Dial;
-  readonly #key: StoredRequestKey | null;
+  /** It was decided by this worker. */
+  readonly isDecided: boolean;
 
-  /** `key`: that of the request, for which the plan is cached where it may be; null: `dial` is a cached route. */
-  constructor(owner: PendingOwner, slot: number, dial: Dial, key: StoredRequestKey | null) {
+  constructor(owner: PendingOwner, slot: number, dial: Dial, isDecided: boolean) {
     this.#owner = owner;
     this.#slot = slot;
     this.#dial = dial;
-    this.#key = key;
-  }
-
-  get isByRoute(): boolean {
-    return this.#key === null;
+    this.isDecided = isDecided;
   }
 
   get timeoutMs(): number {
@@ -49,15 +44,15 @@ export class RemoteDial {
 
   /** Opens the socket and begins to connect it. Negative: an errno; `fail` is to be called. */
   start(): number {
-    const { calls, routes, table } = this.#owner;
+    const { calls, table } = this.#owner;
     const { address, mark, idleSeconds, intervalSeconds, device } = this.#dial;
     const family = address.length === SOCKADDR_IN_BYTES ? 4 : 6;
     const fd = calls.open(family);
     if (fd < 0) return fd;
     // Before a packet leaves: a connection that comes back to this machine is recognised by the name of this socket.
     Atomics.store(table.descriptors, this.#slot * 2 + 1, fd);
-    // Most connections by a cached route end before a probe would be due; `onJoined` sets the probes of the others.
-    const isProbed = idleSeconds > 0 && !routes.has(this.#slot);
+    // Most connections end before a probe would be due, and the main thread joins the others: see `onJoined`.
+    const isProbed = idleSeconds > 0 && !this.isDecided;
     if (isProbed) calls.keepAlive(fd, idleSeconds, intervalSeconds);
     const marked = mark === 0 ? 0 : calls.mark(fd, mark);
     const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
@@ -73,35 +68,24 @@ export class RemoteDial {
     return (this.events & (FAULT | HANGUP)) === 0 ? 0 : this.#owner.calls.takeError(this.descriptor);
   }
 
-  /** From now on the connection is relayed, and its plan may serve equal requests. */
+  /** It is connected. False: it was decided by rules that are no longer in force, and is to be given up. */
+  commit(): boolean {
+    return !this.isDecided || this.#owner.decider.commit(this.#slot);
+  }
+
+  /** From now on the connection is relayed. */
   succeed(): void {
-    const { host, routes } = this.#owner;
-    if (this.#key === null) {
-      if (routes.begin(this.#slot)) host.report(this.#slot, STALE_ROUTE);
-      return;
-    }
-    routes.keep(this.#dial, this.#key);
-    host.report(this.#slot, DIALLED);
+    if (!this.isDecided) this.#owner.host.report(this.#slot, DIALLED);
   }
 
-  /** Closes the socket. A cached route that has led here serves no request any more. */
+  /** Closes the socket. */
   fail(): void {
-    this.#close();
-    if (this.isByRoute) this.#owner.routes.giveUp(this.#slot);
-    else this.drop();
-  }
-
-  #close(): void {
     const { calls, host, table } = this.#owner;
     const fd = this.descriptor;
     // First: the name of another socket with this number must not be asked for.
     Atomics.store(table.descriptors, this.#slot * 2 + 1, -1);
     host.atSeam?.("closing");
     if (fd >= 0) calls.close(fd);
-  }
-
-  /** The plan is not cached. The socket, if one is open, is left to the loop. */
-  drop(): void {
-    if (!this.isByRoute) this.#owner.routes.drop(this.#dial);
+    if (this.isDecided) this.#owner.decider.giveUp(this.#slot);
   }
 }

@@ -1,0 +1,46 @@
+/** Connections that a worker has decided and dialled by itself, from the moment that the main thread learns of them. */
+import type { WorkerConnection } from "#core/accepted.ts";
+import { reportDial, type Decision } from "#core/router.ts";
+import type { Metadata } from "#core/session.ts";
+import { ActiveRelay, type DialledConnection } from "./active-relay.ts";
+import { matched } from "./connection-log.ts";
+import type { SessionEnv } from "./session-env.ts";
+
+/** One that has ended: what would have been told step by step. */
+export function settleDecided(
+  metadata: Metadata,
+  decision: Decision,
+  bytes: { readonly upload: number; readonly download: number },
+  { flows, live, log }: SessionEnv,
+): void {
+  flows.decided(decision);
+  reportDial(decision, null);
+  flows.connected(decision, () => metadata.destination.ip);
+  log.info(() => matched(metadata, decision));
+  live.count("upload", bytes.upload);
+  live.count("download", bytes.download);
+}
+
+/** One that is still relayed: it becomes like any other. */
+export function joinDecided(
+  worker: WorkerConnection,
+  metadata: Metadata,
+  decision: Decision,
+  env: SessionEnv,
+): void {
+  env.enter();
+  const entry = env.live.open(metadata);
+  entry.decision = decision;
+  entry.remoteAddress = metadata.destination.ip ?? "";
+  env.flows.decided(decision);
+  relayByWorker(worker, { entry, noted: null, onEnd: env.leave }, env);
+}
+
+export function relayByWorker(
+  worker: WorkerConnection,
+  dialled: Omit<DialledConnection, "remote">,
+  env: SessionEnv,
+): void {
+  const active = new ActiveRelay({ ...dialled, remote: null }, env);
+  dialled.entry.resets = env.backend?.resume?.(worker, active.meter, env, active) ?? null;
+}

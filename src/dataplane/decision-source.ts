@@ -1,0 +1,31 @@
+/** How workers come to decide connections by themselves, and what the main thread is told of them. */
+import type { WorkerConnection } from "#core/accepted.ts";
+import type { Metadata } from "#core/session.ts";
+import type { ListenerContext } from "#net/listen/accept.ts";
+import type { FoundRule } from "#router/tables/decide.ts";
+import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
+
+/** A connection that a worker has decided and dialled. */
+export interface DecidedConnection {
+  readonly found: FoundRule;
+  readonly metadata: Metadata;
+}
+
+/** What is decided by from one change of rules, lists, choices, limits or listeners to the next. Disposed of when no worker has it any more. */
+export interface DecisionVersion extends Disposable {
+  /** Null: its connections are decided by the main thread. */
+  factsOf(listener: ListenerContext): ListenerFacts | null;
+  /** To be asked for after the facts of all listeners. */
+  readonly tables: DecisionTables;
+  /** One has come and gone; so many bytes were handed on. */
+  served(connection: DecidedConnection, uploadBytes: number, downloadBytes: number): void;
+  /** One is still there, and is like any other from now on. */
+  joined(connection: DecidedConnection, worker: WorkerConnection): void;
+}
+
+export interface DecisionSource {
+  /** Null: at present every connection is decided by the main thread. */
+  take(): DecisionVersion | null;
+  /** For the moment every connection has to be looked at by the main thread, by whatever version. Cheap. */
+  isHeld(): boolean;
+}

@@ -1,0 +1,184 @@
+/** What one worker has decided by itself, as the main thread finds it in their memory; worker/decider.ts is the other side. */
+import type { MessagePort } from "node:worker_threads";
+import type { WorkerConnection } from "#core/accepted.ts";
+import type { Endpoint } from "#core/session.ts";
+import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
+import { describe, type ListenerContext } from "#net/listen/accept.ts";
+import { float64At, int32At, itemAt } from "#lib/at.ts";
+import { listenerOf, type AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import {
+  CONNECTED,
+  JOINED,
+  NOT_DECIDED,
+  REQUEST_TYPES,
+  type DecisionData,
+} from "#dataplane/workers/shared/decision-data.ts";
+import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
+import type { CommandObserver } from "./commands.ts";
+import type { WorkerTaskOwner } from "./task-owner.ts";
+
+/** A version on its way to workers. */
+export interface PublishedVersion {
+  readonly data: DecisionData;
+  /** Null: workers decide nothing by it. */
+  readonly by: DecisionVersion | null;
+  /** By number of the listener; null: it decides nothing. */
+  readonly contexts: readonly (ListenerContext | null)[];
+  /** Workers that have it, and the one that publishes it. At none it is disposed of. */
+  users: number;
+}
+
+export function dropVersion(version: PublishedVersion): void {
+  version.users--;
+  if (version.users === 0) version.by?.[Symbol.dispose]();
+}
+
+/** Both ends, for a connection object of the main thread. */
+export interface DecidedEnds {
+  readonly source: Endpoint;
+  readonly local: Endpoint;
+}
+
+/** A connection that the main thread has joined, as its flow and its handle know it. */
+export type JoinedClient = WorkerConnection & WorkerTaskOwner;
+
+/** What the worker's handle does for its rows. */
+export interface RowsEnv {
+  readonly table: RelayMemory;
+  readonly accepts: AcceptMemory;
+  readonly port: MessagePort;
+  /** Tells the worker to take the version from its port. */
+  readonly command: (observer: CommandObserver) => void;
+  /** Takes all events of the worker up to now, and calls `settle`. */
+  readonly takeEvents: () => void;
+}
+
+export class DecidedRows {
+  readonly #env: RowsEnv;
+  readonly #sockaddrs = new Sockaddrs();
+  readonly #versions = new Map<number, PublishedVersion>();
+  /** Of what the worker is told to take; null: nothing is under way. */
+  #underWay: number | null = null;
+  #next: PublishedVersion | null = null;
+  /** Connections by versions before this one have all been reported, once the events up to now are taken; 0: there is none. */
+  #oldest = 0;
+
+  constructor(env: RowsEnv) {
+    this.#env = env;
+  }
+
+  /** One version is under way at most, however often they change. */
+  send(version: PublishedVersion): void {
+    if (this.#underWay === null) return this.#post(version);
+    if (this.#next !== null) dropVersion(this.#next);
+    this.#next = version;
+    version.users++;
+  }
+
+  #post(version: PublishedVersion): void {
+    const { data } = version;
+    this.#versions.set(data.version, version);
+    version.users++;
+    this.#underWay = data.version;
+    this.#env.port.postMessage(data);
+    this.#env.command({ onExecuted: () => this.#onTaken(data.version) });
+  }
+
+  #onTaken(version: number): void {
+    this.#underWay = null;
+    this.#oldest = version;
+    setImmediate(this.#env.takeEvents);
+    const next = this.#next;
+    if (next === null) return;
+    this.#next = null;
+    this.#post(next);
+    dropVersion(next);
+  }
+
+  /** To be called when all events of the worker up to now have been taken. */
+  settle(): void {
+    if (this.#oldest === 0) return;
+    for (const [number, version] of this.#versions) {
+      if (number === this.#oldest) return;
+      this.#versions.delete(number);
+      dropVersion(version);
+    }
+  }
+
+  /** On the worker's event: the slot is about to be the worker's again. */
+  onServed(slot: number): void {
+    const { accepts, table } = this.#env;
+    const version = this.#versionOf(slot);
+    const connection = version === null ? null : this.#connectionAt(slot, version);
+    accepts.decided[slot] = NOT_DECIDED;
+    const { counts } = table;
+    if (connection !== null)
+      version?.by?.served(connection, float64At(counts, slot * 2), float64At(counts, slot * 2 + 1));
+  }
+
+  /** Makes all connections that the worker has decided known to the main thread; `hold` registers each in its slot. */
+  join(hold: (slot: number, ends: DecidedEnds) => JoinedClient): void {
+    const { accepts, table } = this.#env;
+    if (this.#versions.size === 0) return;
+    for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + table.acceptedSlots; slot++) {
+      // Atomic, so that it comes behind the store by which the version went: see `commit` of worker/decider.ts.
+      if (Atomics.load(accepts.decided, slot) !== CONNECTED) continue;
+      // It may have just ended.
+      if (Atomics.compareExchange(accepts.decided, slot, CONNECTED, JOINED) !== CONNECTED) continue;
+      const version = this.#versionOf(slot);
+      if (version === null) continue;
+      const connection = this.#connectionAt(slot, version);
+      const { source, inbound } = connection.metadata;
+      version.by?.joined(connection, hold(slot, { source, local: inbound.local }));
+    }
+  }
+
+  /** Null: at the end of the program, when versions do not wait for workers. */
+  #versionOf(slot: number): PublishedVersion | null {
+    return this.#versions.get(int32At(this.#env.accepts.decision(slot), 0)) ?? null;
+  }
+
+  #connectionAt(slot: number, { contexts }: PublishedVersion): DecidedConnection {
+    const { accepts } = this.#env;
+    const [, type, target, list, position, end] = accepts.decision(slot) as unknown as DecisionRow;
+    const context = itemAt(contexts, listenerOf(int32At(accepts.tags, slot)));
+    if (context === null) throw new Error("a worker has decided for a listener that is not for workers");
+    const ends = {
+      source: this.#sockaddrs.source(accepts.source(slot)),
+      local: this.#sockaddrs.local(accepts.localOf(slot)),
+    };
+    const { ip, port } = this.#sockaddrs.original(accepts.destination(slot));
+    const asked = {
+      network: "tcp",
+      type: itemAt(REQUEST_TYPES, type),
+      user: null,
+      destination: { host: null, ip, port },
+    } as const;
+    const acceptedAtMs = float64At(accepts.startedAtMs, slot);
+    const metadata = { ...describe(context, ends, asked), acceptedAtMs };
+    return { found: { target, list, position, end }, metadata };
+  }
+
+  /** The worker has died, or will decide no more, and all that it had decided is known. */
+  dropAll(): void {
+    for (const version of this.#versions.values()) dropVersion(version);
+    this.#versions.clear();
+    if (this.#next !== null) dropVersion(this.#next);
+    this.#next = null;
+  }
+
+  close(): void {
+    this.dropAll();
+    this.#env.port.close();
+  }
+}
+
+type DecisionRow = readonly [
+  version: number,
+  type: number,
+  target: number,
+  list: number,
+  position: number,
+  end: number,
+];

@@ -1,0 +1,98 @@
+/** Publishes to all workers what they decide by, one version after the other. */
+import type { DecisionSource, DecisionVersion } from "#dataplane/decision-source.ts";
+import type { ListenerContext } from "#net/listen/accept.ts";
+import { NO_VERSION, VersionWord, type DecisionData } from "#dataplane/workers/shared/decision-data.ts";
+import { dropVersion, type DecidedRows, type PublishedVersion } from "./decided-rows.ts";
+
+/** Changes that come together become one version. Until then the main thread decides. */
+const GATHER_MS = 5;
+const MOST_VERSIONS = 0x7fff_ffff;
+
+const NOTHING: Omit<DecisionData, "version"> = {
+  rules: { main: { name: "", steps: [], leads: new Int32Array(), disabled: null }, nested: [] },
+  ways: [],
+  listeners: [],
+  ignoresPrograms: false,
+  ownPorts: new Set(),
+};
+
+export interface DecisionsEnv {
+  /** Of workers that are alive. */
+  readonly rows: () => readonly DecidedRows[];
+  /** By number of the listener; null: its connections do not begin in a way by which workers can decide. */
+  readonly listeners: () => readonly (ListenerContext | null)[];
+}
+
+export class Decisions {
+  readonly word = new VersionWord();
+  readonly #env: DecisionsEnv;
+  #source: DecisionSource | null = null;
+  #published: PublishedVersion | null = null;
+  #last = NO_VERSION;
+  /** The last one, while nothing has changed since. */
+  #inForce = NO_VERSION;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(env: DecisionsEnv) {
+    this.#env = env;
+  }
+
+  decideBy(source: DecisionSource): void {
+    this.#source = source;
+    this.invalidate();
+  }
+
+  /** From this call on workers decide nothing by what was in force; what is in force now is published soon. */
+  invalidate(): void {
+    this.#inForce = NO_VERSION;
+    this.look();
+    this.#timer ??= setTimeout(() => this.#publish(), GATHER_MS).unref();
+  }
+
+  /** The source may hold decisions back now, or no longer. */
+  look(): void {
+    this.word.present = this.#source?.isHeld() === true ? NO_VERSION : this.#inForce;
+  }
+
+  #publish(): void {
+    this.#timer = undefined;
+    this.#drop();
+    const rows = this.#env.rows();
+    const by = rows.length === 0 ? null : (this.#source?.take() ?? null);
+    if (by === null && this.#last === NO_VERSION) return;
+    this.#last = (this.#last % MOST_VERSIONS) + 1;
+    const version = this.#newVersion(by);
+    this.#published = version;
+    for (const one of rows) one.send(version);
+    if (by !== null) this.#inForce = this.#last;
+    this.look();
+  }
+
+  /** An empty one makes workers give up what they had. */
+  #newVersion(by: DecisionVersion | null): PublishedVersion {
+    if (by === null) return { data: { ...NOTHING, version: this.#last }, by, contexts: [], users: 1 };
+    const contexts = this.#env.listeners();
+    const listeners = contexts.map((context) => (context === null ? null : by.factsOf(context)));
+    return { data: { ...by.tables, version: this.#last, listeners }, by, contexts, users: 1 };
+  }
+
+  #drop(): void {
+    if (this.#published !== null) dropVersion(this.#published);
+    this.#published = null;
+  }
+
+  /** At the end of the program. Then connections that workers have decided can be joined, and all versions dropped. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#source = null;
+    this.#inForce = NO_VERSION;
+    this.look();
+  }
+
+  /** After `stop`. */
+  dropAll(): void {
+    for (const one of this.#env.rows()) one.dropAll();
+    this.#drop();
+  }
+}

@@ -1,0 +1,45 @@
+/** What a worker decides by, as the main thread posts it: one immutable version at a time. */
+import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
+
+/** In the shared word: no version is in force, and the main thread decides. */
+export const NO_VERSION = 0;
+
+export interface DecisionData extends DecisionTables {
+  readonly version: number;
+  /** By number of the listener; null: the main thread decides. */
+  readonly listeners: readonly (ListenerFacts | null)[];
+}
+
+/** What clients speak, by its index in shared memory: API spelling, as in `InboundInfo.type`. */
+export const REQUEST_TYPES = ["Socks4", "Socks5", "HTTPS"] as const;
+
+export type RequestType = (typeof REQUEST_TYPES)[number];
+
+// Who accounts for a connection that a worker has decided, in `AcceptMemory.decided`.
+/** It is not connected, or there is none. */
+export const NOT_DECIDED = 0;
+/** The worker will report its end, unless the main thread joins it before. */
+export const CONNECTED = 1;
+/** The worker has reported its end. */
+export const SERVED_ALONE = 2;
+/** The main thread knows it, as one that it has decided itself. */
+export const JOINED = 3;
+
+/** The word that says which version is in force, for all workers together. */
+export class VersionWord {
+  readonly memory: SharedArrayBuffer;
+  readonly #word: Int32Array;
+
+  constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(4)) {
+    this.memory = memory;
+    this.#word = new Int32Array(memory);
+  }
+
+  get present(): number {
+    return Atomics.load(this.#word, 0);
+  }
+
+  set present(version: number) {
+    Atomics.store(this.#word, 0, version);
+  }
+}

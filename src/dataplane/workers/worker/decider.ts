@@ -1,0 +1,193 @@
+/**
+ * Decides on connections by the version of the tables that is in force, as the main thread would, or not at all. It never
+ * decides by another version than the one that the main thread has announced, and gives up a decision whose version has
+ * gone before the connection was made.
+ */
+import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
+import type { DialTemplate } from "#core/dial-plan.ts";
+import type { Facts } from "#core/rule.ts";
+import type { Destination, Endpoint } from "#core/session.ts";
+import { familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
+import { THIS_MACHINE } from "#net/address/special-ranges.ts";
+import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { decide, openTables, UNRULED, type FoundRule, type RuleTables } from "#router/tables/decide.ts";
+import type { ListenerFacts } from "#router/tables/decision-tables.ts";
+import type { AcceptMemory, Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import {
+  CONNECTED,
+  JOINED,
+  NOT_DECIDED,
+  REQUEST_TYPES,
+  SERVED_ALONE,
+  type DecisionData,
+  type RequestType,
+  type VersionWord,
+} from "#dataplane/workers/shared/decision-data.ts";
+import { FIRST_ACCEPTED_SLOT, SERVED } from "#dataplane/workers/shared/relay-memory.ts";
+import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
+import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
+import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
+
+/** What a client asks for, and who it is. */
+export interface AskedConnection {
+  readonly slot: number;
+  readonly listener: number;
+  readonly type: RequestType;
+  readonly destination: Destination;
+  /** Socket address of the listening side; lent. */
+  readonly local: Uint8Array;
+  /** The answer of the handshake when it is connected. */
+  readonly success: (local: Endpoint) => Uint8Array;
+}
+
+interface DeciderHost {
+  /** An event that can wait until there is another one. */
+  reportLazily(slot: number, kind: number): void;
+  /** Of tests only. */
+  readonly atSeam?: AtSeam | undefined;
+}
+
+interface Version {
+  readonly data: DecisionData;
+  readonly tables: RuleTables;
+}
+
+const NO_BYTES = new Uint8Array();
+/** What is not connected by then goes to the main thread, which dials anew with the whole timeout: no client waits for two. */
+const SOON_MS = 1_000;
+
+export class Decider {
+  readonly #shared: AcceptMemory;
+  readonly #host: DeciderHost;
+  readonly #word: VersionWord;
+  readonly #port: MessagePort | null;
+  readonly #sockaddrs = new Sockaddrs();
+  #version: Version | null = null;
+  /** By slot, from the first of the worker's own on: how its connection is dialled, if it was decided here. */
+  readonly #ways: (DialTemplate | null)[] = [];
+
+  /** `port` null: nothing is ever decided. */
+  constructor(shared: AcceptMemory, host: DeciderHost, word: VersionWord, port: MessagePort | null) {
+    this.#shared = shared;
+    this.#host = host;
+    this.#word = word;
+    this.#port = port;
+  }
+
+  /** On the main thread's command, of which each goes with one message. */
+  takeVersion(): void {
+    const data: DecisionData | undefined =
+      this.#port === null ? undefined : receiveMessageOnPort(this.#port)?.message;
+    if (data !== undefined) this.#version = { data, tables: openTables(data.rules) };
+  }
+
+  /** How to dial for a client; null: the main thread has to decide. */
+  decide(asked: AskedConnection): Dial | null {
+    const version = this.#version;
+    if (version === null || version.data.version !== this.#word.present) return null;
+    const listener = version.data.listeners[asked.listener] ?? null;
+    if (listener === null || !this.#isFree(asked, version.data)) return null;
+    const found = this.#find(asked, listener, version);
+    const way = found === null ? null : (version.data.ways[found.target + 1] ?? null);
+    if (found === null || way === null) return null;
+    const dial = this.#dialOf(asked, way);
+    if (dial === null) return null;
+    this.#note(asked, found, version.data.version, dial.address);
+    this.#ways[asked.slot - FIRST_ACCEPTED_SLOT] = way;
+    return dial;
+  }
+
+  /** Names have to be resolved; what leads to our own listeners, or from elsewhere to this machine, has to be looked at. */
+  #isFree({ slot, destination: { host, ip, port } }: AskedConnection, { ownPorts }: DecisionData): boolean {
+    if (host !== null || ip === null || ownPorts.has(port)) return false;
+    const { ip: source } = this.#sockaddrs.source(this.#shared.source(slot));
+    return source.startsWith("127.") || source === LOOPBACK_V6 || !THIS_MACHINE.holds(ip);
+  }
+
+  #find(asked: AskedConnection, listener: ListenerFacts, { data, tables }: Version): FoundRule | null {
+    if (listener.fixed !== null) return { target: listener.fixed, list: UNRULED, position: 0, end: 0 };
+    const source = this.#sockaddrs.source(this.#shared.source(asked.slot));
+    const facts: Facts = {
+      network: "tcp",
+      host: null,
+      ip: asked.destination.ip,
+      port: asked.destination.port,
+      sourceIp: source.ip,
+      sourcePort: source.port,
+      inboundName: listener.name,
+      inboundType: asked.type,
+      inboundPort: this.#sockaddrs.local(asked.local).port,
+      inboundUser: null,
+      dscp: null,
+      ...(data.ignoresPrograms ? NO_PROGRAM : {}),
+    };
+    return decide(tables, listener.root, facts);
+  }
+
+  #dialOf({ destination: { ip, port }, local, success }: AskedConnection, way: DialTemplate): Dial | null {
+    if (ip === null || !(familyOf(ip) === 4 ? way.v4 : way.v6)) return null;
+    const { probes, interfaceName } = way;
+    return {
+      address: this.#sockaddrs.encode({ ip, port }).slice(),
+      mark: way.routingMark,
+      timeoutMs: Math.min(way.timeoutMs, SOON_MS),
+      idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
+      intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
+      device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
+      replyBytes: success(this.#sockaddrs.local(local)),
+    };
+  }
+
+  #note({ slot, type, local }: AskedConnection, found: FoundRule, version: number, to: Uint8Array): void {
+    const row = this.#shared.decision(slot);
+    row[0] = version;
+    row[1] = REQUEST_TYPES.indexOf(type);
+    row[2] = found.target;
+    row[3] = found.list;
+    row[4] = found.position;
+    row[5] = found.end;
+    this.#shared.destination(slot).set(to);
+    this.#shared.localOf(slot).set(local.subarray(0, SOCKADDR_BYTES));
+  }
+
+  /** How a connection that was decided here is dialled; null: it was not, or has ended. */
+  wayOf(slot: number): DialTemplate | null {
+    return this.#ways[slot - FIRST_ACCEPTED_SLOT] ?? null;
+  }
+
+  /**
+   * Its connection is made: from now on the main thread may find it. False: the version by which it was decided has gone
+   * meanwhile, and it is to be given up. The store comes before the load, and the main thread takes the version away before
+   * it looks for connections: so one of the two sees the other.
+   */
+  commit(slot: number): boolean {
+    const { decided, startedAtMs } = this.#shared;
+    const version = this.#shared.decision(slot)[0];
+    startedAtMs[slot] = Date.now();
+    Atomics.store(decided, slot, CONNECTED);
+    this.#host.atSeam?.("committing");
+    if (this.#word.present === version) return true;
+    return Atomics.compareExchange(decided, slot, CONNECTED, NOT_DECIDED) === JOINED;
+  }
+
+  /** It could not be dialled, or was given up: the main thread has to decide. */
+  giveUp(slot: number): void {
+    this.#ways[slot - FIRST_ACCEPTED_SLOT] = null;
+  }
+
+  /** Its connection is over. `served`: that is reported here; `joined`: it is the main thread's; `unknown`: it was never made. */
+  end(slot: number): "served" | "joined" | "unknown" {
+    const { decided } = this.#shared;
+    this.giveUp(slot);
+    const before = Atomics.compareExchange(decided, slot, CONNECTED, SERVED_ALONE);
+    this.#host.atSeam?.("serving");
+    if (before === CONNECTED) {
+      this.#host.reportLazily(slot, SERVED);
+      return "served";
+    }
+    decided[slot] = NOT_DECIDED;
+    return before === JOINED ? "joined" : "unknown";
+  }
+}
+
+const NO_PROGRAM: Facts = { process: null, uid: null };

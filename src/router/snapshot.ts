@@ -1,0 +1,108 @@
+/** What a router decides by at one moment, for threads that decide by themselves, and what becomes of their decisions. */
+import { isGroup, type Outbound } from "#core/outbound.ts";
+import type { Decision } from "#core/router.ts";
+import type { AddressRecords, Facts } from "#core/rule.ts";
+import type { Metadata } from "#core/session.ts";
+import { itemAt, lastOf } from "#lib/at.ts";
+import type { RuleList, RuleListsInForce } from "./compile.ts";
+import { decisionBy } from "./decision.ts";
+import { factsOf, type FindProcessMode } from "./session-facts.ts";
+import {
+  dataOfTables,
+  MAIN_LIST,
+  NO_TARGET,
+  UNRULED,
+  type FoundRule,
+  type RuleTablesData,
+} from "./tables/decide.ts";
+import { Walk } from "./tables/walk.ts";
+
+/** From a target to the leaf, the leaf last. */
+type Chain = readonly Outbound[];
+
+export interface SnapshotParts {
+  readonly lists: RuleListsInForce;
+  /** What rules lead to, by number. */
+  readonly targets: readonly Outbound[];
+  readonly direct: Outbound;
+  /** What the mode leads to; null: rules decide. */
+  readonly fixed: Outbound | null;
+  readonly findProcessMode: FindProcessMode;
+  /** A rule of the main list has matched, or none: position, or the length of the list. */
+  readonly count: (end: number) => void;
+}
+
+/**
+ * Choices of groups are those of the moment in which it is made. Targets are numbered as rules lead to them; those of the mode
+ * and of listeners follow.
+ */
+export class RouterSnapshot {
+  readonly tables: RuleTablesData;
+  /** By number of the target plus one; the first is DIRECT, for connections that no rule matches. Null: see `chainOf`. */
+  readonly chains: (Chain | null)[];
+  /** The number of what the mode leads to; null: rules decide. */
+  readonly fixed: number | null;
+  readonly #parts: SnapshotParts;
+
+  constructor(parts: SnapshotParts) {
+    const { lists, targets, direct, fixed } = parts;
+    this.#parts = parts;
+    this.tables = dataOfTables(lists);
+    this.chains = [direct, ...targets].map(chainOf);
+    this.fixed = fixed === null ? null : this.numberOf(fixed);
+  }
+
+  /** The number of a target that no rule leads to: it is behind those that rules lead to. */
+  numberOf(target: Outbound): number {
+    return this.chains.push(chainOf(target)) - 2;
+  }
+
+  /** The number of a listener's own rule list, as the router takes it. */
+  rootOf(ruleList: string | null): number {
+    const { nested } = this.#parts.lists;
+    return ruleList === null ? MAIN_LIST : nested.findIndex(({ name }) => name === ruleList);
+  }
+
+  /** The decision that another thread has made on a session; it is counted. */
+  decided(found: FoundRule, metadata: Metadata): Decision {
+    const { findProcessMode, count } = this.#parts;
+    const facts = factsOf(metadata, metadata, findProcessMode);
+    const chain = itemAt(this.chains, found.target + 1);
+    if (chain === null) throw new Error("a thread has decided for a target that is not for threads");
+    if (found.list === UNRULED) return { ...decisionBy(chain, metadata, null, { facts }), unruled: true };
+    const root = this.#list(this.rootOf(metadata.inbound.ruleList));
+    if (root === this.#parts.lists.main) count(found.end);
+    if (found.target === NO_TARGET) return decisionBy(chain, metadata, null, { facts });
+    const list = this.#list(found.list);
+    const entered = list === root ? null : itemAt(root.rules, found.end);
+    return decisionBy(chain, metadata, itemAt(list.rules, found.position), { facts, entered });
+  }
+
+  /** What databases say of a decision by rules, for those who look at it. */
+  withRecords(decision: Decision, ruleList: string | null): Decision {
+    const { rule, facts } = decision;
+    const records = rule === null ? null : this.#recordsAt(facts, ruleList);
+    return records === null ? decision : { ...decision, records };
+  }
+
+  #recordsAt(facts: Facts, ruleList: string | null): AddressRecords | null {
+    const walk = new Walk(this.#list(this.rootOf(ruleList)), this.#parts.lists.nested, facts);
+    return walk.next() === "wants" ? null : walk.records;
+  }
+
+  #list(number: number): RuleList {
+    const { main, nested } = this.#parts.lists;
+    return number < 0 ? main : itemAt(nested, number);
+  }
+}
+
+/** Null: a group picks anew for each session, or by what it measures. */
+function chainOf(target: Outbound): Chain | null {
+  const chain = [target];
+  for (let at = target; isGroup(at);) {
+    if (at.isChosen !== true) return null;
+    at = at.pick(null);
+    chain.push(at);
+  }
+  return lastOf(chain).passes === undefined ? chain : null;
+}

@@ -1,0 +1,25 @@
+/** What a thread decides connections by: the rules, and where their targets lead at one moment. */
+import type { DialTemplate } from "#core/dial-plan.ts";
+import type { RuleTablesData } from "./decide.ts";
+
+export interface DecisionTables {
+  readonly rules: RuleTablesData;
+  /**
+   * By the number of a target plus one; the first is that of connections for which no rule matches. Null: the main thread
+   * decides.
+   */
+  readonly ways: readonly (DialTemplate | null)[];
+  /** Programs behind connections are never looked up: conditions on them do not hold. */
+  readonly ignoresPrograms: boolean;
+  /** Ports of our own listeners: what leads there is for the main thread to decide. */
+  readonly ownPorts: ReadonlySet<number>;
+}
+
+/** Of a listener. */
+export interface ListenerFacts {
+  readonly name: string;
+  /** The number of its rule list. */
+  readonly root: number;
+  /** The number of the target of all its connections; null: rules decide. */
+  readonly fixed: number | null;
+}

@@ -1,0 +1,93 @@
+/** What workers may decide by while a runtime is in force. */
+import type { DialTemplate } from "#core/dial-plan.ts";
+import type { Outbound } from "#core/outbound.ts";
+import { joinDecided, settleDecided } from "#dataplane/decided.ts";
+import type { DecidedConnection, DecisionSource, DecisionVersion } from "#dataplane/decision-source.ts";
+import type { SessionEnv } from "#dataplane/session-env.ts";
+import { lastOf } from "#lib/at.ts";
+import type { ListenerContext } from "#net/listen/accept.ts";
+import type { RuleRouter } from "#router/rule-router.ts";
+import type { RouterSnapshot } from "#router/snapshot.ts";
+import type { FindProcessMode } from "#router/session-facts.ts";
+import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
+
+export interface DecisionSourceEnv {
+  readonly router: RuleRouter;
+  readonly session: SessionEnv;
+  readonly findProcessMode: FindProcessMode;
+  readonly outbound: (name: string) => Outbound | null;
+  /** Each connection has to be looked at by the main thread, whatever the rules say, until that is said to have changed. */
+  readonly mustAsk: () => boolean;
+  /** The same for a moment. */
+  readonly isHeld: () => boolean;
+  readonly ownPorts: () => ReadonlySet<number>;
+}
+
+export function openDecisionSource(env: DecisionSourceEnv): DecisionSource {
+  return {
+    take: () =>
+      env.findProcessMode === "always" || env.session.ledger.free !== true || env.mustAsk()
+        ? null
+        : new RuntimeVersion(env),
+    isHeld: env.isHeld,
+  };
+}
+
+class RuntimeVersion implements DecisionVersion {
+  readonly #env: DecisionSourceEnv;
+  readonly #snapshot: RouterSnapshot;
+  readonly #targets = new Map<string, number>();
+
+  constructor(env: DecisionSourceEnv) {
+    this.#env = env;
+    this.#snapshot = env.router.snapshot();
+    env.session.enter(); // the runtime is kept until no worker decides by it
+  }
+
+  factsOf({ name, ruleList, target }: ListenerContext): ListenerFacts | null {
+    const root = this.#snapshot.rootOf(ruleList);
+    if (target === null) return { name, root, fixed: this.#snapshot.fixed };
+    const number = this.#numberOf(target);
+    return number === null ? null : { name, root, fixed: number };
+  }
+
+  /** Null: there is no such outbound, which the main thread says to each client. */
+  #numberOf(target: string): number | null {
+    const known = this.#targets.get(target);
+    if (known !== undefined) return known;
+    const outbound = this.#env.outbound(target);
+    if (outbound === null) return null;
+    const number = this.#snapshot.numberOf(outbound);
+    this.#targets.set(target, number);
+    return number;
+  }
+
+  get tables(): DecisionTables {
+    return {
+      rules: this.#snapshot.tables,
+      ways: this.#snapshot.chains.map((chain) => (chain === null ? null : wayOf(lastOf(chain)))),
+      ignoresPrograms: this.#env.findProcessMode === "off",
+      ownPorts: this.#env.ownPorts(),
+    };
+  }
+
+  served({ found, metadata }: DecidedConnection, upload: number, download: number): void {
+    const decision = this.#snapshot.decided(found, metadata);
+    settleDecided(metadata, decision, { upload, download }, this.#env.session);
+  }
+
+  joined({ found, metadata }: DecidedConnection, worker: WorkerConnection): void {
+    const decision = this.#snapshot.decided(found, metadata);
+    const { ruleList } = metadata.inbound;
+    joinDecided(worker, metadata, this.#snapshot.withRecords(decision, ruleList), this.#env.session);
+  }
+
+  [Symbol.dispose](): void {
+    this.#env.session.leave();
+  }
+}
+
+function wayOf(leaf: Outbound): DialTemplate | null {
+  return leaf.networks.has("tcp") ? (leaf.template?.() ?? null) : null;
+}

@@ -1,0 +1,111 @@
+/** Workers that decide by what a test publishes, behind one mixed listener, and everything that is reported of them. */
+import type { WorkerConnection } from "#core/accepted.ts";
+import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
+import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
+import type { Condition } from "#core/condition.ts";
+import { byWorkers } from "./accepted.ts";
+import { decisionData } from "./decision-data.ts";
+import { tlsLibrary } from "./tls.ts";
+
+export interface Served extends DecidedConnection {
+  /** Counts from 1, as the versions were published. */
+  readonly version: number;
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+}
+
+export interface JoinedConnection extends DecidedConnection {
+  readonly version: number;
+  readonly worker: WorkerConnection;
+}
+
+export class DecidingEngine implements AsyncDisposable {
+  readonly asked: WorkerConnection[] = [];
+  readonly served: Served[] = [];
+  readonly joined: JoinedConnection[] = [];
+  /** Joined ones that have ended. */
+  ended = 0;
+  deaths = 0;
+  /** Versions that workers have given up. */
+  readonly dropped: number[] = [];
+  /** What is decided by from the next publication on; null: everything is asked. */
+  rules: readonly Condition[] | null = [{ is: "always" }];
+  version = 0;
+  isHeld = false;
+  /** What becomes of one that is asked for. */
+  answer: (client: WorkerConnection) => void = (client) => client.reset();
+  readonly port: number;
+  readonly #engine: WorkerBackend;
+  readonly #owned: AsyncDisposableStack;
+
+  private constructor(engine: WorkerBackend, port: number, owned: AsyncDisposableStack) {
+    this.#engine = engine;
+    this.port = port;
+    this.#owned = owned;
+  }
+
+  static async open(threads: number, seams?: SharedArrayBuffer): Promise<DecidingEngine> {
+    await using opened = new AsyncDisposableStack();
+    let made: DecidingEngine | null = null;
+    const onDeath = (): void => void (made === null ? 0 : made.deaths++);
+    const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads, onDeath, seams }));
+    const pool = new SocketPool();
+    const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
+    const context = { name: "in", ruleList: null, target: null };
+    const on = (client: WorkerConnection): void => {
+      made?.asked.push(client);
+      made?.answer(client);
+    };
+    const options = { ...byWorkers(on), handshake: "mixed" as const, context };
+    const lease = opened.use(await pool.leaseTcp(where, options));
+    made = new DecidingEngine(engine, lease.endpoint.port, opened.move());
+    engine.decideBy({ take: () => made?.take() ?? null, isHeld: () => made?.isHeld === true });
+    pool.useThreads(engine.accepting);
+    lease.activate();
+    return made;
+  }
+
+  take(): DecisionVersion | null {
+    const { rules } = this;
+    if (rules === null) return null;
+    const version = ++this.version;
+    const { version: _, listeners: __, ...tables } = decisionData(1, rules);
+    return {
+      tables,
+      factsOf: ({ name }) => ({ name, root: -1, fixed: null }),
+      served: (connection, uploadBytes, downloadBytes) =>
+        void this.served.push({ ...connection, version, uploadBytes, downloadBytes }),
+      joined: (connection, worker) => {
+        this.joined.push({ ...connection, version, worker });
+        worker.events = { dialled() {}, failed() {}, ended: () => this.ended++ };
+      },
+      [Symbol.dispose]: () => void this.dropped.push(version),
+    };
+  }
+
+  /** Others from now on. */
+  change(rules: readonly Condition[] | null): void {
+    this.rules = rules;
+    this.#engine.invalidateDecisions();
+  }
+
+  /** Decisions are held back, or no longer. */
+  hold(isHeld: boolean): void {
+    this.isHeld = isHeld;
+    this.#engine.holdDecisions();
+  }
+
+  join(): void {
+    this.#engine.joinDecided();
+  }
+
+  stop(): void {
+    this.#engine.stopDeciding();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#owned.disposeAsync();
+  }
+}
