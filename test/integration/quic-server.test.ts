@@ -32,7 +32,7 @@ describe("a QUIC server", { skip: SKIP }, () => {
     await using network = new ServerNetwork();
     const endpoint = network.serve();
     const { endpoint: from } = at(1);
-    const head = Buffer.from("c0ffffffff080102030405060708040a0b0c0d", "hex");
+    const head = Buffer.from("c01a2a3a4a080102030405060708040a0b0c0d", "hex");
     network.arrive(Buffer.concat([head, Buffer.alloc(1200)]), from);
     network.arrive(Buffer.concat([head, Buffer.alloc(1000)]), from);
     const answers = network.sentTo(from);
@@ -40,7 +40,13 @@ describe("a QUIC server", { skip: SKIP }, () => {
     const [answer = Buffer.alloc(0)] = answers;
     assert.equal(headerOf(answer).type, VERSION_NEGOTIATION);
     assert.deepEqual(Buffer.from(headerOf(answer).destination), Buffer.from("0a0b0c0d", "hex"));
-    network.arrive(Buffer.concat([encodeVersions(randomBytes(8), randomBytes(8)), Buffer.alloc(1200)]), from);
+    const reserved = answer.subarray(-4).toString("hex");
+    assert.match(reserved, /^(.a){4}$/);
+    assert.notEqual(reserved, "1a2a3a4a", "the client would ignore a list that has its own version");
+    network.arrive(
+      Buffer.concat([encodeVersions(randomBytes(8), randomBytes(8), 1), Buffer.alloc(1200)]),
+      from,
+    );
     assert.deepEqual([network.sentTo(from).length, endpoint.size], [1, 0]);
   });
 

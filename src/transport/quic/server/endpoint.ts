@@ -118,7 +118,7 @@ export class QuicEndpoint implements ServerConnectionHost {
     if (header === null || datagram.length < MIN_INITIAL_BYTES) return;
     const { version, type, destination, source } = header;
     if (version === 0) return;
-    if (version !== VERSION_1) return this.#answer(() => encodeVersions(destination, source), from);
+    if (version !== VERSION_1) return this.#answer(() => encodeVersions(destination, source, version), from);
     if (type !== INITIAL || destination.length < LEAST_FIRST_ID_BYTES) return;
     this.#begin(header, datagram, from);
   }

@@ -31,11 +31,11 @@ export function encodeRetry(
   return Buffer.concat([packet, retryTag(packet, original)]);
 }
 
-/** Version Negotiation (RFC 9000 §17.2.1); the ids as the client's packet has them. */
-export function encodeVersions(destination: Uint8Array, source: Uint8Array): Buffer {
+/** Version Negotiation (RFC 9000 §17.2.1), of ids and the version as the client's packet has them. */
+export function encodeVersions(destination: Uint8Array, source: Uint8Array, refused: number): Buffer {
   const bytes = Buffer.alloc(MOST_VERSION_BYTES);
   const out = new WireWriter(bytes);
-  writeVersions(out, source, destination);
+  writeVersions(out, { source, destination }, refused);
   return bytes.subarray(0, out.at);
 }
 

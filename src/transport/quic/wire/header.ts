@@ -148,14 +148,21 @@ export function readVersions(bytes: Uint8Array): number[] {
   return versions;
 }
 
-/** Lists version 1 and one that does not exist, so that peers learn to pass over it; the ids are swapped. */
-export function writeVersions(out: WireWriter, source: Uint8Array, destination: Uint8Array): void {
+/**
+ * Lists version 1 and one that does not exist, so that peers learn to pass over it: one other than `refused`, which the client
+ * asked for, or it would have to ignore the packet (RFC 9000 §6.2, §15). The ids are swapped.
+ */
+export function writeVersions(
+  out: WireWriter,
+  ids: { readonly source: Uint8Array; readonly destination: Uint8Array },
+  refused: number,
+): void {
   out.byte(LONG | FIXED);
   out.uint32(0);
-  out.byte(source.length);
-  out.put(source);
-  out.byte(destination.length);
-  out.put(destination);
+  for (const id of [ids.source, ids.destination]) {
+    out.byte(id.length);
+    out.put(id);
+  }
   out.uint32(VERSION_1);
-  out.uint32(0x1a2a_3a4a);
+  out.uint32(((~refused & 0xf0f0_f0f0) | 0x0a0a_0a0a) >>> 0);
 }

@@ -135,7 +135,7 @@ describe("headers", () => {
     assert.equal(retry.type, RETRY);
     assert.equal(retry.end - retry.numberAt, 5 + 16);
     const list = new WireWriter(new Uint8Array(60));
-    writeVersions(list, source, destination);
+    writeVersions(list, { source, destination }, 0x1a2a_3a4a);
     const bytes = list.bytes.subarray(0, list.at);
     const versions = readHeader(reader(bytes));
     assert.equal(versions.type, VERSION_NEGOTIATION);
