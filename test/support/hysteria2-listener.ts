@@ -3,9 +3,7 @@ import assert from "node:assert/strict";
 import type { Duplex, Readable } from "node:stream";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Accept } from "#core/inbound.ts";
-import { toDestination } from "#net/address/ip.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
-import { quicLibrary } from "#platform/quic.ts";
 import { hysteria2 } from "#protocols/hysteria2/index.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { decodeFields, type Field } from "#transport/http3/qpack.ts";
@@ -16,10 +14,10 @@ import {
   openControlStream,
   peekFrame,
 } from "#transport/http3/request.ts";
-import { QuicClient } from "#transport/quic/client.ts";
-import { NewReno } from "#transport/quic/congestion/new-reno.ts";
+import type { QuicClient } from "#transport/quic/client.ts";
 import { openTestInbound, openTestOutbound, type OpenedInbound } from "./inbound-env.ts";
-import { openQuicClientTls, quicCertificate } from "./quic-tls.ts";
+import { dialQuic } from "./quic-dial.ts";
+import { quicCertificate } from "./quic-tls.ts";
 import { literalsOnly } from "./resolvers.ts";
 
 export const USERS = { ada: "letmein", bob: "or-me" };
@@ -48,28 +46,7 @@ export function openNode(port: number, options: Readonly<Record<string, unknown>
 
 /** An HTTP/3 client without anything of hysteria2. */
 export async function visit(port: number): Promise<QuicClient> {
-  const library = quicLibrary();
-  assert.ok(library !== null);
-  const server = toDestination("127.0.0.1", port);
-  const signal = AbortSignal.timeout(10_000);
-  const flow = await openDirectDialer({ resolver: literalsOnly }).associate(server, {
-    signal,
-    metadata: null,
-  });
-  const client = await QuicClient.open(
-    {
-      node: "visitor",
-      flow,
-      server,
-      filter: null,
-      ciphers: library.ciphers,
-      openTls: await openQuicClientTls(),
-      congestion: new NewReno(),
-      onDatagram() {},
-      onStream: (stream) => void stream.on("error", () => {}).resume(),
-    },
-    signal,
-  );
+  const client = await dialQuic(port);
   openControlStream(client.connection);
   return client;
 }

@@ -21,6 +21,23 @@ export function echo(stream: QuicStream): void {
   else stream.resume();
 }
 
+/** A server that sends back what its streams and datagrams bring. */
+export function echoing(): QuicServerOptions {
+  const library = quicLibrary();
+  assert.ok(library !== null);
+  return {
+    ciphers: library.ciphers,
+    openTls: openQuicServerTls(),
+    makeCongestion: () => new NewReno(),
+    filter: null,
+    closeCode: 0x100,
+    onConnection: ({ connection }) => ({
+      onStream: echo,
+      onDatagram: (payload) => connection.sendDatagram(new Uint8Array(payload)),
+    }),
+  };
+}
+
 export function endpointAt(ip: string, port: number): Endpoint {
   const parsed = parseIp(ip);
   assert.ok(parsed !== null);
@@ -61,20 +78,7 @@ export class ServerNetwork implements AsyncDisposable {
 
   /** An endpoint on the socket, which echoes streams and datagrams. */
   serve(options: Partial<QuicServerOptions> = {}): QuicEndpoint {
-    const library = quicLibrary();
-    assert.ok(library !== null);
-    return this.ports.open(this.socket, {
-      ciphers: library.ciphers,
-      openTls: openQuicServerTls(),
-      makeCongestion: () => new NewReno(),
-      filter: null,
-      closeCode: 0x100,
-      onConnection: ({ connection }) => ({
-        onStream: echo,
-        onDatagram: (payload) => connection.sendDatagram(new Uint8Array(payload)),
-      }),
-      ...options,
-    });
+    return this.ports.open(this.socket, { ...echoing(), ...options });
   }
 
   /** The server knows nothing any more but its secrets. */

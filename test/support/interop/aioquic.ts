@@ -1,0 +1,53 @@
+/** aioquic as the other side of QUIC: the program is beside this file. */
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { freePort, startPeer } from "../peer.ts";
+import { quicCertificate } from "../quic-tls.ts";
+
+/** Of an environment that has it; `.ci/run` makes one. */
+const PYTHON = process.env["AIOQUIC_PYTHON"] ?? "python3";
+const PROGRAM = join(import.meta.dirname, "quic-peer.py");
+const MOST_CLIENT_MS = 300_000;
+
+export function aioquicAbsent(): string | false {
+  const found = spawnSync(PYTHON, ["-c", "import aioquic"]).status === 0;
+  return found
+    ? false
+    : "SKIP aioquic: not installed (pip install aioquic, and AIOQUIC_PYTHON names that Python)";
+}
+
+function certificateFiles(): { readonly cert: string; readonly key: string } & Disposable {
+  const folder = mkdtempSync(join(tmpdir(), "weir-aioquic-"));
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(cert, quicCertificate.cert);
+  writeFileSync(key, quicCertificate.key);
+  return { cert, key, [Symbol.dispose]: () => rmSync(folder, { recursive: true }) };
+}
+
+/** An echo server, which asks each client to show its address where `retries`. */
+export async function startAioquic(retries: boolean): Promise<{ readonly port: number } & AsyncDisposable> {
+  const files = certificateFiles();
+  const port = await freePort();
+  const args = ["server", String(port), files.cert, files.key, ...(retries ? ["retry"] : [])];
+  const peer = await startPeer([PYTHON, PROGRAM, ...args], port, "udp");
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      await peer[Symbol.asyncDispose]();
+      files[Symbol.dispose]();
+    },
+  };
+}
+
+/** Runs the client's cases against an echo server: a line for each, its name where all was well. */
+export async function runAioquic(port: number): Promise<readonly string[]> {
+  using files = certificateFiles();
+  const run = promisify(execFile);
+  const { stdout } = await run(PYTHON, [PROGRAM, "client", String(port), files.cert], {
+    timeout: MOST_CLIENT_MS,
+  });
+  return stdout.trim().split("\n");
+}

@@ -1,0 +1,149 @@
+"""aioquic as the other side of QUIC.
+
+server PORT CERTIFICATE KEY [retry]   echoes streams and datagrams
+client PORT CERTIFICATE               runs every case against an echo server, and prints its name or what went wrong
+"""
+import asyncio
+import os
+import sys
+
+from aioquic.asyncio import QuicConnectionProtocol, connect, serve
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import DatagramFrameReceived, StreamDataReceived
+from aioquic.quic.packet import QuicProtocolVersion
+from aioquic.tls import CipherSuite
+
+HOST = "127.0.0.1"
+UNKNOWN_VERSION = 0x1A2A3A4A
+DATAGRAM_BYTES = 65_535
+
+
+class Echo(QuicConnectionProtocol):
+    def quic_event_received(self, event):
+        if isinstance(event, StreamDataReceived):
+            self._quic.send_stream_data(event.stream_id, event.data, event.end_stream)
+        elif isinstance(event, DatagramFrameReceived):
+            self._quic.send_datagram_frame(event.data)
+        self.transmit()
+
+
+class Client(QuicConnectionProtocol):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.datagrams = asyncio.Queue()
+
+    def quic_event_received(self, event):
+        super().quic_event_received(event)
+        if isinstance(event, DatagramFrameReceived):
+            self.datagrams.put_nowait(event.data)
+
+    async def echo(self, size):
+        data = os.urandom(size)
+        reader, writer = await self.create_stream()
+        writer.write(data)
+        writer.write_eof()
+        assert await reader.read() == data, f"{size} bytes came back changed"
+
+
+async def run_server(port, certificate, key, retry):
+    configuration = QuicConfiguration(
+        is_client=False, alpn_protocols=["h3"], max_datagram_frame_size=DATAGRAM_BYTES
+    )
+    configuration.load_cert_chain(certificate, key)
+    tickets = {}
+    await serve(
+        HOST,
+        port,
+        configuration=configuration,
+        create_protocol=Echo,
+        session_ticket_fetcher=lambda label: tickets.pop(label, None),
+        session_ticket_handler=lambda ticket: tickets.update({ticket.ticket: ticket}),
+        retry=retry,
+    )
+    await asyncio.Event().wait()
+
+
+class Cases:
+    def __init__(self, port, certificate):
+        self.port = port
+        self.certificate = certificate
+        self.tickets = []
+
+    def connect(self, **changes):
+        configuration = QuicConfiguration(
+            alpn_protocols=["h3"],
+            server_name="server.test",
+            max_datagram_frame_size=DATAGRAM_BYTES,
+            **changes,
+        )
+        configuration.load_verify_locations(cafile=self.certificate)
+        return connect(
+            HOST,
+            self.port,
+            configuration=configuration,
+            create_protocol=Client,
+            session_ticket_handler=self.tickets.append,
+        )
+
+    async def transfer(self):
+        async with self.connect() as client:
+            await asyncio.gather(*(client.echo(size) for size in (1, 100_000, 1_000_000)))
+
+    async def multiplexing(self):
+        async with self.connect() as client:
+            await asyncio.gather(*(client.echo(64) for _ in range(300)))
+
+    async def chacha20(self):
+        async with self.connect(cipher_suites=[CipherSuite.CHACHA20_POLY1305_SHA256]) as client:
+            await client.echo(50_000)
+
+    async def versionnegotiation(self):
+        versions = [UNKNOWN_VERSION, QuicProtocolVersion.VERSION_1]
+        async with self.connect(supported_versions=versions, original_version=UNKNOWN_VERSION) as client:
+            await client.echo(1000)
+            assert client._quic._version == QuicProtocolVersion.VERSION_1
+
+    async def keyupdate(self):
+        async with self.connect() as client:
+            for _ in range(3):
+                client.request_key_update()
+                await client.echo(20_000)
+
+    async def resumption(self):
+        self.tickets.clear()
+        async with self.connect() as client:
+            await client.echo(10)
+            assert not client._quic.tls.session_resumed
+        assert self.tickets, "no ticket came"
+        async with self.connect(session_ticket=self.tickets[0]) as client:
+            await client.echo(10)
+            assert client._quic.tls.session_resumed, "the session did not go on"
+
+    async def datagram(self):
+        async with self.connect() as client:
+            client._quic.send_datagram_frame(b"there and back")
+            client.transmit()
+            assert await client.datagrams.get() == b"there and back"
+
+    async def connectionid(self):
+        async with self.connect() as client:
+            await client.echo(10)
+            client.change_connection_id()
+            await client.echo(20_000)
+
+
+async def run_client(port, certificate):
+    cases = Cases(port, certificate)
+    names = ("transfer", "multiplexing", "chacha20", "versionnegotiation")
+    for name in (*names, "keyupdate", "resumption", "datagram", "connectionid"):
+        try:
+            await asyncio.wait_for(getattr(cases, name)(), 60)
+            print(name, flush=True)
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {error}", flush=True)
+
+
+if sys.argv[1] == "server":
+    asyncio.run(run_server(int(sys.argv[2]), sys.argv[3], sys.argv[4], "retry" in sys.argv))
+else:
+    asyncio.run(run_client(int(sys.argv[2]), sys.argv[3]))
