@@ -28,8 +28,22 @@ const PAGES: readonly (readonly [path: string, shown: string, then?: (page: Page
   ["logs", "Level"],
   ["dns", "Ask the resolver"],
   ["explain", "Ask where a connection would go"],
+  ["editor", "No errors and no warnings", reviewChange],
   ["settings", "Running settings"],
 ];
+
+/** An error among the lines, then a good change whose difference is shown. */
+async function reviewChange(page: Page): Promise<void> {
+  const text = page.getByRole("textbox", { name: "Text of the configuration file" });
+  const before = await text.inputValue();
+  await text.fill(`${before}\nmode: sideways\n`);
+  await page.getByRole("button", { name: /mode/ }).first().waitFor();
+  assert.equal(shown(await unreadable(page)), "", "an error in the text");
+  await text.fill(`${before}\n# more\n`);
+  await page.getByText("No errors and no warnings").waitFor();
+  await page.getByRole("button", { name: "Review and apply" }).click();
+  await page.getByRole("region", { name: "Changes to the file" }).waitFor();
+}
 
 async function unreadable(page: Page): Promise<readonly Contrast[]> {
   const all: Contrast[] = [];
