@@ -10,6 +10,7 @@ import {
 } from "../test/support/api-document.ts";
 import { MemoryControl } from "../test/support/memory-control.ts";
 import { MemoryUsers } from "../test/support/memory-users.ts";
+import { commandReference, COMMANDS_PAGE } from "./command-docs.ts";
 import { KEYS_PAGE, keyReference } from "./key-docs.ts";
 
 export const PAGE = join(import.meta.dirname, "..", "docs", "api-reference.md");
@@ -127,4 +128,5 @@ function bounds({ minimum, maximum }: JsonSchema): string {
 if (import.meta.main) {
   writeFileSync(PAGE, await apiReference());
   writeFileSync(KEYS_PAGE, keyReference());
+  writeFileSync(COMMANDS_PAGE, await commandReference());
 }

@@ -1,3 +1,4 @@
+import type { Outline } from "./completion.ts";
 import { RUN_FLAGS } from "./run-flags.ts";
 import { FlagError, parseFlags, usageText, UsageError } from "./flags.ts";
 import { run } from "./run.ts";
@@ -130,7 +131,32 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       return { help: PROBE_TARGET_USAGE, run: probeTarget };
     },
   },
+  completion: {
+    usage: "completion SHELL        print a script that completes weir's words in bash, zsh or fish",
+    load: async () => {
+      const { COMPLETION_USAGE, completion } = await import("./completion.ts");
+      return { help: COMPLETION_USAGE, run: async (args) => completion(args, await commandLine()) };
+    },
+  },
+  man: {
+    usage: "man                     print the manual page",
+    load: async () => {
+      const { MAN_USAGE, man } = await import("./man.ts");
+      return { help: MAN_USAGE, run: async () => man(await commandLine()) };
+    },
+  },
 };
+
+/** All that the command line understands. */
+export async function commandLine(): Promise<Outline> {
+  const { commandOutline, flagsOf } = await import("./outline.ts");
+  const commands = Object.values(COMMANDS).map(async (command) =>
+    commandOutline(command.usage, helpOf(command, await command.load())),
+  );
+  return { commands: await Promise.all(commands), flags: flagsOf(USAGE) };
+}
+
+const helpOf = ({ usage }: Command, { help }: Program): string => help ?? `usage: weir ${usage}\n`;
 
 const USAGE = usageText(
   `usage: weir [flags]            run
@@ -150,9 +176,9 @@ const HELP: readonly string[] = ["-h", "--h", "-help", "--help"];
 /** The program's words without its own name. Throws `UsageError` where they are wrong. */
 export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const [first = "", ...others] = commandFirst(args);
-  const command = await COMMANDS[first]?.load();
-  const usage =
-    command === undefined ? USAGE : (command.help ?? `usage: weir ${COMMANDS[first]?.usage ?? ""}\n`);
+  const known = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined;
+  const command = await known?.load();
+  const usage = known === undefined || command === undefined ? USAGE : helpOf(known, command);
   if (first === "help" || (command !== undefined && HELP.includes(others[0] ?? ""))) return print(usage);
   try {
     return await (command === undefined ? runMain(args, env) : command.run(others, env));
