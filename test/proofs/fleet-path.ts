@@ -1,9 +1,9 @@
 /** What a fleet costs the data path: the CPU time of the program for the same bytes and connections, with and without one. */
-import { readFileSync } from "node:fs";
 import { once } from "node:events";
 import type { Outbound } from "#core/outbound.ts";
 import type { FleetDatabase } from "../support/fleet.ts";
 import { startNode } from "../support/fleet-nodes.ts";
+import { cpuSecondsOf } from "../support/cpu-seconds.ts";
 import { ManagedCore } from "../support/managed-core.ts";
 import { openTcpOrigin, type Origin } from "../support/origin.ts";
 import { FOREVER, ofVless } from "../support/user-traffic.ts";
@@ -26,7 +26,6 @@ const CARRIER = ofVless("edge", "", { network: "tcp", udp: true });
 const BYTES = 256 * 1024 * 1024;
 const CONNECTIONS = 400;
 const BLOCK = Buffer.alloc(1024 * 1024, 1);
-const TICKS_PER_SECOND = 100;
 
 export async function provePath(database: FleetDatabase, rounds: number): Promise<PathFindings> {
   const settings = (await database.fresh())("fra-1");
@@ -60,7 +59,7 @@ export async function provePath(database: FleetDatabase, rounds: number): Promis
       const side = sides[name];
       const outbound = outbounds.get(side);
       if (outbound === undefined) continue;
-      const cpu = (): number => cpuSeconds(side.core.pid);
+      const cpu = (): number => cpuSecondsOf(side.core.pid);
       const began = cpu();
       await fetchBytes(outbound, origin, BYTES);
       const between = cpu();
@@ -90,15 +89,4 @@ async function fetchBytes(outbound: Outbound, origin: Origin, bytes: number): Pr
   await once(stream, "end");
   stream.destroy();
   if (got !== bytes) throw new Error(`${got} of ${bytes} bytes`);
-}
-
-/** proc_pid_stat(5), fields 14 and 15: of all threads. */
-function cpuSeconds(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const [user = 0, system = 0] = text
-    .slice(text.lastIndexOf(")") + 2)
-    .split(" ")
-    .slice(11, 13)
-    .map(Number);
-  return (user + system) / TICKS_PER_SECOND;
 }

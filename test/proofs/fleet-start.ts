@@ -8,18 +8,24 @@ import { databaseOptions } from "#fleet/source.ts";
 import type { FleetSettings } from "#users/fleet-settings.ts";
 import { type FleetDatabase, patient } from "../support/fleet.ts";
 import { startNode } from "../support/fleet-nodes.ts";
+import { cpuSecondsOf } from "../support/cpu-seconds.ts";
 import { aBook } from "../support/fleet-users.ts";
 import { ADMIN_SECRET, stateFolder } from "../support/managed-core.ts";
 
 export interface StartFindings {
   readonly users: number;
-  /** From the start of the process until its API shows all users, in ms. */
-  readonly firstMs: number;
-  readonly againMs: number;
-  readonly silentMs: number;
-  readonly awayMs: number;
+  readonly first: Start;
+  readonly again: Start;
+  readonly silent: Start;
+  readonly away: Start;
   /** What the node with the silent database says of it. */
   readonly said: string;
+}
+
+/** Until the API of the process shows all users. */
+interface Start {
+  readonly ms: number;
+  readonly cpuSeconds: number;
 }
 
 /** A listener `edge` with so many users, in the database alone. */
@@ -37,15 +43,16 @@ export async function proveStart(database: FleetDatabase, users: number): Promis
   await publishUsers(settings, users);
   using state = stateFolder();
   const port = new URL(settings.dsn ?? "").port;
-  const measure = async (dsn: string): Promise<{ readonly ms: number; readonly reason: string }> => {
+  const measure = async (dsn: string): Promise<Start & { readonly reason: string }> => {
     const startedMs = performance.now();
     const options = { store: state.store, managed: ["edge"], isAlone: true };
     await using node = await startNode({ ...settings, dsn }, options);
     const { json } = await node.core.ask("GET", "/api/admin/users?inbound=edge");
     const ms = performance.now() - startedMs;
+    const cpuSeconds = cpuSecondsOf(node.core.core.pid);
     if (json.users.length !== users) throw new Error(`${json.users.length} of ${users} users are there`);
     const { database: seen } = await node.fleet();
-    return { ms, reason: `${seen.state}: ${seen.reason ?? ""}` };
+    return { ms, cpuSeconds, reason: `${seen.state}: ${seen.reason ?? ""}` };
   };
   const dsn = settings.dsn ?? "";
   const first = await measure(dsn);
@@ -58,20 +65,13 @@ export async function proveStart(database: FleetDatabase, users: number): Promis
   const unanswered = await measure(dsn.replace(`:${port}/`, `:${silentPort}/`));
   silent.close();
   const away = await measure(dsn.replace(`:${port}/`, ":1/"));
-  return {
-    users,
-    firstMs: first.ms,
-    againMs: again.ms,
-    silentMs: unanswered.ms,
-    awayMs: away.ms,
-    said: unanswered.reason,
-  };
+  return { users, first, again, silent: unanswered, away, said: unanswered.reason };
 }
 
-export function shownStart({ users, firstMs, againMs, silentMs, awayMs, said }: StartFindings): string {
-  const text = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
+export function shownStart({ users, first, again, silent, away, said }: StartFindings): string {
+  const text = ({ ms, cpuSeconds }: Start) => `${(ms / 1000).toFixed(2)} s (${cpuSeconds.toFixed(2)} of CPU)`;
   return (
-    `${users} users: without a state file ${text(firstMs)}, with one ${text(againMs)}, ` +
-    `database away ${text(awayMs)}, database that never answers ${text(silentMs)} (${said})`
+    `${users} users: without a state file ${text(first)}, with one ${text(again)}, ` +
+    `database away ${text(away)}, database that never answers ${text(silent)}, which says ${said}`
   );
 }
