@@ -39,6 +39,23 @@ export async function bookFromFleet(
   }
 }
 
+/**
+ * Of a listener that came while the database was away, and that no state file has: the fleet gets its first users, if it has none
+ * of this name. Rejects as a lost connection does.
+ */
+export async function publishMissing(
+  client: Client,
+  listener: ManagedListener,
+  env: ArrivalEnv,
+): Promise<void> {
+  try {
+    await fetchBook(client, listener, null, env);
+  } catch (error) {
+    if (!(error instanceof DatabaseError) && !(error instanceof ConfigError)) throw error;
+    env.log.warning(`fleet: listener ${listener.name}: ${faultOf(error, listener.name)}`);
+  }
+}
+
 /** As the state file has it, or a book without users that stands for one. */
 export function bookWithout(listener: ManagedListener, known: UserBook | null, log: Log): UserBook {
   const text =
@@ -76,6 +93,7 @@ async function fetchBook(
 }
 
 function faultOf(error: unknown, name: string): string {
+  if (error instanceof ConfigError) return error.message;
   if (error instanceof DatabaseError && error.code === "42501")
     return `the fleet does not have it for this login: weir fleet allow LOGIN ${name}; with -writes the node can make it`;
   return error instanceof DatabaseError ? messageOf(error) : reasonOf(error);

@@ -7,10 +7,10 @@ import type { UserCounter } from "#users/counters.ts";
 import type { FleetContext, FleetLink } from "#users/fleet-link.ts";
 import { LEDGER } from "#users/records.ts";
 import type { ManagedListener } from "#users/settings.ts";
-import type { UserBook } from "#users/user-book.ts";
+import { UNKNOWN_ID, type UserBook } from "#users/user-book.ts";
 import { VERSION } from "#version.ts";
 import { Beat } from "./beat.ts";
-import { bookFromFleet, bookWithout } from "./arrival.ts";
+import { type ArrivalEnv, bookFromFleet, bookWithout, publishMissing } from "./arrival.ts";
 import { FleetError, reasonOf } from "./errors.ts";
 import { FleetConnection } from "./fleet-connection.ts";
 import { FleetRepository } from "./fleet-repository.ts";
@@ -33,6 +33,8 @@ const START_MS = 2_000;
 const ARRIVAL_MS = 1_000;
 /** What leaving waits for it, twice. */
 const LEAVE_MS = 1_500;
+/** Between two looks for listeners that the fleet does not have, and for which this node has no users. */
+const MISSED_MS = 10_000;
 /** A change holds up others of its listener. */
 const STATEMENT_MS = 3_000;
 
@@ -60,6 +62,7 @@ class FleetMember implements FleetLink {
   readonly #beat: Beat;
   readonly #timer: NodeJS.Timeout;
   readonly #startedMs: number;
+  #missedAtMs = -Infinity;
   #refused: FleetError | null = null;
   #follower: Follower | null = null;
   #left: Promise<void> | null = null;
@@ -173,14 +176,21 @@ class FleetMember implements FleetLink {
   }
 
   async bookOf(listener: ManagedListener, known: UserBook | null): Promise<UserBook> {
-    const { env, registry, fleet } = this.#context;
+    const { env } = this.#context;
     const leftMs = Math.max(0, START_MS - (env.monotonicMs() - this.#startedMs));
     await within(leftMs, this.#membership.opened);
     if (this.#refused !== null) throw new ConfigError(`svc.fleet: ${this.#refused.message}`);
     if (!this.#membership.state.isUp) return bookWithout(listener, known, env.log);
-    const about = { node: fleet.node, seal: this.#seal, registry, log: env.log, nowMs: env.nowMs };
     const withinMs = Math.max(leftMs, ARRIVAL_MS);
-    return bookFromFleet((work) => this.#connection.run(work), listener, known, { env: about, withinMs });
+    return bookFromFleet((work) => this.#connection.run(work), listener, known, {
+      env: this.#about,
+      withinMs,
+    });
+  }
+
+  get #about(): ArrivalEnv {
+    const { env, registry, fleet } = this.#context;
+    return { node: fleet.node, seal: this.#seal, registry, log: env.log, nowMs: env.nowMs };
   }
 
   leave(): Promise<void> {
@@ -217,8 +227,21 @@ class FleetMember implements FleetLink {
 
   /** Of the connection on which the node lives. Rejects as the database does. */
   async #round(client: Client): Promise<void> {
+    await this.#publishMissing(client);
     await this.#follower?.followAll((work) => work(client));
     await this.#beat.run(client);
+  }
+
+  /** Listeners that were opened without the database; those that it has come with the round itself. */
+  async #publishMissing(client: Client): Promise<void> {
+    const { registry, env } = this.#context;
+    if (env.monotonicMs() - this.#missedAtMs < MISSED_MS) return;
+    const missed = [...registry.listeners.values()].filter(
+      ({ name }) => registry.books.get(name)?.id === UNKNOWN_ID,
+    );
+    if (missed.length === 0) return;
+    this.#missedAtMs = env.monotonicMs();
+    for (const listener of missed) await publishMissing(client, listener, this.#about);
   }
 
   #counts(): FleetCounts {

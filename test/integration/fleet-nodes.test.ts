@@ -106,6 +106,16 @@ test("without the database a node serves from its snapshot, and changes wait", {
   assert.equal((await node.core.user(id)).name, "alice");
 });
 
+test("a node whose first start met no database makes its listener when it is there", { skip }, async () => {
+  const settings = (await database.fresh())("fra-1");
+  await database.server.kill();
+  await using node = await startNode(settings, { isAlone: true });
+  await node.core.core.shows(/its users are not known here: no user is let in until it is/);
+  await database.server.start();
+  await until("the listener", async () => (await node.applied("edge")) > 0, { withinMs: 60_000 });
+  await node.core.create("edge", "alice");
+});
+
 test("a copied state file is refused with a line that says what to do", { skip }, async () => {
   const settings = await database.fresh();
   using folder = stateFolder();

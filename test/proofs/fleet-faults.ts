@@ -49,7 +49,9 @@ export async function proveFaults(
   const dsn = settings.dsn?.replace(`:${database.server.port}/`, `:${proxy.port}/`) ?? "";
   using bench = new Bench({ fleet: { ...settings, dsn: `${dsn}?connect_timeout=${CONNECT_S}` } });
   await bench.adopt([listener("edge", "alice")]);
-  await until("the database", () => bench.admin.fleet?.seen.database.isUp === true, { withinMs: LATE_MS });
+  const isThere = () =>
+    bench.admin.fleet?.seen.database.isUp === true && bench.admin.users("edge").length > 0;
+  await until("the users from the database", isThere, { withinMs: LATE_MS });
   const truth = await connect(databaseOptions({ ...settings, dsn: patient(settings.dsn ?? "") }, {}));
   try {
     const prover = new Prover(bench, proxy, truth, random);

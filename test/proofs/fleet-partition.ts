@@ -25,10 +25,12 @@ interface ModeFindings {
 
 const MIB = 1_048_576;
 const QUOTA = 200 * MIB;
-const PIECE = 64 * 1024;
+const PIECE = 256 * 1024;
 const PAUSE_MS = 20;
 const NODES = 2;
 const LATE_MS = 60_000;
+/** What psql is asked for takes a process each. */
+const SLOWLY = { everyMs: 100, withinMs: 120_000 };
 
 export async function provePartition(database: FleetDatabase, minutes: number): Promise<PartitionFindings> {
   const faults: string[] = [];
@@ -69,9 +71,11 @@ async function proveMode(
     await bench.adopt([at === 0 ? listener("edge", "alice") : listener("edge")]);
   const [first] = benches;
   if (first === undefined) throw new Error("no node");
+  const isThere = () => benches.every(({ admin }) => admin.users("edge").length > 0);
+  await until("the users on all", isThere, SLOWLY);
   const quota = { totalBytes: QUOTA, reset: "never" };
   await first.admin.update(first.first().id, { revision: first.revision("edge"), limits: { quota } });
-  await until("the quota on all", () => benches.every((one) => one.first().limits.quota !== null));
+  await until("the quota on all", () => benches.every((one) => one.first().limits.quota !== null), SLOWLY);
   const sql = (text: string) => Number(database.in(settings("x"), text));
   const leased = () => sql("SELECT coalesce(sum(bytes), 0) FROM weir.lease");
   const counted = () => sql("SELECT coalesce(sum(upload + download), 0) FROM weir.totals(-1)");
@@ -82,10 +86,11 @@ async function proveMode(
       if (meter.admit("download", PIECE)) moved += PIECE;
     }
   };
-  await until("both hold a part, and have spent some", () => {
+  const spent = (): boolean => {
     move();
     return sql("SELECT count(*) FROM weir.lease") === NODES && moved > 8 * MIB;
-  });
+  };
+  await until("both hold a part, and have spent some", spent, SLOWLY);
   for (const proxy of proxies) proxy.arm({ kind: "blackhole", way: "up", after: 0, delayMs: 0 });
   await until("it is away", () => benches.every(({ admin }) => admin.fleet?.seen.database.isUp === false), {
     withinMs: LATE_MS,
@@ -99,7 +104,7 @@ async function proveMode(
   await until(
     () => `all is counted: ${counted()} of ${moved}`,
     () => counted() >= moved,
-    { withinMs: LATE_MS },
+    SLOWLY,
   );
   await sleep(2_000); // what would be counted twice comes
   if (counted() !== moved) faults.push(`${mode}: ${counted()} bytes are counted, ${moved} were moved`);
