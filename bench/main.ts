@@ -1,6 +1,7 @@
 /** `npm run bench`: all benchmarks, or those whose name holds one of the arguments. Ratios count; absolute figures are this machine's. */
 import { cpus } from "node:os";
 import * as config from "./config.ts";
+import * as cores from "./cores.ts";
 import * as controller from "./controller.ts";
 import * as dns from "./dns.ts";
 import * as kernelDirect from "./kernel-direct.ts";
@@ -28,6 +29,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   lists,
   dns,
   relay,
+  cores,
   udp,
   protocols,
   quic,

@@ -53,17 +53,35 @@ export function noProxy(sinkPort: number): Promise<Subject> {
   return Promise.resolve({ name, port, asked: {}, pid: null, async [Symbol.asyncDispose]() {} });
 }
 
+export interface WeirOptions {
+  readonly name?: string;
+  readonly relay?: "auto" | "portable";
+  /** Further lines of the configuration. */
+  readonly more?: string;
+  /** Lines of rules, in front of the last. */
+  readonly rules?: string;
+  readonly seed?: (home: string) => void;
+  /** Before the command, such as `taskset -c 0`. */
+  readonly prefix?: readonly string[];
+}
+
 /** The program itself, with a listener that leads to the sink and one that is asked; like the others it writes no line a connection. */
-async function startWeir(name: string, sinkPort: number, relay: "auto" | "portable"): Promise<Subject> {
-  const core = await startCore(`
+export async function startWeir(
+  sinkPort: number,
+  { name = "weir", relay = "auto", more = "", rules = "", ...start }: WeirOptions = {},
+): Promise<Subject> {
+  const core = await startCore(
+    `
 relay: ${relay}
-external-controller: 127.0.0.1:0
+${more}external-controller: 127.0.0.1:0
 listeners:
   - { name: bench, type: tunnel, listen: 127.0.0.1, port: 0, network: [tcp], target: "127.0.0.1:${sinkPort}" }
   - { name: asked, type: mixed, listen: 127.0.0.1, port: 0 }
 rules:
-  - MATCH,DIRECT
-`);
+${rules}  - MATCH,DIRECT
+`,
+    start,
+  );
   await quieten(await core.controllerPort());
   const port = await core.port("bench");
   const mixed = await core.port("asked");
@@ -78,9 +96,9 @@ async function quieten(controllerPort: number): Promise<void> {
   if (!answer.ok) throw new Error(`the program does not take another log-level: ${answer.status}`);
 }
 
-export const weir = (sinkPort: number): Promise<Subject> => startWeir("weir", sinkPort, "auto");
+export const weir = (sinkPort: number): Promise<Subject> => startWeir(sinkPort);
 export const weirPortable = (sinkPort: number): Promise<Subject> =>
-  startWeir("weir portable", sinkPort, "portable");
+  startWeir(sinkPort, { name: "weir portable", relay: "portable" });
 
 export async function barePipe(sinkPort: number): Promise<Subject> {
   const { child, port } = await forkServer("./relay-pipe.ts", [`${sinkPort}`]);
@@ -89,15 +107,18 @@ export async function barePipe(sinkPort: number): Promise<Subject> {
 }
 
 /** TCP mode as a distribution installs it. Null where it is not on the PATH. */
-export async function haproxy(sinkPort: number): Promise<Subject | null> {
+export async function haproxy(sinkPort: number, prefix: readonly string[] = []): Promise<Subject | null> {
   if (spawnSync("haproxy", ["-v"]).status !== 0) return null;
   const port = await freePort();
   const text = haproxyConfig(port, sinkPort);
-  return startOther("HAProxy", text, (file) => ["haproxy", "-db", "-f", file], { port, asked: {} });
+  return startOther("HAProxy", text, (file) => [...prefix, "haproxy", "-db", "-f", file], {
+    port,
+    asked: {},
+  });
 }
 
 /** As a distribution installs it. Null where it is not on the PATH. */
-export async function v2ray(sinkPort: number): Promise<Subject | null> {
+export async function v2ray(sinkPort: number, prefix: readonly string[] = []): Promise<Subject | null> {
   if (spawnSync("v2ray", ["-version"]).error !== undefined) return null;
   const [port, socks, connectPort] = [await freePort(), await freePort(), await freePort()];
   const listen = "127.0.0.1";
@@ -117,7 +138,7 @@ export async function v2ray(sinkPort: number): Promise<Subject | null> {
     policy: { levels: { 0: { uplinkOnly: 0, downlinkOnly: 0 } } },
     outbounds: [{ protocol: "freedom" }],
   });
-  return startOther("v2ray", text, (file) => ["v2ray", "-config", file], {
+  return startOther("v2ray", text, (file) => [...prefix, "v2ray", "-config", file], {
     port,
     asked: { socks, connect: connectPort },
   });
@@ -184,6 +205,11 @@ export async function listening(port: number): Promise<void> {
     await delay(50);
   }
   throw new Error(`nothing listens on port ${port}`);
+}
+
+/** CPU time of one thread, in seconds; absent: of the main thread (sched-stats: the first number is ns). */
+export function threadSeconds(pid: number, thread = pid): number {
+  return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1e9;
 }
 
 /** USER_HZ of every Linux that Node runs on. */

@@ -15,21 +15,45 @@ const EINPROGRESS = -115;
 
 /** What is said, and how many bytes answer it. */
 interface Step {
-  readonly words: Uint8Array;
+  readonly words: () => Uint8Array;
   readonly answerBytes: number;
 }
 
-const PING: Step = { words: Buffer.from("E"), answerBytes: 1 };
+const stepOf = (words: Uint8Array, answerBytes: number): Step => ({ words: () => words, answerBytes });
+
+const PING = stepOf(Buffer.from("E"), 1);
+
+/** Of this process; from anywhere, so that no other has asked for the same just before. */
+let newest = Math.floor(Math.random() * 2 ** 24);
+
+/** The next address, into four bytes. */
+function renew(address: Uint8Array): void {
+  newest = (newest + 1) % 2 ** 24;
+  address.set([127, newest >> 16, (newest >> 8) & 255, newest & 255]);
+}
 
 /** `host` is where the door leads to. */
 function stepsTo({ to }: SubjectAddress, host: string): readonly Step[] {
   if (to === null) return [PING];
+  const address = bytesOfIp(host as Ip).slice();
+  const next = (): void => {
+    if (to.isNew === true) renew(address);
+  };
   if (to.by === "connect") {
-    const words = Buffer.from(`CONNECT ${host}:${to.port} HTTP/1.1\r\nHost: ${host}:${to.port}\r\n\r\n`);
+    const words = (): Uint8Array => {
+      next();
+      const name = `${address.join(".")}:${to.port}`;
+      return Buffer.from(`CONNECT ${name} HTTP/1.1\r\nHost: ${name}\r\n\r\n`);
+    };
     return [{ words, answerBytes: 1 }, PING]; // the answer is short and comes as one
   }
-  const request = Uint8Array.of(5, 1, 0, 1, ...bytesOfIp(host as Ip), to.port >> 8, to.port & 255);
-  return [{ words: Uint8Array.of(5, 1, 0), answerBytes: 2 }, { words: request, answerBytes: 10 }, PING];
+  const request = Uint8Array.of(5, 1, 0, 1, ...address, to.port >> 8, to.port & 255);
+  const words = (): Uint8Array => {
+    next();
+    request.set(address, 4);
+    return request;
+  };
+  return [stepOf(Uint8Array.of(5, 1, 0), 2), { words, answerBytes: 10 }, PING];
 }
 
 export interface ShortConnections {
@@ -72,8 +96,9 @@ export function makeShortConnections(
     const step = steps[at[fd]];
     if (step === undefined) return void calls.endWriting(fd);
     missing[fd] = step.answerBytes;
-    calls.buffer.set(step.words);
-    calls.send(fd, step.words.length);
+    const words = step.words();
+    calls.buffer.set(words);
+    calls.send(fd, words.length);
   }
 
   function receive(fd: number): void {

@@ -6,5 +6,10 @@ export interface SubjectAddress {
   /** Absent: the loopback's. */
   readonly host?: string;
   readonly port: number;
-  readonly to: { readonly by: Handshake; readonly port: number } | null;
+  readonly to: {
+    readonly by: Handshake;
+    readonly port: number;
+    /** Another address of 127.0.0.0/8 for each connection, none twice for as long as there are any. */
+    readonly isNew?: boolean;
+  } | null;
 }
