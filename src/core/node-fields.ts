@@ -28,16 +28,6 @@ export const disguiseFields = {
   "res-tls": unsupported("restls is not in this build"),
 };
 
-/** A block that is read as ever, and whose item is inert where `asks` says that it wants what this build does not do. */
-export const refuseIf = <S extends z.ZodType>(
-  schema: S,
-  asks: (value: z.output<S>) => boolean,
-  why: string,
-) =>
-  schema.superRefine((value, context) => {
-    if (asks(value)) context.addIssue({ code: "custom", message: why, params: { unsupported: true } });
-  });
-
 const OFF: ReadonlySet<string> = new Set(["", "0", "false", "no", "off", "none"]);
 
 function asksForNothing(value: unknown): boolean {

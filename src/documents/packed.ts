@@ -22,7 +22,7 @@ export interface References {
   named(name: string): unknown;
 }
 
-export const NO_REFERENCES: References = { nameOf: () => null, named: () => undefined };
+const NO_REFERENCES: References = { nameOf: () => null, named: () => undefined };
 
 /** What a token is; `object` has the usual prototype, `bare` none. Numbers, for a word would be sent with every token. */
 const KIND = { value: 0, again: 1, plain: 2, reference: 3, list: 4, map: 5, object: 6, bare: 7 } as const;

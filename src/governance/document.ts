@@ -91,7 +91,7 @@ function given(amounts: Readonly<Record<string, number>>): Document {
 }
 
 /** Whole days, else whole hours, else minutes. */
-export function durationText(ms: number): string {
+function durationText(ms: number): string {
   const minutes = ms / 60_000;
   if (minutes % 1440 === 0) return `${minutes / 1440}d`;
   return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;

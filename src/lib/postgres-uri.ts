@@ -3,7 +3,7 @@
  * What is wrong is answered as a sentence, in which there is never a part of the password.
  */
 
-export const TLS_MODES = ["verify-full", "verify-ca", "disable"] as const;
+const TLS_MODES = ["verify-full", "verify-ca", "disable"] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
 export interface PostgresServer {
@@ -58,11 +58,7 @@ export function parsePostgresUri(source: string): PostgresUri | string {
   return { servers, user, password, database: database === "" ? user : database, ...parameters };
 }
 
-/** How messages call it: never with the password. */
-export function describePostgres({ servers, database }: PostgresUri): string {
-  return `${servers.map(nameOf).join(",")}/${database}`;
-}
-
+/** How messages call it. */
 export function nameOf({ host, port }: PostgresServer): string {
   if (host.startsWith("/")) return host;
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;

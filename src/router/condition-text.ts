@@ -5,7 +5,7 @@ import { itemAt } from "#lib/at.ts";
 const DEPTH_LIMIT = 32;
 
 /** The texts inside the brackets of each top-level item: `(A,b),(C,d)` gives `A,b` and `C,d`. Throws `ConfigError`. */
-export function splitItems(text: string): readonly string[] {
+function splitItems(text: string): readonly string[] {
   const items: string[] = [];
   let depth = 0;
   let start = 0;

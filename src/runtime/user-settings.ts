@@ -50,7 +50,7 @@ export function fleetSettings(svc: NonNullable<Config["svc"]>, files: SafeFiles)
 }
 
 /** The first part of the host's name, in the characters of a node's name. */
-export function defaultNodeName(): string {
+function defaultNodeName(): string {
   return (hostname().split(".", 1)[0] ?? "").replaceAll(/[^A-Za-z0-9_-]/g, "-").slice(0, 63) || "node";
 }
 

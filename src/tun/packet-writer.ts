@@ -15,7 +15,7 @@ const RST = 0x04;
 const ACK = 0x10;
 
 /** What cannot be reached: ICMP type and code of both families. */
-export const UNREACHABLE = {
+const UNREACHABLE = {
   port: { 4: [3, 3], 6: [1, 4] },
   host: { 4: [3, 1], 6: [1, 3] },
 } as const;

@@ -18,7 +18,7 @@ export const V4_HEADER_BYTES = 20;
 export const V6_HEADER_BYTES = 40;
 export const UDP_HEADER_BYTES = 8;
 export const TCP_HEADER_BYTES = 20;
-export const ICMP_HEADER_BYTES = 8;
+const ICMP_HEADER_BYTES = 8;
 
 const SHORTEST: Readonly<Record<number, number>> = {
   [TCP]: TCP_HEADER_BYTES,

@@ -160,7 +160,7 @@ function lastOf({ bytes, bits }: Cidr): Uint8Array | null {
 }
 
 /** Sums stay what they are: the same words in another order. */
-export function swapAddresses({ view, sourceAt, destinationAt, addressBytes }: Packet): void {
+function swapAddresses({ view, sourceAt, destinationAt, addressBytes }: Packet): void {
   for (let at = 0; at < addressBytes; at += 4) {
     const word = view.getInt32(sourceAt + at);
     view.setInt32(sourceAt + at, view.getInt32(destinationAt + at));
@@ -169,7 +169,7 @@ export function swapAddresses({ view, sourceAt, destinationAt, addressBytes }: P
 }
 
 /** Answers an echo request in the place of its destination. */
-export function echoBack(packet: Packet, device: PacketDevice): void {
+function echoBack(packet: Packet, device: PacketDevice): void {
   const { view, transportAt, protocol, addressBytes, sourceAt } = packet;
   swapAddresses(packet);
   view.setUint8(transportAt, protocol === ICMP ? 0 : 129);

@@ -42,7 +42,7 @@ export const usageNodes = z
   )
   .optional();
 
-export function onNodeJson({ node, uploadBytes, downloadBytes, connections }: OnNode) {
+function onNodeJson({ node, uploadBytes, downloadBytes, connections }: OnNode) {
   return {
     node,
     upload_bytes: uploadBytes,

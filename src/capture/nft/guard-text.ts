@@ -27,7 +27,7 @@ export function guardText(plan: CapturePlan, contents: GuardContents, keeps: Kee
 }
 
 /** Harmless where there is none. */
-export const GUARD_GONE = `add table ${GUARD_TABLE}\ndelete table ${GUARD_TABLE}\n`;
+const GUARD_GONE = `add table ${GUARD_TABLE}\ndelete table ${GUARD_TABLE}\n`;
 
 /** After all routing has been done, so that the device is the one that a packet does leave by. */
 function ownAddresses(plan: CapturePlan): string {

@@ -33,7 +33,7 @@ export function isBlank(text: string): boolean {
 }
 
 /** The line at `start` holds a comment and nothing else; its column, or -1. */
-export function commentColumn(text: string, start: number): number {
+function commentColumn(text: string, start: number): number {
   let at = start;
   while (text[at] === " " || text[at] === "\t") at++;
   return text[at] === "#" ? at - start : -1;

@@ -25,7 +25,7 @@ const hostName = () =>
       : new Fault("expected a host name or an address, without port and brackets"),
   );
 
-export const ON_PARTITION = ["allow", "overage", "stop"] as const;
+const ON_PARTITION = ["allow", "overage", "stop"] as const;
 
 export const fleet = block({
   dsn: maybe(dsn()),

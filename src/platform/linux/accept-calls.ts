@@ -12,7 +12,7 @@ import { O_CLOEXEC, O_NONBLOCK, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MAR
 import { uint32At } from "#lib/at.ts";
 
 /** What is looked at of a handshake at most. */
-export const PEEK_BYTES = 4096;
+const PEEK_BYTES = 4096;
 /** Bound of the reply bytes of one handshake. */
 const MOST_WORDS = 1024;
 

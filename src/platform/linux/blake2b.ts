@@ -95,7 +95,7 @@ interface Contexts {
   readonly sizeBytes: number;
 }
 
-export class Blake2b {
+class Blake2b {
   /** The bytes behind the prefix; to be written before `run`. */
   readonly tail: Uint8Array<ArrayBuffer>;
   /** The same memory each time. */

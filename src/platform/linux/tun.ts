@@ -257,5 +257,3 @@ export function zeroEnded(text: string): Buffer {
 export function isNameTaken(error: unknown): boolean {
   return error instanceof SystemError && (error.code === "EBUSY" || error.code === "EINVAL");
 }
-
-export const PERMISSION_ERRORS: ReadonlySet<string> = new Set(["EPERM", "EACCES"]);

@@ -18,7 +18,7 @@ import type { NetlinkSocket } from "./socket.ts";
 import { byteAt } from "#lib/at.ts";
 
 export const RTM_NEWRULE = 32;
-export const RTM_DELRULE = 33;
+const RTM_DELRULE = 33;
 const RTM_GETRULE = 34;
 const HEADER_BYTES = 12;
 const FRA_DST = 1;
