@@ -13,6 +13,7 @@ export { BAD_CERTIFICATE, CERTIFICATE_REQUIRED } from "./linux/ssl-alert.ts";
 export type { SslClients, SslHandle } from "./linux/ssl-client.ts";
 export type { ServerContextOptions } from "./linux/ssl-context.ts";
 export type { SslContext } from "./linux/ssl-material.ts";
+export type { SslTickets } from "./linux/ssl-tickets.ts";
 export type { ChainVerifier, VerifiedChain } from "./linux/x509-verify.ts";
 export { UV_READABLE, UV_WRITABLE, type ReadinessWatch } from "./linux/uv-poll.ts";
 

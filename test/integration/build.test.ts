@@ -1,7 +1,16 @@
 /** The downloadable build runs by itself in an empty directory. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, globSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -14,6 +23,14 @@ import { startCore } from "../support/start-core.ts";
 const exec = promisify(execFile);
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const platform = `${process.platform}-${process.arch}`;
+
+const FLEET = `listeners: [{ name: edge, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, users: [] }]
+svc:
+  secret: 0123456789abcdef0123456789abcdef
+  managed-listeners: [edge]
+  state: state.db
+  fleet: { dsn: "postgres://u:p@127.0.0.1:1/x", node: a }
+`;
 
 test("the build starts in an empty directory and says its version everywhere", async () => {
   const out = mkdtempSync(join(tmpdir(), "weir-build-"));
@@ -44,6 +61,11 @@ test("the build starts in an empty directory and says its version everywhere", a
     const env = { PATH: "/usr/bin:/bin", HOME: empty };
     const { stdout } = await exec(program, ["-v"], { cwd: empty, env });
     assert.equal(stdout.split(" ")[2], "test-build-7");
+
+    // A part with a file of its own: the database's driver.
+    writeFileSync(join(empty, "fleet.yaml"), FLEET);
+    const check = exec(program, ["fleet", "check", "-d", empty, "-f", join(empty, "fleet.yaml")], { env });
+    await assert.rejects(check, /127\.0\.0\.1:1: nothing listens there/);
 
     const [mixed, controller] = (await freePorts(2)) as [number, number];
     await using core = await startCore(

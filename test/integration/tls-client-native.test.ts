@@ -12,12 +12,17 @@ import type { NativeTls } from "#platform/tls.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { freePort, missing } from "../support/peer.ts";
 import { helloOf, type Hello } from "../support/client-hello.ts";
+import type { TlsClient } from "#core/tls.ts";
+import { tlsProvider } from "../support/tls.ts";
 import {
   certificate,
+  dialPlain,
   openTlsOrigin,
+  tlsClient,
   tlsDials,
   type DialedPlace,
   type TlsDial,
+  type TlsOrigin,
 } from "../support/tls-origin.ts";
 import { nativeTls as native } from "../support/native-tls.ts";
 
@@ -61,6 +66,48 @@ test("both ways of dialling say the same, in the same order", { skip }, async ()
       assert.ok(byNode.suites.length > 2 && byNode.extensions.length > 5);
     }
 });
+
+/** One connection to the end: what the origin says of it, behind a greeting that has the ticket with it. */
+async function visit(client: TlsClient, origin: TlsOrigin): Promise<boolean> {
+  const accepted = origin.accepted();
+  const { stream } = await client.open(await dialPlain(origin.port), {
+    signal: AbortSignal.timeout(20_000),
+    bypassable: false,
+  });
+  const socket = await accepted;
+  const isReused = socket.isSessionReused();
+  socket.write("hello");
+  await once(stream, "data");
+  const closed = Promise.all([once(stream, "close"), once(socket, "close")]);
+  stream.resume().end();
+  socket.resume().end();
+  await closed;
+  return isReused;
+}
+
+test("a node's connections go on with the sessions of earlier ones", { skip }, async () => {
+  for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+    await using origin = await openTlsOrigin({ maxVersion });
+    const client = await tlsClient(tlsProvider, {});
+    const reused = [];
+    for (let at = 0; at < 4; at++) reused.push(await visit(client, origin));
+    assert.deepEqual(reused, [false, true, true, true], maxVersion);
+    const another = await tlsClient(tlsProvider, {});
+    assert.equal(await visit(another, origin), false, "nodes share none");
+  }
+});
+
+test(
+  "nothing is gone on with where a chain must be shown, nor with a server that was refused",
+  { skip },
+  async () => {
+    await using origin = await openTlsOrigin();
+    const pinned = await tlsClient(tlsProvider, { fingerprint: certificate.fingerprint });
+    assert.deepEqual([await visit(pinned, origin), await visit(pinned, origin)], [false, false]);
+    const wrong = await tlsClient(tlsProvider, {}, { serverName: "other.test" });
+    for (let at = 0; at < 2; at++) await assert.rejects(visit(wrong, origin), /other\.test/);
+  },
+);
 
 test("a thousand dials leave no descriptor and nothing of the library", { skip }, async (t) => {
   const { ssl, clients } = native as NativeTls;

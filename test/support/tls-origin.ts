@@ -5,7 +5,7 @@ import { createServer, type TlsOptions, type TLSSocket } from "node:tls";
 import * as z from "zod";
 import { SILENT } from "#core/log.ts";
 import { openTrust } from "#net/dial/trust.ts";
-import type { TlsOpened, TlsProvider } from "#core/tls.ts";
+import type { TlsClient, TlsOpened, TlsProvider } from "#core/tls.ts";
 import { readTlsClient } from "#transport/tls/client-options.ts";
 import { tlsClientFields } from "#transport/tls/fields.ts";
 import { makeCertificate } from "./certificate.ts";
@@ -64,33 +64,29 @@ export interface DialedPlace {
 /** `fields` as in a file; the trust is the runtime's and `authority`. */
 export type TlsDial = (port: number, fields?: object, place?: DialedPlace) => Promise<TlsOpened>;
 
+/** A node's client by one way; it may open several connections. */
+export async function tlsClient(
+  provider: TlsProvider,
+  fields: object,
+  { serverName = "server.test", minVersion = "TLSv1.2" }: DialedPlace = {},
+): Promise<TlsClient> {
+  const read = z.object(tlsClientFields).parse(fields);
+  const place = { node: "n", server: serverName, files: textFiles, trust, minVersion };
+  return provider.makeClient(await readTlsClient(read, place), SILENT);
+}
+
+export async function dialPlain(port: number): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  return socket;
+}
+
 const dialBy =
   (provider: TlsProvider, more: object = {}): TlsDial =>
-  async (
-    port,
-    fields = {},
-    {
-      serverName = "server.test",
-      bypassable = false,
-      minVersion = "TLSv1.2",
-      signal = AbortSignal.timeout(20_000),
-    } = {},
-  ) => {
-    const read = z.object(tlsClientFields).parse({ ...fields, ...more });
-    const place = {
-      node: "n",
-      server: serverName,
-      files: textFiles,
-      trust,
-      minVersion,
-    };
-    const client = provider.makeClient(await readTlsClient(read, place), SILENT);
-    const redial = async (): Promise<Socket> => {
-      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
-      socket.on("error", () => {});
-      await once(socket, "connect");
-      return socket;
-    };
+  async (port, fields = {}, { bypassable = false, signal = AbortSignal.timeout(20_000), ...place } = {}) => {
+    const client = await tlsClient(provider, { ...fields, ...more }, place);
+    const redial = () => dialPlain(port);
     return await client.open(await redial(), { signal, bypassable, redial });
   };
 

@@ -1,7 +1,9 @@
 /** The calls of libssl that QUIC makes. */
 import type * as Ffi from "node:ffi";
+import { TICKET_CALLS } from "./ssl-tickets.ts";
 
 export const QUIC_TLS_CALLS = {
+  ...TICKET_CALLS,
   SSL_new: { arguments: ["pointer"], return: "pointer" },
   SSL_free: { arguments: ["pointer"], return: "void" },
   SSL_set_connect_state: { arguments: ["pointer"], return: "void" },
@@ -22,11 +24,7 @@ export const QUIC_TLS_CALLS = {
   SSL_set_shutdown: { arguments: ["pointer", "i32"], return: "void" },
   SSL_set_num_tickets: { arguments: ["pointer", "u64"], return: "i32" },
   SSL_new_session_ticket: { arguments: ["pointer"], return: "i32" },
-  SSL_get1_session: { arguments: ["pointer"], return: "pointer" },
-  SSL_set_session: { arguments: ["pointer", "pointer"], return: "i32" },
   SSL_session_reused: { arguments: ["pointer"], return: "i32" },
-  SSL_SESSION_is_resumable: { arguments: ["pointer"], return: "i32" },
-  SSL_SESSION_free: { arguments: ["pointer"], return: "void" },
   ERR_clear_error: { arguments: [], return: "void" },
   ERR_peek_error: { arguments: [], return: "u64" },
   ERR_reason_error_string: { arguments: ["u64"], return: "pointer" },

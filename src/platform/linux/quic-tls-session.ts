@@ -1,6 +1,6 @@
 /** The TLS of one connection of QUIC, as libssl calls back for it (SSL_set_quic_tls_cbs(3)). */
 import type { QuicTlsCalls } from "./quic-tls-calls.ts";
-import type { QuicTlsTickets } from "./quic-tls-tickets.ts";
+import type { SslTickets } from "./ssl-tickets.ts";
 
 const SSL_ERROR_SSL = 1;
 const SSL_ERROR_SYSCALL = 5;
@@ -52,7 +52,7 @@ export class QuicTlsSession implements Disposable {
   #isDriving = false;
   #isClosed = false;
   /** Null: of the accepting side. */
-  readonly #tickets: QuicTlsTickets | null;
+  readonly #tickets: SslTickets | null;
   #keepsTickets = false;
 
   constructor(
@@ -60,7 +60,7 @@ export class QuicTlsSession implements Disposable {
     ssl: bigint,
     parameters: Uint8Array,
     events: QuicTlsEvents,
-    tickets: QuicTlsTickets | null,
+    tickets: SslTickets | null,
     forget: () => void,
   ) {
     this.#library = library;

@@ -6,7 +6,7 @@ import type * as Ffi from "node:ffi";
 import { asError } from "#core/errors.ts";
 import { QUIC_TLS_CALLS } from "./quic-tls-calls.ts";
 import { type QuicTlsEvents, QuicTlsSession } from "./quic-tls-session.ts";
-import { openTickets, type QuicTlsTickets } from "./quic-tls-tickets.ts";
+import { openTickets, type SslTickets } from "./ssl-tickets.ts";
 
 export { type QuicTlsEvents, TlsAlert, type TlsLevel } from "./quic-tls-session.ts";
 
@@ -27,7 +27,7 @@ export interface ClientHello {
   /** Each protocol with its length in front (RFC 7301 §3.1). */
   readonly alpn: Uint8Array;
   /** Of earlier connections with the same server. */
-  readonly tickets: QuicTlsTickets;
+  readonly tickets: SslTickets;
 }
 
 export class QuicTlsLibrary {
@@ -35,7 +35,7 @@ export class QuicTlsLibrary {
   readonly functions;
   readonly #library;
   /** Of one node. */
-  readonly makeTickets: () => QuicTlsTickets;
+  readonly makeTickets: () => SslTickets;
   readonly #sessions = new Map<bigint, QuicTlsSession>();
   readonly #table: BigUint64Array<ArrayBuffer>;
   readonly #tableAt: bigint;
@@ -56,7 +56,7 @@ export class QuicTlsLibrary {
     this.ffi = ffi;
     this.#library = ffi.dlopen(null, QUIC_TLS_CALLS);
     this.functions = this.#library.functions;
-    this.makeTickets = openTickets(this);
+    this.makeTickets = openTickets(this.functions);
     this.#table = this.#openCallbacks();
     this.#tableAt = ffi.getRawPointer(this.#table);
   }

@@ -1,8 +1,10 @@
 /** Outbound TLS by the libssl inside the Node binary: verification, ClientHello, result. For the main thread. */
 import type * as Ffi from "node:ffi";
+import { openTickets, type SslTickets, TICKET_CALLS } from "./ssl-tickets.ts";
 import { SslMaterial, type CommonSettings, type KeyPair } from "./ssl-material.ts";
 
 const SIGNATURES = {
+  ...TICKET_CALLS,
   TLS_client_method: { arguments: [], return: "pointer" },
   SSL_CTX_ctrl: { arguments: ["pointer", "i32", "i64", "pointer"], return: "i64" },
   SSL_CTX_set_verify: { arguments: ["pointer", "i32", "pointer"], return: "void" },
@@ -61,6 +63,8 @@ export interface ClientConnection {
   readonly alpn: Uint8Array;
   /** The library may read more than one record. */
   readonly readAhead: boolean;
+  /** Of earlier connections with the same server; null: none is offered. */
+  readonly tickets: SslTickets | null;
 }
 
 /**
@@ -76,6 +80,8 @@ export class SslHandle {
 }
 
 export class SslClients {
+  /** Of one node. */
+  readonly makeTickets: () => SslTickets;
   readonly #functions;
   readonly #material: SslMaterial;
   readonly #ffi: typeof Ffi;
@@ -99,6 +105,7 @@ export class SslClients {
   constructor(ffi: typeof Ffi) {
     this.#ffi = ffi;
     this.#functions = ffi.dlopen(null, SIGNATURES).functions;
+    this.makeTickets = openTickets(this.#functions);
     this.#material = new SslMaterial(ffi);
     this.#placeAt = ffi.getRawPointer(this.#place);
     this.#contexts = new FinalizationRegistry((address) => this.#functions.SSL_CTX_free(address));
@@ -154,7 +161,7 @@ export class SslClients {
   }
 
   /** Nothing is said yet. Zero: the library has no memory, or does not take the name. */
-  connect({ address }: SslHandle, { fd, serverName, alpn, readAhead }: ClientConnection): bigint {
+  connect({ address }: SslHandle, { fd, serverName, alpn, readAhead, tickets }: ClientConnection): bigint {
     const { SSL_new, SSL_free, SSL_set_fd, SSL_set_connect_state, SSL_set_read_ahead } = this.#functions;
     const { SSL_set_alpn_protos, ERR_clear_error } = this.#functions;
     const ssl = SSL_new(address);
@@ -166,6 +173,7 @@ export class SslClients {
     if (isReady) {
       SSL_set_connect_state(ssl);
       SSL_set_read_ahead(ssl, readAhead ? 1 : 0);
+      tickets?.offer(ssl, performance.now());
       return ssl;
     }
     if (ssl !== NULL) SSL_free(ssl);

@@ -6,7 +6,7 @@ import { descriptorOf } from "#core/handover.ts";
 import type { Log } from "#core/log.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
-import { BAD_CERTIFICATE, type NativeTls, type SslHandle } from "#platform/tls.ts";
+import { BAD_CERTIFICATE, type NativeTls, type SslHandle, type SslTickets } from "#platform/tls.ts";
 import { sniOf } from "./client-options.ts";
 import { finishOpening, refuseIfAborted } from "./client-handshake.ts";
 import type { ClientContexts } from "./native-contexts.ts";
@@ -30,6 +30,8 @@ export class NativeClient implements TlsClient {
   readonly #check: ServerCheck;
   readonly #serverName: string;
   readonly #alpn: Uint8Array;
+  /** Null: each server has to show the chain in which the pinned certificate is. */
+  readonly #tickets: SslTickets | null;
   /** Null: the library refuses the settings, and `node:tls` is left to say so. */
   #context: SslHandle | null | undefined;
 
@@ -40,6 +42,7 @@ export class NativeClient implements TlsClient {
     this.#check = new ServerCheck(env.native.clients, options);
     this.#serverName = sniOf(options);
     this.#alpn = wireOf(options.alpn);
+    this.#tickets = this.#check.belief === "pin" ? null : env.native.clients.makeTickets();
   }
 
   open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
@@ -74,7 +77,8 @@ export class NativeClient implements TlsClient {
     const refusal = (): Error | null => {
       alpn = this.#native.contexts.alpnOf(stream.object); // only now it is sure that there is the object
       const refused = this.#check.refusal(stream.object);
-      if (refused !== null) this.#native.sendAlert(stream.object, BAD_CERTIFICATE);
+      if (refused === null) stream.keepTickets(this.#tickets);
+      else this.#native.sendAlert(stream.object, BAD_CERTIFICATE);
       return refused;
     };
     const opened = finishOpening({ stream, below: stream, event: "secure", refusal }, serverName, signal);
@@ -86,7 +90,13 @@ export class NativeClient implements TlsClient {
   /** Or why there is none. */
   #openStream(fd: number, exact: boolean, remoteAddress: string | undefined): NativeTlsStream | string {
     const { calls, ssl, clients } = this.#native;
-    const connection = { fd, serverName: this.#serverName, alpn: this.#alpn, readAhead: !exact };
+    const connection = {
+      fd,
+      serverName: this.#serverName,
+      alpn: this.#alpn,
+      readAhead: !exact,
+      tickets: this.#tickets,
+    };
     const object = clients.connect(this.#context as SslHandle, connection);
     const explain = (reason: string): Error => this.#check.explain(object, reason);
     try {

@@ -12,6 +12,7 @@ import {
   UV_WRITABLE,
   type NativeTls,
   type ReadinessWatch,
+  type SslTickets,
 } from "#platform/tls.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { asError } from "#core/errors.ts";
@@ -57,6 +58,7 @@ export class NativeTlsStream extends Duplex implements Bypass, WriterOwner {
   #readsAfterWrite = false;
   #ended = false;
   readonly #writer: NativeWriter;
+  #tickets: SslTickets | null = null;
   #sink: RawSink | null = null;
   #held = false;
   /**
@@ -92,6 +94,11 @@ export class NativeTlsStream extends Duplex implements Bypass, WriterOwner {
     return this.#ssl;
   }
 
+  /** The peer is the right one: its tickets are kept for later connections. */
+  keepTickets(tickets: SslTickets | null): void {
+    this.#tickets = tickets;
+  }
+
   // What the writer asks for.
 
   get hasLeft(): boolean {
@@ -120,6 +127,7 @@ export class NativeTlsStream extends Duplex implements Bypass, WriterOwner {
 
   #leave(raw: boolean): DetachedState {
     this.#left = true;
+    this.#tickets?.keep(this.#ssl, performance.now());
     this.#watch.close();
     if (raw) this.#native.ssl.free(this.#ssl);
     return { numbers: raw ? [] : [Number(this.#ssl)], unread: null };
@@ -177,6 +185,7 @@ export class NativeTlsStream extends Duplex implements Bypass, WriterOwner {
 
   #release(): void {
     this.#left = true;
+    this.#tickets?.keep(this.#ssl, performance.now());
     this.#watch.close();
     this.#native.ssl.free(this.#ssl);
     // What node:tls would have read by then: or the system would answer with a reset where it answers with an end.
