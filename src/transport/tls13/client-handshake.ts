@@ -16,6 +16,7 @@ import {
 import type { CipherSuite } from "./cipher-suites.ts";
 import { EchAttempt } from "./ech/attempt.ts";
 import { encodeExtension, EXTENSION } from "./extensions.ts";
+import type { HandshakeOutput } from "./handshake.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE } from "./handshake-messages.ts";
 import { finishedData, KeySchedule, type StageSecrets } from "./key-schedule.ts";
 import { type ClientHelloMessage, type Offer, readOffer, type Retry } from "./offered-hello.ts";
@@ -53,14 +54,6 @@ export interface ClientHandshakeOptions {
   judge(shown: ShownChain): KeyObject;
   /** Where sessions are kept that the server offers to resume; absent: nowhere. */
   readonly sessions?: Sessions;
-}
-
-/** Where messages and secrets go. Each secret is for everything behind the call. */
-export interface HandshakeOutput {
-  send(messages: Buffer): void;
-  openWith(suite: CipherSuite, secret: Buffer): void;
-  /** `mostContent`: of one record, where the peer has set a limit. */
-  sealWith(suite: CipherSuite, secret: Buffer, mostContent?: number | null): void;
 }
 
 type Step =

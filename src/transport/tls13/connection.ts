@@ -7,9 +7,9 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import type { RecordConnection } from "#transport/record-stream.ts";
 import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
-import type { HandshakeOutput } from "./client-handshake.ts";
+import type { ConnectionOutput, Handshake } from "./handshake.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE, MessageReader } from "./handshake-messages.ts";
-import { decodeKeyUpdate, decodeTicket, type Ticket } from "./post-handshake.ts";
+import { decodeKeyUpdate, decodeTicket } from "./post-handshake.ts";
 import { plainRecord, type RawRecord, RECORD, RecordOpener, RecordSealer, takeRecord } from "./records.ts";
 
 /** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
@@ -17,28 +17,6 @@ const MAX_USELESS = 32;
 const CHANGE_CIPHER_SPEC = Buffer.of(1);
 const FIRST_VERSION = 0x0301;
 const NOTHING = Buffer.alloc(0);
-
-/** Whole messages in, messages and secrets out; `TlsFault` ends it. */
-export interface Handshake {
-  /** The peer is known, payload may go both ways. */
-  readonly isDone: boolean;
-  /** Of the connection; null: not known yet, or its records stay with the event loop. */
-  readonly suite: CipherSuite | null;
-  /** To be called first. */
-  start(): void;
-  /** The next message of the peer. */
-  take(message: HandshakeMessage): void;
-  /** The peer may be dialled with it again; absent: it may not send tickets. */
-  takeTicket?(ticket: Ticket): void;
-}
-
-/** What a handshake does with the connection. Each secret is for everything behind the call. */
-export interface ConnectionOutput extends HandshakeOutput {
-  /** Whole records as they are. */
-  sendRecords(records: Buffer): void;
-  /** A record without payload, filled up to this length with its header. Only behind `sealWith`. */
-  sendPadding(recordBytes: number): void;
-}
 
 export class Tls13Connection<Kind extends Handshake = Handshake> implements RecordConnection {
   readonly wireKind = "records";

@@ -6,7 +6,7 @@ import { type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import { TlsFault } from "./alerts.ts";
 import { encodeCertificate, encodeCertificateVerify } from "./certificate-messages.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
-import type { ConnectionOutput, Handshake } from "./connection.ts";
+import type { ConnectionOutput, Handshake } from "./handshake.ts";
 import { EchAcceptor } from "./ech/accept.ts";
 import { confirmationIn, CONFIRMATION_BYTES, makeConfirmation } from "./ech/confirmation.ts";
 import type { EchKey } from "./ech/keys.ts";

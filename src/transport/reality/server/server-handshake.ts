@@ -3,7 +3,7 @@ import { timingSafeEqual } from "node:crypto";
 import { TlsFault } from "#transport/tls13/alerts.ts";
 import { encodeCertificate, encodeCertificateVerify } from "#transport/tls13/certificate-messages.ts";
 import { cipherSuite, type CipherSuite } from "#transport/tls13/cipher-suites.ts";
-import type { ConnectionOutput, Handshake } from "#transport/tls13/connection.ts";
+import type { ConnectionOutput, Handshake } from "#transport/tls13/handshake.ts";
 import { EXTENSION } from "#transport/tls13/extensions.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
 import { decodeServerHello, readServerShare, TLS_1_3 } from "#transport/tls13/hello-messages.ts";
