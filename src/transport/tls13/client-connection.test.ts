@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeCertificate } from "../../../test/support/certificate.ts";
+import { begin, certificate, outcome } from "../../../test/support/tls13-client.ts";
 import { connection13 } from "../../../test/support/tls13-dial.ts";
 import {
   answerHello,
@@ -9,38 +10,9 @@ import {
   type Part,
   sealFlight,
 } from "../../../test/support/tls13-server.ts";
-import { PeerAlert, TlsFault } from "./alerts.ts";
-import type { ClientConnection } from "./client-connection.ts";
 import { encodeServerHello, RETRY_RANDOM } from "./hello-messages.ts";
 import { plainRecord, RECORD } from "./records.ts";
 import { u16, vector16 } from "./wire.ts";
-
-const certificate = makeCertificate({ names: ["server.test"] });
-
-/** A connection that has said its hello, and a good answer to it. */
-function begin(): { connection: ClientConnection; flight: Flight; sessionId: Buffer } {
-  const connection = connection13();
-  connection.start();
-  const hello = connection.takeOutput() ?? assert.fail();
-  const message = hello.subarray(5);
-  return { connection, flight: answerHello(message, certificate), sessionId: message.subarray(39, 71) };
-}
-
-/** Ends with the alert that was said, `null` where the client waits for more; never with payload. */
-function outcome(connection: ClientConnection, bytes: Buffer): string | null {
-  connection.feed(bytes);
-  try {
-    assert.equal(connection.read(), null, "payload of a server that is not known");
-    return connection.isSecure ? "secure" : null;
-  } catch (error) {
-    if (error instanceof PeerAlert) return "alert of the server";
-    assert.ok(error instanceof TlsFault, String(error));
-    assert.ok(connection.takeOutput(), "the server is told");
-    connection.feed(bytes);
-    assert.equal(connection.read(), null, "nothing is read behind a fault");
-    return error.alert;
-  }
-}
 
 const without = (left: Part): Part[] => FLIGHT.filter((part) => part !== left);
 
@@ -262,68 +234,4 @@ test("an older version is told apart from a forced one", () => {
   assert.equal(older("00"), "protocol_version");
   assert.equal(older("444f574e47524401"), "illegal_parameter");
   assert.equal(older("444f574e47524400"), "illegal_parameter");
-});
-
-function secure(): { connection: ClientConnection; flight: Flight } {
-  const made = begin();
-  assert.equal(outcome(made.connection, sealFlight(made.flight)), "secure");
-  made.connection.takeOutput();
-  return made;
-}
-
-test("behind the handshake: updates of keys, tickets, empty records, the end", () => {
-  const { connection, flight } = secure();
-  const { application } = flight;
-  const ticket = Buffer.concat([
-    Buffer.of(4, 0, 0, 15, 0, 0, 1, 0, 1, 2, 3, 4, 0),
-    vector16(Buffer.of(9, 9)),
-    u16(0),
-  ]);
-  ticket.writeUIntBE(ticket.length - 4, 1, 3);
-  connection.feed(application.seal(RECORD.handshake, ticket));
-  connection.feed(application.seal(RECORD.applicationData, Buffer.alloc(0), 100));
-  connection.feed(application.seal(RECORD.handshake, Buffer.of(24, 0, 0, 1, 1)));
-  application.update();
-  connection.feed(application.seal(RECORD.applicationData, Buffer.from("with the next key")));
-  assert.equal(String(connection.read()), "with the next key");
-  assert.ok((connection.takeOutput()?.length ?? 0) > 0, "our own update was asked for");
-  connection.feed(application.seal(RECORD.alert, Buffer.of(1, 0)));
-  connection.feed(application.seal(RECORD.applicationData, Buffer.from("late")));
-  assert.equal(connection.read(), null);
-  assert.equal(connection.hasEnded, true);
-  assert.ok(connection.write(Buffer.from("still")).length > 5, "our own direction goes on");
-  assert.ok(connection.end().length > 5);
-  assert.throws(() => connection.write(Buffer.from("x")));
-});
-
-test("behind the handshake: what is refused", () => {
-  const refused = (alert: string, ...records: (readonly [type: number, content: Buffer])[]): void => {
-    const { connection, flight } = secure();
-    for (const [type, content] of records) connection.feed(flight.application.seal(type, content));
-    assert.throws(
-      () => {
-        while (connection.read() !== null);
-      },
-      (error) => error instanceof TlsFault && error.alert === alert,
-    );
-    assert.ok(connection.takeOutput());
-  };
-  refused("illegal_parameter", [RECORD.handshake, Buffer.of(24, 0, 0, 1, 2)]);
-  refused("decode_error", [RECORD.handshake, Buffer.of(24, 0, 0, 2, 0, 0)]);
-  refused("unexpected_message", [RECORD.handshake, Buffer.of(24, 0, 0, 1, 0, 24)]);
-  refused("unexpected_message", [RECORD.handshake, Buffer.of(13, 0, 0, 0)]);
-  refused("unexpected_message", [RECORD.handshake, Buffer.of(0, 0, 0, 0)]);
-  refused(
-    "unexpected_message",
-    [RECORD.handshake, Buffer.of(4, 0, 0, 9)],
-    [RECORD.applicationData, Buffer.of(1)],
-  );
-  refused("decode_error", [RECORD.handshake, Buffer.of(4, 0, 0, 1, 0)]);
-  refused("unexpected_message", [99, Buffer.of(1)]);
-  const empty = Array.from({ length: 40 }, () => [RECORD.applicationData, Buffer.alloc(0)] as const);
-  refused("unexpected_message", ...empty);
-  const { connection, flight } = secure();
-  connection.feed(flight.application.seal(RECORD.alert, Buffer.of(2, 80)));
-  assert.throws(() => connection.read(), PeerAlert);
-  assert.equal(connection.takeOutput(), null);
 });
