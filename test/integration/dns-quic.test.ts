@@ -14,6 +14,7 @@ import { encodeFields } from "#transport/http3/qpack.ts";
 import { takeHeaders } from "#transport/http3/request.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import { freePorts } from "../support/free-ports.ts";
 import { openQuicServer, type QuicServer } from "../support/quic-server.ts";
 import { quicCertificate } from "../support/quic-tls.ts";
 import { until } from "../support/until.ts";
@@ -46,9 +47,10 @@ async function openDoqServer(
 }
 
 /** Answers GET requests over HTTP/3 with `status` and what DNS over HTTPS says. */
-function openHttp3Server(status = "200"): Promise<QuicServer> {
+function openHttp3Server(status = "200", port = 0): Promise<QuicServer> {
   return openQuicServer({
     alpn: "h3",
+    port,
     onStream(stream) {
       stream.on("error", () => {});
       if (stream.send === null) return void stream.resume();
@@ -217,7 +219,8 @@ describe("DNS over HTTP/3", { skip: SKIP }, () => {
   });
 
   test("prefer-h3: the faster way is kept to, and left when it is gone", async () => {
-    await using fast = await openHttp3Server();
+    const [port] = (await freePorts(1)) as [number]; // the same for TCP and for UDP
+    await using fast = await openHttp3Server("200", port);
     const asked: string[] = [];
     const { cert, key } = quicCertificate;
     const slow = createSecureServer(
@@ -229,12 +232,12 @@ describe("DNS over HTTP/3", { skip: SKIP }, () => {
         response.end(Buffer.from(encodeMessage(answerTo(message))));
       },
     );
-    slow.listen(fast.port, HOST);
+    slow.listen(port, HOST);
     await once(slow, "listening");
     const sessions = new Set<{ destroy(): void }>();
     slow.on("session", (session) => sessions.add(session));
     try {
-      await using upstream = openUpstream(`https://${HOST}:${fast.port}/q${TRUSTING}`, { preferHttp3: true });
+      await using upstream = openUpstream(`https://${HOST}:${port}/q${TRUSTING}`, { preferHttp3: true });
       await upstream.ask("a.org");
       fast.isOnline = false;
       upstream.reset(); // the network is another

@@ -13,6 +13,8 @@ import { openQuicServerTls } from "./quic-tls.ts";
 
 export interface QuicServerOptions {
   readonly alpn: string;
+  /** Absent: one that the system chooses. */
+  readonly port?: number;
   /** Absent: one for `server.test`. */
   readonly certificate?: TestCertificate;
   readonly onStream: (stream: QuicStream, connection: Connection) => void;
@@ -91,7 +93,7 @@ export async function openQuicServer(options: QuicServerOptions): Promise<QuicSe
     connection.receive(new Uint8Array(datagram), performance.now());
     flush();
   });
-  socket.bind(0, "127.0.0.1");
+  socket.bind(options.port ?? 0, "127.0.0.1");
   await once(socket, "listening");
   return Object.assign(network, {
     port: socket.address().port,
