@@ -67,9 +67,9 @@ export class BackendChoice implements AsyncDisposable {
     this.#opened?.reportDecided();
   }
 
-  /** What workers decide by has changed: they decide nothing by what it was before, and soon by what it is. */
-  invalidateDecisions(): void {
-    this.#opened?.invalidateDecisions();
+  /** What workers decide by has changed, rules or lists among it unless `keepsRules`: they decide nothing by what it was before, and soon by what it is. */
+  invalidateDecisions(keepsRules = false): void {
+    this.#opened?.invalidateDecisions(keepsRules);
   }
 
   /** The same, before it changes: all that was decided by what it is now is reported. */

@@ -89,7 +89,7 @@ export interface Host extends Disposable {
   readonly rates: RateMeter;
   /** To be asked for where much was given up at once, as at the end of a runtime. */
   readonly memoryRelease: MemoryRelease;
-  /** To be called when the mode, a group's selection or the runtime in force has changed: workers decide by it from then on. */
+  /** To be called when the mode, a group's selection, policies or the runtime in force has changed, and not rules or lists: workers decide by it from then on. */
   invalidateRoutes(): void;
   /**
    * The one way to change rules, lists, databases or nodes of a running program. `apply` is called once the kernel's sets
@@ -110,13 +110,13 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const slices = new Slices();
   const memoryRelease = new MemoryRelease();
   const kernelDirect = new KernelDirect(log, journal.sinks);
-  const onBasis = (): void => relayPath.invalidateDecisions();
+  const onBasis = (): void => relayPath.invalidateDecisions(true);
   const sockets = new SocketPool(onBasis);
   const tlsLibrary = new TlsLibrary();
   const onAllDead = (): void => sockets.useThreads(null);
   const relayPath = new BackendChoice(log, { tlsLibrary, onAllDead, seams });
   const invalidateRoutes = (): void => {
-    relayPath.invalidateDecisions();
+    relayPath.invalidateDecisions(true);
     kernelDirect.check();
   };
   const ledger = new GovernedLedger(systemClock(boot), {

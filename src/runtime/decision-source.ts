@@ -9,6 +9,7 @@ import type { ListenerContext } from "#net/listen/accept.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import type { RouterSnapshot } from "#router/snapshot.ts";
 import type { FindProcessMode } from "#router/session-facts.ts";
+import { copiedConditions } from "#router/tables/decide.ts";
 import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 
@@ -24,12 +25,16 @@ export interface DecisionSourceEnv {
   readonly ownPorts: () => ReadonlySet<number>;
 }
 
+/** To copy more of them to every worker would hold up connections for longer than their decisions take. */
+const MOST_COPIED = 4_000;
+
 export function openDecisionSource(env: DecisionSourceEnv): DecisionSource {
   return {
-    take: () =>
-      env.findProcessMode === "always" || env.session.ledger.free !== true || env.mustAsk()
-        ? null
-        : new RuntimeVersion(env),
+    take() {
+      if (env.findProcessMode === "always" || env.session.ledger.free !== true || env.mustAsk()) return null;
+      const snapshot = env.router.snapshot();
+      return copiedConditions(snapshot.tables) > MOST_COPIED ? null : new RuntimeVersion(env, snapshot);
+    },
     isHeld: env.isHeld,
   };
 }
@@ -39,9 +44,9 @@ class RuntimeVersion implements DecisionVersion {
   readonly #snapshot: RouterSnapshot;
   readonly #targets = new Map<string, number>();
 
-  constructor(env: DecisionSourceEnv) {
+  constructor(env: DecisionSourceEnv, snapshot: RouterSnapshot) {
     this.#env = env;
-    this.#snapshot = env.router.snapshot();
+    this.#snapshot = snapshot;
     env.session.enter(); // the runtime is kept until no worker decides by it
   }
 

@@ -153,6 +153,26 @@ test("behind a change the very next one is asked, and those of before are known"
   }
 });
 
+test("rules are handed over where they have changed, and else not", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo, ANY_V4);
+  await using engine = await DecidingEngine.open(2);
+  (await untilDecided(engine, origin.port)).destroy();
+  const { version } = engine;
+  engine.change([{ is: "unknown" }], true);
+  await until("another version", () => engine.version > version);
+  for (let count = 0; count < 20; count++) await exchange(await untilDecided(engine, origin.port));
+  assert.ok(
+    engine.served.some((one) => one.version > version),
+    "decided by the rules of before",
+  );
+  engine.change([{ is: "unknown" }]);
+  engine.change([{ is: "unknown" }], true); // what has changed is not forgotten
+  const { length } = engine.dropped;
+  await until("another version", () => engine.dropped.length > length);
+  for (let count = 0; count < 20; count++)
+    assert.equal(await visit(engine.port, "127.0.0.1", origin.port), null);
+});
+
 test("decisions that are held back go on by the same version", { skip }, async () => {
   await using origin = await openTcpOrigin(echo, ANY_V4);
   await using engine = await DecidingEngine.open(2);

@@ -85,10 +85,10 @@ export class DecidingEngine implements AsyncDisposable {
     };
   }
 
-  /** Others from now on. */
-  change(rules: readonly Condition[] | null): void {
+  /** Others from now on; with `keepsRules` workers are told that rules are what they were. */
+  change(rules: readonly Condition[] | null, keepsRules = false): void {
     this.rules = rules;
-    this.#engine.invalidateDecisions();
+    this.#engine.invalidateDecisions(keepsRules);
   }
 
   /** Decisions are held back, or no longer. */

@@ -3,6 +3,7 @@ import { MessageChannel } from "node:worker_threads";
 import type { Condition } from "#core/condition.ts";
 import type { DialTemplate } from "#core/dial-plan.ts";
 import type { DecisionData } from "#dataplane/workers/shared/decision-data.ts";
+import type { DecisionTables } from "#router/tables/decision-tables.ts";
 import { MAIN_LIST } from "#router/tables/decide.ts";
 
 export const PLAIN_WAY: DialTemplate = {
@@ -18,8 +19,7 @@ export const PLAIN_WAY: DialTemplate = {
 export function decisionData(
   version: number,
   rules: readonly Condition[] = [{ is: "always" }],
-  more: Partial<DecisionData> = {},
-): DecisionData {
+): DecisionTables & Pick<DecisionData, "version" | "listeners"> {
   const steps = rules.map((rule, at) => ({ first: at, last: at, table: null, rule }));
   const leads = new Int32Array(new SharedArrayBuffer(rules.length * 4));
   return {
@@ -29,7 +29,6 @@ export function decisionData(
     listeners: [{ name: "in", root: MAIN_LIST, fixed: null }],
     ignoresPrograms: false,
     ownPorts: new Set(),
-    ...more,
   };
 }
 

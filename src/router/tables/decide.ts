@@ -1,4 +1,5 @@
 /** The decision on one session by the tables alone, on whatever thread: nothing is looked up for it. */
+import type { Condition } from "#core/condition.ts";
 import type { Facts } from "#core/rule.ts";
 import { int32At, itemAt } from "#lib/at.ts";
 import { dataOfTable, openTable, type RuleTable, type RuleTableData } from "./rule-table.ts";
@@ -33,6 +34,19 @@ export const UNRULED = -2;
 
 export function dataOfTables({ main, nested }: RuleTables): RuleTablesData {
   return { main: dataOfTable(main), nested: nested.map(dataOfTable) };
+}
+
+/** Conditions that are copied to another thread, because they are not in shared tables. */
+export function copiedConditions({ main, nested }: RuleTablesData): number {
+  let sum = 0;
+  for (const { steps } of [main, ...nested])
+    for (const { table, rule } of steps) if (table === null) sum += sizeOfCondition(rule);
+  return sum;
+}
+
+function sizeOfCondition(condition: Condition): number {
+  if ("parts" in condition) return condition.parts.reduce((sum, part) => sum + sizeOfCondition(part), 1);
+  return condition.is === "list" ? sizeOfCondition(condition.list) : 1;
 }
 
 /** What is made of the data of another thread. Throws `ProtocolError` where a database in it cannot be read. */

@@ -61,6 +61,8 @@ export class DecidedRows {
   /** Of what the worker is told to take; null: nothing is under way. */
   #underWay: number | null = null;
   #next: PublishedVersion | null = null;
+  /** What the worker has of rules, or is getting. */
+  #rules: DecisionData["rules"] = null;
   /** Connections by versions before this one have all been reported, once the events up to now are taken; 0: there is none. */
   #oldest = 0;
 
@@ -81,7 +83,9 @@ export class DecidedRows {
     this.#versions.set(data.version, version);
     version.users++;
     this.#underWay = data.version;
-    this.#env.port.postMessage(data);
+    const { rules } = data;
+    this.#env.port.postMessage(rules === this.#rules ? { ...data, rules: null } : data);
+    this.#rules = rules;
     this.#env.command({ onExecuted: () => this.#onTaken(data.version) });
   }
 

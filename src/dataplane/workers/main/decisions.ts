@@ -8,7 +8,9 @@ import { dropVersion, type DecidedRows, type PublishedVersion } from "./decided-
 const GATHER_MS = 5;
 const MOST_VERSIONS = 0x7fff_ffff;
 
-const NOTHING: Omit<DecisionData, "version"> = {
+type Tables = DecisionVersion["tables"];
+
+const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   rules: { main: { name: "", steps: [], leads: new Int32Array(), disabled: null }, nested: [] },
   ways: [],
   listeners: [],
@@ -32,6 +34,8 @@ export class Decisions {
   /** The last one, while nothing has changed since. */
   #inForce = NO_VERSION;
   #timer: NodeJS.Timeout | undefined;
+  /** As published last; null: they have changed since. */
+  #rules: Tables["rules"] | null = null;
 
   constructor(env: DecisionsEnv) {
     this.#env = env;
@@ -42,8 +46,12 @@ export class Decisions {
     this.invalidate();
   }
 
-  /** From this call on workers decide nothing by what was in force; what is in force now is published soon. */
-  invalidate(): void {
+  /**
+   * From this call on workers decide nothing by what was in force; what is in force now is published soon. `keepsRules`: rules
+   * and lists are what they were, and are not handed over again.
+   */
+  invalidate(keepsRules = false): void {
+    if (!keepsRules) this.#rules = null;
     this.#inForce = NO_VERSION;
     this.look();
     this.#timer ??= setTimeout(() => this.#publish(), GATHER_MS).unref();
@@ -73,7 +81,9 @@ export class Decisions {
     if (by === null) return { data: { ...NOTHING, version: this.#last }, by, contexts: [], users: 1 };
     const contexts = this.#env.listeners();
     const listeners = contexts.map((context) => (context === null ? null : by.factsOf(context)));
-    return { data: { ...by.tables, version: this.#last, listeners }, by, contexts, users: 1 };
+    const { tables } = by;
+    const rules = (this.#rules ??= tables.rules);
+    return { data: { ...tables, rules, version: this.#last, listeners }, by, contexts, users: 1 };
   }
 
   #drop(): void {

@@ -111,7 +111,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     this.#options = options;
     this.accepting = AcceptDispatcher.open(options.tlsLibrary, {
       threads: () => this.#threads,
-      beforeListen: () => this.invalidateDecisions(),
+      beforeListen: () => this.invalidateDecisions(true),
     });
     this.#decisions = new Decisions({
       rows: () => this.#threads.filter(({ alive }) => alive).map(({ decided }) => decided),
@@ -228,9 +228,9 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     for (const thread of this.#threads) thread.joinDecided();
   }
 
-  /** What is decided by has changed: no connection is decided by what it was before, and those that were are known. */
-  invalidateDecisions(): void {
-    this.#decisions.invalidate();
+  /** What is decided by has changed, rules or lists among it unless `keepsRules`: no connection is decided by what it was before, and those that were are known. */
+  invalidateDecisions(keepsRules = false): void {
+    this.#decisions.invalidate(keepsRules);
     this.joinDecided();
   }
 

@@ -1,11 +1,14 @@
 /** What a worker decides by, as the main thread posts it: one immutable version at a time. */
+import type { RuleTablesData } from "#router/tables/decide.ts";
 import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
 
 /** In the shared word: no version is in force, and the main thread decides. */
 export const NO_VERSION = 0;
 
-export interface DecisionData extends DecisionTables {
+export interface DecisionData extends Omit<DecisionTables, "rules"> {
   readonly version: number;
+  /** Null: those of the version before, which the worker has. */
+  readonly rules: RuleTablesData | null;
   /** By number of the listener; null: the main thread decides. */
   readonly listeners: readonly (ListenerFacts | null)[];
 }

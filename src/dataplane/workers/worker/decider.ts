@@ -78,7 +78,9 @@ export class Decider {
   takeVersion(): void {
     const data: DecisionData | undefined =
       this.#port === null ? undefined : receiveMessageOnPort(this.#port)?.message;
-    if (data !== undefined) this.#version = { data, tables: openTables(data.rules) };
+    if (data === undefined) return;
+    const tables = data.rules === null ? (this.#version?.tables ?? null) : openTables(data.rules);
+    this.#version = tables === null ? null : { data, tables };
   }
 
   /** How to dial for a client; null: the main thread has to decide. */
