@@ -14,6 +14,7 @@ const VIEW: SubscriptionView = {
   url: "https://proxy.example.com/sub/svc/good",
   link: LINK,
   ...clientForms(LINK),
+  byAgent: false,
   title: "edge - <b>",
   status: "active",
   uploadBytes: 100,
@@ -171,6 +172,39 @@ test("the page escapes names, loads nothing, and has two codes", async () => {
   assert.equal(body.split("<svg").length - 1, 2);
   const long = await served({ ...VIEW, link: `${LINK}${"x".repeat(4000)}` });
   assert.equal((await long("good?format=html")).body.split("<svg").length - 1, 1, "too long for a code");
+});
+
+test("by the client's name only where that is switched on, and never against a format that is named", async () => {
+  const served = (byAgent: boolean, view = VIEW) => {
+    const users = { admin: { subscription: () => ({ ...view, byAgent }) } } as unknown as UsersControl;
+    return apiApp({ secret: "s", mounts: () => subscriptionRoutes(users, SILENT) });
+  };
+  const typeFor = async (agent: string, byAgent = true, query = "", view = VIEW, accept = "*/*") => {
+    const { app } = await served(byAgent, view);
+    const headers = { "user-agent": agent, accept };
+    const { statusCode, headers: answered } = await app.inject({ url: `/sub/svc/good${query}`, headers });
+    assert.equal(statusCode, 200, agent);
+    return String(answered["content-type"]).split(";")[0];
+  };
+  for (const [agent, type] of [
+    ["clash-verge/v2.0", "text/yaml"],
+    ["mihomo/1.19", "text/yaml"],
+    ["SFA/1.12 (Build 1; sing-box 1.12)", "application/json"],
+    ["v2rayNG/1.9", "text/plain"],
+    ["Mozilla/5.0", "text/plain"],
+    ["", "text/plain"],
+  ] as const) {
+    assert.equal(await typeFor(agent), type, agent);
+    assert.equal(await typeFor(agent, false), "text/plain", agent);
+  }
+  assert.equal(await typeFor("Mozilla/5.0", true, "", VIEW, "text/html,*/*"), "text/html");
+  assert.equal(await typeFor("mihomo/1.19", true, "?format=base64"), "text/plain");
+  const plainOnly = { ...VIEW, node: null, singBox: null };
+  assert.equal(
+    await typeFor("mihomo/1.19", true, "", plainOnly),
+    "text/plain",
+    "what cannot be said is the link",
+  );
 });
 
 test("the page speaks the language that is wanted, and offers the others", async () => {

@@ -2,6 +2,7 @@
  * `/sub/svc/{token}`: what a managed user's client imports. The token is the only credential. A wrong token
  * and a form that does not exist get the same answer, which reveals nothing.
  */
+import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -20,6 +21,8 @@ const PAGE_HEADERS = {
   "referrer-policy": "no-referrer",
   "x-robots-tag": "noindex",
 };
+/** Characters of a `User-Agent` that are looked at. */
+const LONGEST_AGENT = 256;
 /** Hours after which clients are to ask again. */
 const UPDATE_HOURS = 12;
 
@@ -78,7 +81,8 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
       },
       handle({ params, query: { format, lang = "" }, request, reply }) {
         const language = languageOf([lang, ...acceptedLanguages(request.headers["accept-language"])]);
-        const found = orNothing(() => find(users, params.token, format, language), log);
+        const asked = { format, language, headers: request.headers };
+        const found = orNothing(() => find(users, params.token, asked), log);
         reply.header("cache-control", "no-store");
         if (found === null) return reply.code(404).type(TEXT).send(NOT_FOUND);
         return reply.headers(found.headers).type(found.type).send(found.body);
@@ -87,24 +91,50 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
   );
 }
 
+/** Names by which clients are known; the first that is there counts. Browsers say that they take HTML. */
+const AGENTS: readonly (readonly [agent: RegExp, format: string])[] = [
+  [/clash|mihomo|stash/i, "mihomo"],
+  [/sing-box|\bSF[AIMT]\b/i, "sing-box"],
+];
+
+function formatOf({ "user-agent": agent = "", accept = "" }: IncomingHttpHeaders): string | undefined {
+  const known = AGENTS.find(([pattern]) => pattern.test(agent.slice(0, LONGEST_AGENT)));
+  if (known !== undefined) return known[1];
+  return agent.startsWith("Mozilla/") && accept.includes("text/html") ? "html" : undefined;
+}
+
 interface Found {
   readonly type: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-function find(
-  { admin }: UsersControl,
-  token: string,
-  format: string | undefined,
-  language: Language,
-): Found | null {
+interface Asked {
+  /** Absent: none is named. */
+  readonly format: string | undefined;
+  readonly language: Language;
+  readonly headers: IncomingHttpHeaders;
+}
+
+function find({ admin }: UsersControl, token: string, { format, language, headers }: Asked): Found | null {
   const view = admin?.subscription(token) ?? null;
-  const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;
-  const body = view === null ? null : (wanted?.body(view, language) ?? null);
-  if (view === null || !wanted || body === null) return null;
-  const isShown = format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null;
-  return { type: wanted.type, headers: { ...wanted.headers, ...(isShown ? usageHeaders(view) : {}) }, body };
+  if (view === null) return null;
+  const found = (name: string): Found | null => {
+    const wanted = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
+    const body = wanted?.body(view, language) ?? null;
+    if (wanted === undefined || body === null) return null;
+    return { type: wanted.type, headers: { ...wanted.headers, ...usageHeaders(view) }, body };
+  };
+  if (format !== undefined) return found(format);
+  const byAgent = view.byAgent ? formatOf(headers) : undefined;
+  // what was chosen for a client may not be able to say the link
+  return (byAgent === undefined ? null : found(byAgent)) ?? plain(view, language);
+}
+
+function plain(view: SubscriptionView, language: Language): Found | null {
+  const body = PLAIN.body(view, language);
+  const isLimited = view.totalBytes > 0 || view.expiresAtMs !== null;
+  return body === null ? null : { type: PLAIN.type, headers: isLimited ? usageHeaders(view) : {}, body };
 }
 
 /** A fault of ours is the same answer, too (svc-admin-api §10), and the token never enters the log. */

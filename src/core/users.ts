@@ -82,6 +82,8 @@ export interface SubscriptionView extends ClientForms {
   readonly link: string;
   /** Of a fleet, its further nodes; absent: there are none. */
   readonly further?: readonly SubscriptionLink[];
+  /** Without a format it comes in the one that the client reads best. */
+  readonly byAgent: boolean;
   /** What clients call it. */
   readonly title: string;
   readonly status: UserStatus;

@@ -16,9 +16,16 @@ export function userSettings({ svc, listeners }: Config, files: SafeFiles): User
       ? [{ name, protocol: type, support, options, ports }]
       : [];
   });
-  const { secret, publicBaseUrl, store } = svc;
+  const { secret, publicBaseUrl, subscriptionByAgent, store } = svc;
   const fleet = fleetSettings(svc, files);
-  return { secret, publicBaseUrl, store: files.resolve(store), listeners: managed, fleet };
+  return {
+    secret,
+    publicBaseUrl,
+    subscriptionByAgent,
+    store: files.resolve(store),
+    listeners: managed,
+    fleet,
+  };
 }
 
 /** Tokens and the audit log lie beside the state file; null: there is no `svc` block. Throws `ConfigError` for an unsafe path. */

@@ -17,6 +17,8 @@ export interface UsersSettings {
   readonly secret: string;
   /** Without a slash at the end; "": no subscriptions. */
   readonly publicBaseUrl: string;
+  /** A subscription without a format comes in the one that the client reads best. */
+  readonly subscriptionByAgent: boolean;
   /** Absolute path. */
   readonly store: string;
   readonly listeners: readonly ManagedListener[];

@@ -118,6 +118,7 @@ export class UserViews {
       url: `${this.#registry.settings.publicBaseUrl}/sub/svc/${user.token}`,
       ...this.#formsOf(first),
       ...(further.length === 0 ? {} : { further: further.map((one) => this.#formsOf(one)) }),
+      byAgent: this.#registry.settings.subscriptionByAgent,
       title: `${book.listener} - ${user.name}`,
       status: this.#registry.statusOf(found),
       uploadBytes: used.uploadBytes,

@@ -154,6 +154,7 @@ function settingsOf(store: string): UsersSettings {
   return {
     secret: "x".repeat(32),
     publicBaseUrl: "https://proxy.example.com",
+    subscriptionByAgent: false,
     store,
     listeners: ["edge", "other"].map((name) => ({ name, protocol: "vless", support, options, ports: [443] })),
     fleet: null,

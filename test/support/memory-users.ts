@@ -68,6 +68,7 @@ export class MemoryUsers implements UsersControl {
             status: "active",
             node: { name: "edge - alice", type: "vless", server: "127.0.0.1", port: 443, uuid: "x" },
             singBox: null,
+            byAgent: false,
             title: "edge - alice",
             uploadBytes: 1,
             downloadBytes: 2,

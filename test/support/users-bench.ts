@@ -109,6 +109,7 @@ export class Bench implements Disposable {
     return {
       secret,
       publicBaseUrl,
+      subscriptionByAgent: false,
       store: join(this.home, store),
       listeners,
       fleet: this.#options.fleet ?? null,

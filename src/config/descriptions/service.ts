@@ -8,6 +8,8 @@ export const service: Descriptions = {
     "at least thirty-two random bytes",
   ],
   "public-base-url": ["Address under which clients reach subscription links.", "https://sub.example.com"],
+  "subscription-by-agent":
+    "Whether a subscription that names no format comes in the one that the client's User-Agent reads best.",
   "svc.store": ["File that keeps users and their counters.", "svc-state.db"],
   "managed-listeners": ["Names of the listeners whose users are managed.", ["edge"]],
   audit: "The log of who changed what.",

@@ -1,5 +1,5 @@
 /** The manager of users. The block's presence turns it on. */
-import { block, Fault, filePath, int, list, maybe, name, scalar } from "#core/fields.ts";
+import { block, Fault, filePath, flag, int, list, maybe, name, scalar } from "#core/fields.ts";
 import { duration } from "#core/duration.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
 import { fleet } from "./fleet.ts";
@@ -53,6 +53,7 @@ const backup = () =>
 export const svc = block({
   secret: adminSecret(),
   "public-base-url": publicBaseUrl().default(""),
+  "subscription-by-agent": flag().default(false),
   store: filePath().default("svc-state.db"),
   "managed-listeners": list(name()).default([]),
   audit: audit().default({ keep: AUDIT_KEEP_MS, entries: AUDIT_ENTRIES }),
