@@ -7,14 +7,16 @@ import { openDatagrams } from "#net/udp/datagram-listener.ts";
 import { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import type { QuicClient } from "#transport/quic/client.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
-import { aioquicAbsent, runAioquic, startAioquic } from "../support/interop/aioquic.ts";
+import { openListener } from "../support/hysteria2-listener.ts";
+import { aioquicAbsent, runAioquic, startAioquic, visitByAioquic } from "../support/interop/aioquic.ts";
 import { dialQuic } from "../support/quic-dial.ts";
 import { echoed, echoing } from "../support/quic-server-network.ts";
 import { openQuicClientTls } from "../support/quic-tls.ts";
 import { until } from "../support/until.ts";
 
 const SKIP = process.platform === "linux" ? aioquicAbsent() : "SKIP libssl by FFI: only on Linux";
-const CASES = "transfer multiplexing chacha20 versionnegotiation keyupdate resumption datagram connectionid";
+const CASES =
+  "transfer multiplexing chacha20 versionnegotiation keyupdate resumption datagram connectionid rebindport rebindaddr";
 
 async function echoes(client: QuicClient, sizes: readonly number[]): Promise<void> {
   const all = sizes.map((size) => randomBytes(size));
@@ -32,6 +34,12 @@ describe("QUIC with aioquic", { skip: SKIP }, () => {
     } finally {
       opened.close();
     }
+  });
+
+  test("as a visitor of a hysteria2 listener: a web site", async () => {
+    const site = { masquerade: "data:text/plain,nothing to see" };
+    await using listener = await openListener(() => assert.fail("a visitor has no session"), site);
+    assert.equal(await visitByAioquic(listener.port), "200 nothing to see");
   });
 
   test("as a server: transfer, many streams, datagrams, new keys, a session that goes on", async () => {

@@ -44,10 +44,18 @@ export async function startAioquic(retries: boolean): Promise<{ readonly port: n
 
 /** Runs the client's cases against an echo server: a line for each, its name where all was well. */
 export async function runAioquic(port: number): Promise<readonly string[]> {
+  return (await run("client", port)).split("\n");
+}
+
+/** Asks a web server for `/` by HTTP/3: the status, and behind it the body. */
+export function visitByAioquic(port: number): Promise<string> {
+  return run("visit", port);
+}
+
+async function run(what: "client" | "visit", port: number): Promise<string> {
   using files = certificateFiles();
-  const run = promisify(execFile);
-  const { stdout } = await run(PYTHON, [PROGRAM, "client", String(port), files.cert], {
-    timeout: MOST_CLIENT_MS,
-  });
-  return stdout.trim().split("\n");
+  const execute = promisify(execFile);
+  const options = { timeout: MOST_CLIENT_MS };
+  const { stdout } = await execute(PYTHON, [PROGRAM, what, String(port), files.cert], options);
+  return stdout.trim();
 }

@@ -2,12 +2,16 @@
 
 server PORT CERTIFICATE KEY [retry]   echoes streams and datagrams
 client PORT CERTIFICATE               runs every case against an echo server, and prints its name or what went wrong
+visit PORT CERTIFICATE                asks a web server for / by HTTP/3, and prints the status and the body
 """
 import asyncio
 import os
+import socket
 import sys
 
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
+from aioquic.h3.connection import H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import DatagramFrameReceived, StreamDataReceived
 from aioquic.quic.packet import QuicProtocolVersion
@@ -61,6 +65,38 @@ async def run_server(port, certificate, key, retry):
         retry=retry,
     )
     await asyncio.Event().wait()
+
+
+class Visitor(QuicConnectionProtocol):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.http = H3Connection(self._quic)
+        self.answer = asyncio.get_running_loop().create_future()
+        self.status = b""
+        self.body = b""
+
+    def ask(self, path):
+        stream = self._quic.get_next_available_stream_id()
+        fields = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"server.test"), (b":path", path)]
+        self.http.send_headers(stream, fields, end_stream=True)
+        self.transmit()
+
+    def quic_event_received(self, event):
+        for each in self.http.handle_event(event):
+            if isinstance(each, HeadersReceived):
+                self.status = dict(each.headers)[b":status"]
+            elif isinstance(each, DataReceived):
+                self.body += each.data
+            if each.stream_ended and not self.answer.done():
+                self.answer.set_result(f"{self.status.decode()} {self.body.decode()}")
+
+
+async def visit(port, certificate):
+    configuration = QuicConfiguration(alpn_protocols=["h3"], server_name="server.test")
+    configuration.load_verify_locations(cafile=certificate)
+    async with connect(HOST, port, configuration=configuration, create_protocol=Visitor) as visitor:
+        visitor.ask(b"/")
+        print(await asyncio.wait_for(visitor.answer, 30))
 
 
 class Cases:
@@ -131,11 +167,28 @@ class Cases:
             client.change_connection_id()
             await client.echo(20_000)
 
+    async def rebind(self, source):
+        """The same connection from another socket, as behind a NAT that forgets: the server has to follow."""
+        async with self.connect() as client:
+            await client.echo(1000)
+            moved = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+            moved.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            moved.bind((source, 0))
+            await asyncio.get_running_loop().create_datagram_endpoint(lambda: client, sock=moved)
+            await client.echo(200_000)
+
+    async def rebindport(self):
+        await self.rebind(f"::ffff:{HOST}")
+
+    async def rebindaddr(self):
+        await self.rebind("::ffff:127.0.0.2")
+
 
 async def run_client(port, certificate):
     cases = Cases(port, certificate)
     names = ("transfer", "multiplexing", "chacha20", "versionnegotiation")
-    for name in (*names, "keyupdate", "resumption", "datagram", "connectionid"):
+    names += ("keyupdate", "resumption", "datagram", "connectionid", "rebindport", "rebindaddr")
+    for name in names:
         try:
             await asyncio.wait_for(getattr(cases, name)(), 60)
             print(name, flush=True)
@@ -145,5 +198,7 @@ async def run_client(port, certificate):
 
 if sys.argv[1] == "server":
     asyncio.run(run_server(int(sys.argv[2]), sys.argv[3], sys.argv[4], "retry" in sys.argv))
+elif sys.argv[1] == "visit":
+    asyncio.run(visit(int(sys.argv[2]), sys.argv[3]))
 else:
     asyncio.run(run_client(int(sys.argv[2]), sys.argv[3]))
