@@ -7,16 +7,15 @@ import { dirname, join } from "node:path";
 
 const SOURCES = "{src,ui,test,bench,scripts}/**/*.{ts,tsx,mjs}";
 /** With another rule, setting or library nothing is known any more; nor with declarations that no file imports. */
-const SETTINGS = [".oxlintrc.json", "package-lock.json", "package.json", "tsconfig.json", "ui/tsconfig.json"];
+const SETTINGS = [".oxlintrc.json", "package-lock.json", "tsconfig.json", "ui/tsconfig.json"];
 const AMBIENT = "{src,ui,test,bench,scripts}/**/*.d.ts";
 const IMPORTED = /\b(?:from|import)\s*\(?\s*"([^"]+)"/g;
 
 /** `file`: where the last state is kept. `save` is called when the linter has found nothing in `affected`. */
 export function openLintState(file) {
-  const now = {
-    settings: hashOf([...SETTINGS, ...globSync(AMBIENT).sort()].map(textOf).join("\n")),
-    files: {},
-  };
+  const { type, imports } = JSON.parse(textOf("package.json")); // its scripts change no type
+  const settings = [...SETTINGS, ...globSync(AMBIENT).sort()].map(textOf);
+  const now = { settings: hashOf([JSON.stringify([type, imports]), ...settings].join("\n")), files: {} };
   const importers = new Map();
   for (const path of globSync(SOURCES).sort()) {
     const text = textOf(path);
