@@ -11,7 +11,7 @@ if (major < 26) {
   process.exit(1);
 }
 // A reload that is asked for while the program still loads must not end it; the file is read later anyhow.
-process.on("SIGHUP", () => {});
+process.on("SIGHUP", () => {}).on("SIGUSR2", () => {});
 // While the program loads nearly all that is made stays. V8 learns of it to make arrays and the streams' tables of listeners
 // among the old objects for ever, where those of a connection are found dead only when the whole heap is collected.
 setFlagsFromString("--no-allocation-site-pretenuring");

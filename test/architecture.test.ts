@@ -119,6 +119,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "users",
     "documents",
   ], // builds a generation from a Config
+  upgrade: [
+    ".", // the version
+    "core",
+    "lib",
+    "net",
+    "platform",
+    "app",
+    "config",
+    "governance",
+    "host",
+    "journal",
+    "store",
+    "users",
+  ], // everything of a running program goes to another process; the app does not know of it
   app: ANYTHING,
   cli: ANYTHING,
   ".": ANYTHING, // main

@@ -1,5 +1,5 @@
 /** Where the Controller listens and under which limits. Literal addresses only: nothing here looks a name up. */
-import { chmod, lstat, mkdir, unlink } from "node:fs/promises";
+import { chmod, lstat, mkdir, rename, unlink } from "node:fs/promises";
 import { connect, isIP, type AddressInfo, type Server } from "node:net";
 import { dirname } from "node:path";
 import {
@@ -64,6 +64,11 @@ export async function listenTcp(server: Server, listener: TcpListener): Promise<
   return boundAddress(server);
 }
 
+/** By a descriptor that listens already and is the server's from here on. */
+export function listenBy(server: Server, fd: number): Promise<void> {
+  return settled(server, () => server.listen({ fd }));
+}
+
 /** Both families on one socket; IPv4 alone where the machine has no IPv6. */
 async function listenEverywhere(listen: typeof listenOn, server: Server, port: number): Promise<void> {
   try {
@@ -83,10 +88,29 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
 const SOCKET_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 
-/** Makes the folder, removes the socket of a dead process, never that of a living one. */
-export async function listenUnix(server: Server, path: string): Promise<void> {
+/** sockaddr_un: unix(7) */
+const MOST_PATH_BYTES = 107;
+
+/**
+ * Makes the folder, removes the socket of a dead process, never that of a living one. The runtime would remove the name
+ * that it has bound, also when the socket is another process's by then: so it binds another name, and the path is the
+ * caller's to remove. Answers whether it is.
+ */
+export async function listenUnix(server: Server, path: string): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
   await removeStale(path);
+  const passing = `${path}.${process.pid}`;
+  if (Buffer.byteLength(passing) > MOST_PATH_BYTES) {
+    await bindUnix(server, path);
+    return false;
+  }
+  await unlink(passing).catch(() => {}); // of a dead process that had this number
+  await bindUnix(server, passing);
+  await rename(passing, path);
+  return true;
+}
+
+async function bindUnix(server: Server, path: string): Promise<void> {
   const before = process.umask(0o777 & ~SOCKET_MODE); // bind(2) happens before the next line runs
   try {
     const listening = settled(server, () => server.listen(path));

@@ -2,9 +2,11 @@
 import type { Server as HttpServer } from "node:http";
 import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Server, Socket } from "node:net";
+import { rmSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import type { Control } from "#core/control.ts";
 import { ConfigError, listenFault, messageOf } from "#core/errors.ts";
+import { descriptorOf } from "#core/handover.ts";
 import type { Log } from "#core/log.ts";
 import type { EventEmitter } from "node:events";
 import { Answering } from "./answering.ts";
@@ -13,6 +15,7 @@ import type { Application } from "./application.ts";
 import { isLoopbackHost } from "./hosts.ts";
 import {
   giveUpWhenStuck,
+  listenBy,
   listenPipe,
   listenTcp,
   listenUnix,
@@ -29,7 +32,11 @@ export interface ControllerOptions extends AppOptions {
     readonly http?: TcpListener;
     readonly https?: TcpListener & { readonly tls: TlsOptions };
     /** Absolute path. */
-    readonly unix?: { readonly path: string };
+    readonly unix?: {
+      readonly path: string;
+      /** A socket that listens there already, owned from here on. */
+      readonly fd?: number;
+    };
     /** `\\.\pipe\…` */
     readonly pipe?: { readonly name: string };
   };
@@ -46,6 +53,10 @@ export interface ControllerEndpoint {
 export interface Controller extends AsyncDisposable {
   /** Those that could be opened. */
   readonly endpoints: readonly ControllerEndpoint[];
+  /** Their descriptors, in the same order. */
+  readonly descriptors: readonly number[];
+  /** The sockets are another process's, too: disposing leaves the path of a Unix socket where it is. */
+  handOver(): void;
 }
 
 /** How long requests in flight may take to finish after disposal; one of them may be the cause of it. */
@@ -66,6 +77,9 @@ export async function openController(
   refuseMissingSecret(options);
   await using undo = new AsyncDisposableStack();
   const endpoints: ControllerEndpoint[] = [];
+  const descriptors: number[] = [];
+  const paths = new OwnPaths();
+  undo.use(paths);
   let application: Promise<Application> | null = null;
   undo.defer(async () => (await application?.catch(() => null))?.[Symbol.dispose]());
   const ours = { ...options, hosts: [...options.hosts, ...controllerHosts(options)] };
@@ -73,8 +87,9 @@ export async function openController(
   const open = async (kind: Transport["kind"], at: string, start: Start): Promise<void> => {
     await using parts = new AsyncDisposableStack();
     try {
-      const endpoint = await openOne({ kind, at }, start, { load, log, parts });
+      const { endpoint, fd } = await openOne({ kind, at }, start, { load, log, parts });
       endpoints.push(endpoint);
+      descriptors.push(fd);
       undo.use(parts.move());
       log.info(`controller: ${kind} on ${endpoint.text}`);
     } catch (error) {
@@ -86,14 +101,40 @@ export async function openController(
   if (https) await open("https", hostPort(https), { listen: tcp(https), tls: https.tls });
   if (unix)
     await open("unix", unix.path, {
-      listen: (server) => listenUnix(server, unix.path).then(() => [unix.path, 0]),
+      listen: async (server) => {
+        if (unix.fd !== undefined) await listenBy(server, unix.fd);
+        if (unix.fd !== undefined || (await listenUnix(server, unix.path))) paths.add(unix.path);
+        return [unix.path, 0];
+      },
     });
   if (pipe)
     await open("pipe", pipe.name, {
       listen: (server) => listenPipe(server, pipe.name).then(() => [pipe.name, 0]),
     });
   const owned = undo.move();
-  return { endpoints, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return {
+    endpoints,
+    descriptors,
+    handOver: () => paths.leave(),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Paths of Unix sockets that go with their servers. */
+class OwnPaths implements Disposable {
+  readonly #paths = new Set<string>();
+
+  add(path: string): void {
+    this.#paths.add(path);
+  }
+
+  leave(): void {
+    this.#paths.clear();
+  }
+
+  [Symbol.dispose](): void {
+    for (const path of this.#paths) rmSync(path, { force: true });
+  }
 }
 
 async function loadApplication(options: AppOptions, control: Control, log: Log): Promise<Application> {
@@ -123,7 +164,7 @@ async function openOne(
   { kind, at }: { readonly kind: Transport["kind"]; readonly at: string },
   start: Start,
   { load, log, parts }: Parts,
-): Promise<ControllerEndpoint> {
+): Promise<{ readonly endpoint: ControllerEndpoint; readonly fd: number }> {
   const transport: Transport = {
     kind,
     isLocal: kind === "unix" || kind === "pipe" || isLoopbackHost(hostOf(at)),
@@ -144,7 +185,7 @@ async function openOne(
   parts.defer(stopper(server, answering));
   const [text, port] = await start.listen(server);
   server.on("error", (error) => log.error(`controller: ${kind}: ${messageOf(error)}`));
-  return { kind, text, port };
+  return { endpoint: { kind, text, port }, fd: descriptorOf(server) };
 }
 
 function stopper(server: HttpServer | Http2SecureServer, answering: Answering): () => Promise<void> {

@@ -7,6 +7,7 @@ import { openControl } from "#app/control/index.ts";
 import { ExternalUi } from "#app/control/external-ui.ts";
 import { liveConfigs } from "#app/control/live-configs.ts";
 import type { Host } from "#host/host.ts";
+import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import { backupSettings } from "#runtime/user-settings.ts";
 import { ConfigKeeper } from "./config-keeper.ts";
 import { ControllerSlot } from "./controller-slot.ts";
@@ -17,7 +18,20 @@ import { TimedBackups } from "./timed-backups.ts";
 export interface AppEnv extends ConfigInput {
   readonly host: Host;
   restart(): void;
+  /**
+   * The first configuration comes into force in place of another process's: in full or not at all, and only once this
+   * resolves, with what is called when it is. Absent: whatever can be opened runs.
+   */
+  readonly takesOver?: (() => Promise<() => void>) | undefined;
 }
+
+interface Ending {
+  readonly restarting?: boolean;
+  /** Called when nothing more is counted, before the books are closed; must not reject. */
+  readonly onCounted?: () => Promise<void>;
+}
+
+const ENDING = new ApiError(503, "weir is shutting down");
 
 /** The running program: the host, the runtime in force, the Controller. */
 export class App implements AsyncDisposable {
@@ -32,6 +46,8 @@ export class App implements AsyncDisposable {
   #queue: Promise<void> = Promise.resolve();
   /** Nothing changes any more: a reload behind the end would listen again. */
   #closing = false;
+  /** What was asked for before, and has not begun, is refused, too. */
+  #handedOver = false;
 
   private constructor(env: AppEnv) {
     const { host, loader } = env;
@@ -83,7 +99,7 @@ export class App implements AsyncDisposable {
   static async start(config: Config, env: AppEnv): Promise<App> {
     const app = new App(env);
     const first = env.override(config);
-    await app.#runtimes.start(first);
+    await app.#runtimes.start(first, env.takesOver);
     await app.#settle();
     void app.#backups.look(Date.now());
     env.host.memoryRelease.soon();
@@ -121,20 +137,41 @@ export class App implements AsyncDisposable {
     void this.#externalUi.fetchIfMissing();
   }
 
+  /** Every socket that is listened by, as `InheritedSockets` of another process takes them. */
+  async listening(): Promise<readonly ListeningSocket[]> {
+    const { sockets, portals } = this.#env.host;
+    const portal = portals.listening;
+    const own = portal === null ? [] : [{ key: `portal ${portal.key}`, fd: portal.fd, endpoint: null }];
+    return [...(await sockets.open()), ...this.#controller.listening, ...own];
+  }
+
+  /** Runs `work` while nothing else changes. Where it answers true another process serves: `close` is all that is left. */
+  async handOver(work: () => Promise<boolean>): Promise<boolean> {
+    return this.#exclusively(async () => {
+      const isDone = await work();
+      if (!isDone) return false;
+      this.#handedOver = true;
+      this.#env.host.sockets.handOver();
+      this.#controller.handOver();
+      return true;
+    });
+  }
+
   /** Stops listening, gives sessions `drainMs` to end by themselves, closes the others, and leaves nothing behind. */
-  async close(drainMs: number, { restarting = false } = {}): Promise<void> {
-    const closed = this.#exclusively(async () => {
+  async close(drainMs: number, { restarting = false, onCounted }: Ending = {}): Promise<void> {
+    const work = async (): Promise<void> => {
       const { live, sockets } = this.#env.host;
       using last = new DisposableStack();
       last.defer(() => this.#env.host.journal.close()); // behind what it is told of the end
       last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
       await this.#runtimes.tuns.close({ restarting }); // before the listeners close: captured traffic goes past weir again, or nowhere
-      const retired = this.#runtimes[Symbol.asyncDispose]();
+      // To clients who have had no word of another process the connection that they have is as good as a new one.
+      const retired = this.#runtimes.retire(this.#handedOver ? sockets.emptied() : Promise.resolve());
       const cutOff = (): void => {
         live.closeAll();
         sockets.cutOff(); // clients in a handshake and UDP associations are no sessions to wait for
       };
-      const timer = setTimeout(cutOff, live.size === 0 ? 0 : drainMs);
+      const timer = setTimeout(cutOff, live.size === 0 && !this.#handedOver ? 0 : drainMs);
       await this.#externalUi[Symbol.asyncDispose]();
       await this.#controller[Symbol.asyncDispose]();
       await retired;
@@ -142,7 +179,9 @@ export class App implements AsyncDisposable {
       cutOff();
       await this.#env.host.relayPath[Symbol.asyncDispose]();
       await this.#env.host.users.leaveFleet();
-    });
+      await onCounted?.();
+    };
+    const closed = this.#closing ? Promise.reject(ENDING) : this.#inTurn(work);
     this.#closing = true;
     this.#env.loader.stop(); // a reload that only begins must not hold up the end
     this.#runtimes.stopLooking();
@@ -156,7 +195,12 @@ export class App implements AsyncDisposable {
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing) return Promise.reject(new ApiError(503, "weir is shutting down"));
+    const goesOn = (): Promise<T> =>
+      this.#handedOver ? Promise.reject(new ApiError(503, "another process of weir has taken over")) : work();
+    return this.#closing ? Promise.reject(ENDING) : this.#inTurn(goesOn);
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#queue.then(work);
     const nothing = (): void => {}; // neither answer nor error is kept: the caller has them
     this.#queue = done.then(nothing, nothing);

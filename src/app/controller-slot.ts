@@ -10,8 +10,10 @@ import type { Control } from "#core/control.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { Host } from "#host/host.ts";
+import { itemAt } from "#lib/at.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { parseIp } from "#net/address/ip.ts";
+import type { InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { SECRET_FILE } from "#host/file-guard.ts";
 import { builtInUiFolder, externalUiFolder } from "#host/ui-folder.ts";
@@ -36,6 +38,27 @@ export class ControllerSlot implements AsyncDisposable {
 
   get endpoints(): readonly ControllerEndpoint[] {
     return this.#running?.endpoints ?? [];
+  }
+
+  /** Where it listens and by which descriptor, as `InheritedSockets` of another process takes it. */
+  get listening(): readonly ListeningSocket[] {
+    const { endpoints = [], descriptors = [] } = this.#running ?? {};
+    const { http, https, unix } = this.#options?.listeners ?? {};
+    const keys: Readonly<Record<ControllerEndpoint["kind"], string | null>> = {
+      http: http === undefined ? null : tcpKey(http.host, http.port),
+      https: https === undefined ? null : tcpKey(https.host, https.port),
+      unix: unix === undefined ? null : unixKey(unix.path),
+      pipe: null,
+    };
+    return endpoints.flatMap(({ kind }, at) => {
+      const key = keys[kind];
+      return key === null ? [] : [{ key, fd: itemAt(descriptors, at), endpoint: null }];
+    });
+  }
+
+  /** Another process listens by the same sockets: paths stay where they are when this one closes. */
+  handOver(): void {
+    this.#running?.handOver();
   }
 
   /**
@@ -79,7 +102,7 @@ export class ControllerSlot implements AsyncDisposable {
 function controllerOptions(config: Config, host: Host, control: Control): ControllerOptions {
   const { controller, tls } = config;
   const mark = controller.externalControllerRoutingMark;
-  const marked = mark === 0 ? {} : { listen: markedListen(mark) };
+  const listen = listenWith(host.inherited, mark);
   const http = listenerOf(controller.externalController);
   const https = listenerOf(controller.externalControllerTls);
   const unix = controller.externalControllerUnix;
@@ -87,9 +110,9 @@ function controllerOptions(config: Config, host: Host, control: Control): Contro
   const reachable = [http, https].some((listener) => listener !== null && !isLoopbackHost(listener.host));
   return {
     listeners: {
-      ...(http === null ? {} : { http: { ...http, ...marked } }),
-      ...(https === null ? {} : { https: { ...https, ...marked, tls: { ...tls, files: host.files } } }),
-      ...(unix === "" ? {} : { unix: { path: isAbsolute(unix) ? unix : join(host.home, unix) } }),
+      ...(http === null ? {} : { http: { ...http, listen } }),
+      ...(https === null ? {} : { https: { ...https, listen, tls: { ...tls, files: host.files } } }),
+      ...(unix === "" ? {} : { unix: unixListener(isAbsolute(unix) ? unix : join(host.home, unix), host) }),
       ...(pipe === "" ? {} : { pipe: { name: pipe } }),
     },
     secret: controller.secret === "" && reachable ? keptSecret(host) : controller.secret,
@@ -114,13 +137,23 @@ function controllerOptions(config: Config, host: Host, control: Control): Contro
   };
 }
 
-/** Listens as usual and marks what answers (`external-controller-routing-mark`). */
-function markedListen(mark: number) {
+const tcpKey = (host: string, port: number): string =>
+  `controller ${host === "localhost" ? "127.0.0.1" : host}|${port}`;
+const unixKey = (path: string): string => `controller ${path}`;
+
+/** Listens as usual, or by what was handed over, and marks what answers (`external-controller-routing-mark`). */
+function listenWith(inherited: InheritedSockets, mark: number) {
   return async (server: Server, host: string, port: number): Promise<void> => {
-    server.listen({ host, port });
+    const fd = inherited.take(tcpKey(host, port))?.fd;
+    server.listen(fd === undefined ? { host, port } : { fd });
     await once(server, "listening");
-    markDescriptor(descriptorOf(server), mark);
+    if (mark !== 0) markDescriptor(descriptorOf(server), mark);
   };
+}
+
+function unixListener(path: string, { inherited }: Host): { readonly path: string; readonly fd?: number } {
+  const fd = inherited.take(unixKey(path))?.fd;
+  return fd === undefined ? { path } : { path, fd };
 }
 
 /** By the list, or for want of one. */

@@ -27,6 +27,8 @@ export interface SwapOptions {
   readonly keepPolicies?: boolean;
   /** False: the change is about something else, and a TUN that could not be opened is not tried again. */
   readonly asksTuns?: boolean;
+  /** As `Runtimes.start` has it. */
+  readonly takesOver?: (() => Promise<() => void>) | undefined;
 }
 
 /** What the Controller can switch without another runtime. */
@@ -36,7 +38,7 @@ export interface Choices {
   readonly unifiedDelay: boolean;
 }
 
-export class Runtimes implements AsyncDisposable {
+export class Runtimes {
   readonly tuns: Tuns;
   readonly health: Health;
   readonly reports: RuntimeReports;
@@ -88,10 +90,14 @@ export class Runtimes implements AsyncDisposable {
     return { mode: this.#mode, logLevel: this.#host.log.level, unifiedDelay: this.#unifiedDelay };
   }
 
-  /** Puts the first one in force: a TUN, listener or file that cannot be opened is logged, and the others run. */
-  async start(config: Config): Promise<void> {
+  /**
+   * Puts the first one in force: a TUN, listener or file that cannot be opened is logged, and the others run. With
+   * `takesOver` all of it is opened or none, and it comes into force once that resolves, with what is called when it is.
+   */
+  async start(config: Config, takesOver?: () => Promise<() => void>): Promise<void> {
     this.tuns.prepare(config);
-    await this.reports.report("start", () => this.#swap(config, true));
+    const tolerant = takesOver === undefined;
+    await this.reports.report("start", () => this.#swap(config, tolerant, { takesOver }));
   }
 
   /** Rejects with nothing changed. */
@@ -125,7 +131,7 @@ export class Runtimes implements AsyncDisposable {
   async #swap(
     config: Config,
     tolerant: boolean,
-    { keepPolicies = false, asksTuns = true }: SwapOptions = {},
+    { keepPolicies = false, asksTuns = true, takesOver }: SwapOptions = {},
   ): Promise<void> {
     const host = this.#host;
     using undo = new DisposableStack();
@@ -146,6 +152,7 @@ export class Runtimes implements AsyncDisposable {
       adopt: (next, inbounds) => this.#users.adopt(next, inbounds, tolerant),
       tolerant,
     });
+    const onStarted = await takesOver?.();
     const old = this.#present; // in no closure: those that `fresh` keeps would hold it in memory
     this.#present = fresh;
     this.#alive.add(fresh);
@@ -153,6 +160,7 @@ export class Runtimes implements AsyncDisposable {
     undo.move();
     policies?.activate();
     fresh.activate();
+    onStarted?.();
     for (const each of this.#alive) if (each !== fresh) this.#users.closeRemoved(each, fresh);
     host.kernelDirect.use(fresh.classifier);
     if (old !== null) this.#retire(old, fresh);
@@ -177,8 +185,8 @@ export class Runtimes implements AsyncDisposable {
     this.reports[Symbol.dispose]();
   }
 
-  /** Stops listening; settles when the last session, of older ones too, has ended. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#present?.retire(null), ...this.#retiring]);
+  /** Stops listening; settles when `isLeft` has settled and the last session, of older ones too, has ended. */
+  async retire(isLeft: Promise<void>): Promise<void> {
+    await Promise.all([this.#present?.retire(null, isLeft), ...this.#retiring]);
   }
 }

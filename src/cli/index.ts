@@ -89,6 +89,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       return { help: RESTORE_USAGE, run: restoreCommand };
     },
   },
+  upgrade: {
+    usage: "upgrade                 another version takes over from the running weir",
+    load: async () => {
+      const { UPGRADE_USAGE, upgradeCommand } = await import("./upgrade.ts");
+      return { help: UPGRADE_USAGE, run: upgradeCommand };
+    },
+  },
   doctor: {
     usage: "doctor                  what of this machine is in the way of the configuration, and what to do",
     load: async () => {

@@ -1,12 +1,15 @@
 import { execFileSync, spawn } from "node:child_process";
-import { messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
 import { endpointText } from "#core/session.ts";
 import { logSummary } from "#config/summary.ts";
 import type { WorkerBackendOptions } from "#dataplane/workers/main/worker-backend.ts";
-import { openHost } from "#host/host.ts";
+import { openHost, type Host } from "#host/host.ts";
 import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#host/log.ts";
 import { VERSION } from "#version.ts";
 import { App } from "#app/app.ts";
+import { LINK_VARIABLE } from "#upgrade/link-variable.ts";
+import type { Arrival } from "#upgrade/new-process.ts";
+import { DRAIN_MS as UPGRADE_DRAIN_MS, Upgrades, type Upgraded } from "#upgrade/upgrades.ts";
 import { openServiceManager, type ServiceManager } from "#platform/service-manager.ts";
 import { newSecret } from "#app/controller-slot.ts";
 import type { ParsedFlags } from "./flags.ts";
@@ -17,6 +20,8 @@ import { newFileText } from "./source.ts";
 const DRAIN_MS = 3_000;
 /** After the signal the program ends within this, whatever it waits for. */
 const DEADLINE_MS = 8_000;
+/** Behind the time for connections: the last counters go to the process that serves. */
+const GIVING_MS = 180_000;
 
 /** Where lines go; and what tests hand in of the workers. */
 interface Surroundings extends Pick<WorkerBackendOptions, "seams"> {
@@ -51,20 +56,49 @@ async function runWith(
   env: NodeJS.ProcessEnv,
   { log, sink, seams }: Surroundings,
 ): Promise<number> {
-  const setup = setUp(flags, env, log, { writes: true });
+  using arrival =
+    env[LINK_VARIABLE] === undefined ? null : (await import("#upgrade/new-process.ts")).openArrival(env, log);
+  try {
+    return await serve(flags, env, { log, sink, seams, arrival });
+  } catch (error) {
+    if (arrival === null) throw error;
+    fatal(sink, messageOf(error));
+    arrival.fail(messageOf(error));
+    log.flush();
+    process.exit(1); // what is half open would keep it alive
+  }
+}
+
+interface Opened extends Surroundings {
+  /** Null: this process takes no other one's place. */
+  readonly arrival: Arrival | null;
+}
+
+async function serve(
+  flags: ParsedFlags,
+  env: NodeJS.ProcessEnv,
+  { log, sink, seams, arrival }: Opened,
+): Promise<number> {
+  const setup = setUp(flags, env, log, { writes: arrival === null });
   if (setup.source.isNew !== undefined) log.info(newFileText(setup.source));
   const { file, result } = setup.first();
   log.level = result.config?.logLevel ?? log.level;
   logSummary(log, file, result.warnings);
   if (result.errors !== undefined) {
-    for (const line of linesOf(file, result.errors)) fatal(sink, line);
+    const lines = linesOf(file, result.errors);
+    if (arrival !== null) throw new ConfigError(lines.join("\n"));
+    for (const line of lines) fatal(sink, line);
     return 1;
   }
 
   using _faults = survive(log);
   using service = openServiceManager(env, log);
   using signals = listenToSignals(log, service);
-  using host = openHost(setup.home, setup.files, log, seams);
+  await arrival?.check(result.config);
+  using host = openHost(setup.home, setup.files, log, {
+    seams,
+    ...(arrival === null ? {} : { inherited: arrival.sockets, movedBefore: await arrival.stores() }),
+  });
   // A second signal or the deadline: what users have moved is written all the same.
   using _last = atExit(() => {
     host.users.close();
@@ -76,28 +110,68 @@ async function runWith(
     loader: setup.loader,
     override: overrideWith(flags, secret, setup),
     restart: signals.restart,
+    takesOver: arrival === null ? undefined : () => arrival.begin(host),
   });
+  arrival?.settled();
   announce(app, log);
   const [endpoint] = app.controllerEndpoints;
   if (secret !== null && endpoint?.kind === "http")
     process.stderr.write(`Controller: http://${endpoint.text}/ui/  secret: ${secret}\n`);
   try {
-    runHook(flags, "post-up");
+    if (arrival === null) runHook(flags, "post-up");
   } catch (error) {
     await app.close(0); // what listens would keep the process alive
     throw error;
   }
+  await arrival?.left; // until then the service manager would not listen to this process
   service.ready(statusOf(app));
+  using upgrades = new Upgrades({ app, host, env });
+  await upgrades.listen();
   // Where nothing could be listened on there is nothing to keep the process alive but the wish of its user.
   const alive = setInterval(() => {}, 0x7fff_ffff);
-  const why = await signals.ended(app);
+  const why = await Promise.race([signals.ended(app, upgrades), upgrades.done]);
   clearInterval(alive);
+  if (typeof why === "object") {
+    upgrades[Symbol.dispose]();
+    return await giveWay(why, { app, host, service, signals, arrival });
+  }
   log.info(why === "restart" ? "restarting" : "shutting down");
   service.stopping();
   endWithin(DEADLINE_MS, log);
   await app.close(DRAIN_MS, { restarting: why === "restart" });
   runHook(flags, "post-down");
   if (why === "restart") restartProcess(log);
+  return 0;
+}
+
+interface Leaving {
+  readonly app: App;
+  readonly host: Host;
+  readonly service: ServiceManager;
+  readonly signals: Signals;
+  readonly arrival: Arrival | null;
+}
+
+/** Another process serves: what is open here goes on until it ends, its time is up, or a signal comes. */
+async function giveWay(
+  { successor, drainMs }: Upgraded,
+  { app, host, service, signals, arrival }: Leaving,
+): Promise<number> {
+  const { log, live, sockets } = host;
+  log.info(`process ${successor.pid} serves from now on; ${live.size} connections go on here`);
+  service.succeededBy(successor.pid);
+  const onCounted = async (): Promise<void> => {
+    await arrival?.over; // a process before this one counts here
+    await successor[Symbol.asyncDispose]();
+  };
+  const closed = app.close(drainMs, { onCounted });
+  successor.begin();
+  void signals.asked.then(() => {
+    live.closeAll();
+    sockets.cutOff();
+  });
+  endWithin(drainMs + GIVING_MS, log);
+  await closed;
   return 0;
 }
 
@@ -128,8 +202,10 @@ function statusOf({ config }: App): string {
 
 interface Signals extends Disposable {
   restart(): void;
-  /** Settles when the program is to end; until then SIGHUP reloads `app`. */
-  ended(app: App): Promise<"signal" | "restart">;
+  /** Settles when a signal or the API has asked for the end. */
+  readonly asked: Promise<"signal" | "restart">;
+  /** The same; until then SIGHUP reloads `app`, and SIGUSR2 starts the same command in its place. */
+  ended(app: App, upgrades: Upgrades): Promise<"signal" | "restart">;
 }
 
 /** SIGHUP reloads; SIGTERM and SIGINT end, and end at once when they come twice. None is lost while the start takes its time. */
@@ -157,15 +233,21 @@ function listenToSignals(log: LogHub, service: ServiceManager): Signals {
     asked = running === null;
     if (running !== null) void reload(running);
   };
-  process.on("SIGTERM", onEnd).on("SIGINT", onEnd).on("SIGHUP", onReload);
+  let program: Upgrades | null = null;
+  const onUpgrade = (): void => void program?.ask({ to: null, drainMs: UPGRADE_DRAIN_MS });
+  process.on("SIGTERM", onEnd).on("SIGINT", onEnd).on("SIGHUP", onReload).on("SIGUSR2", onUpgrade);
   return {
     restart: () => end.resolve("restart"),
-    ended(app) {
+    asked: end.promise,
+    ended(app, upgrades) {
+      program = upgrades;
       running = app;
       if (asked) onReload();
       return end.promise;
     },
-    [Symbol.dispose]: () => void process.off("SIGTERM", onEnd).off("SIGINT", onEnd).off("SIGHUP", onReload),
+    [Symbol.dispose]() {
+      process.off("SIGTERM", onEnd).off("SIGINT", onEnd).off("SIGHUP", onReload).off("SIGUSR2", onUpgrade);
+    },
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Direction } from "#core/meter.ts";
 import type { Policy } from "#core/policy.ts";
 import { Slot, TokenBucket } from "#lib/token-bucket.ts";
-import { isZero, zero, type Counters } from "./counters.ts";
+import { isZero, storeCounters, zero, type Counters, type StoredCounters } from "./counters.ts";
 import type { PolicyState } from "./policy-state.ts";
 import { keysOf, type Reports } from "./reports.ts";
 
@@ -65,6 +65,14 @@ export class PolicySet {
     this.pending.exceeded++;
   }
 
+  /** The sums, which are the caller's alone from then on; null: there are none. */
+  take(): StoredCounters | null {
+    if (isZero(this.pending)) return null;
+    const taken = storeCounters(this.pending);
+    this.#clear();
+    return taken;
+  }
+
   /** Hands the sums on to policies and reports; `hour` is the one they were made in. */
   settle(hour: number, nowSeconds: number): void {
     const { pending } = this;
@@ -76,6 +84,11 @@ export class PolicySet {
       state.touch();
     }
     this.#reports.record(this.reportKeys, hour, pending, nowSeconds);
+    this.#clear();
+  }
+
+  #clear(): void {
+    const { pending } = this;
     pending.upload = pending.download = pending.connections = pending.exceeded = 0;
   }
 }

@@ -1,5 +1,5 @@
 /** Traffic control as the program sees it: prepare what can fail, then switch without failure. */
-import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
+import { ApiError, ConfigError, messageOf, StoreError } from "#core/errors.ts";
 import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
 import { Retry } from "#lib/retry.ts";
@@ -7,7 +7,7 @@ import { SteadyTime } from "#lib/steady-time.ts";
 import { cidrHolds } from "#net/address/cidr.ts";
 import { parseIpBytes } from "#net/address/ip.ts";
 import { type GovernanceState, loadState } from "./checkpoint.ts";
-import type { GovernedLedger } from "./ledger.ts";
+import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
 import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } from "./opening.ts";
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
@@ -39,6 +39,7 @@ export class Governance implements Disposable {
   #revision = 0;
   readonly #settled: SettledClock;
   readonly #retry = new Retry(() => this.#openLate());
+  #isLent = false;
   /** Of `#openLate`. */
   #opening: Promise<void> | null = null;
 
@@ -170,6 +171,23 @@ export class Governance implements Disposable {
     await this.#running?.tick();
   }
 
+  /**
+   * Another process gets the store: all that was counted is in it when this resolves, and `forward` has what was counted
+   * since. Rejects with `StoreError`; `reclaim` has to be called then.
+   */
+  async release(forward: (sums: ForwardedSums) => void): Promise<void> {
+    this.#isLent = true;
+    const fault = this.#running?.parts.fault ?? null;
+    if (fault !== null) throw new StoreError(`traffic control: ${fault}`);
+    await this.#running?.release(forward);
+  }
+
+  /** Takes back the store, and what was forwarded since. */
+  reclaim(forwarded: readonly ForwardedSums[]): void {
+    this.#isLent = false;
+    this.#running?.reclaim(forwarded);
+  }
+
   /** Of the store in use, as `storeFile` called it; null: nothing is counted. */
   get storeKey(): string | null {
     return this.#running?.parts.storeKey ?? null;
@@ -178,7 +196,7 @@ export class Governance implements Disposable {
   /** What was counted up to now is on the medium when it resolves. Rejects with `StoreError`. */
   async flush(): Promise<void> {
     this.#env.ledger.settle(0);
-    await this.#running?.commit();
+    if (!this.#isLent) await this.#running?.commit();
   }
 
   status(): GovernanceView {
@@ -254,6 +272,7 @@ export class Governance implements Disposable {
     this.#retry.stop();
     old.stop();
     ledger.install(null);
+    if (this.#isLent) return;
     try {
       old.closeNow();
     } catch (error) {

@@ -8,6 +8,7 @@ import { PolicySet, ActivePolicy } from "./account.ts";
 import { HOUR_SECONDS, hourStart } from "./calendar.ts";
 import type { GovernanceClock } from "./clock.ts";
 import { GovernedMeter, type MeterOwner } from "./governed-meter.ts";
+import { addTo, loadCounters, type StoredCounters } from "./counters.ts";
 import type { Reports } from "./reports.ts";
 import type { StateBook } from "./state-book.ts";
 import { itemAt, valueAt } from "#lib/at.ts";
@@ -34,6 +35,14 @@ export interface LedgerEnv {
   portalLink(ids: readonly string[]): string | null;
 }
 
+/** What the sessions of one set of policies have moved within one hour, for another process to count. */
+export interface ForwardedSums {
+  readonly policies: readonly string[];
+  /** Unix seconds of its start. */
+  readonly hour: number;
+  readonly counted: StoredCounters;
+}
+
 /** No other thread charges its meters, and there is no portal. */
 const ALONE: LedgerEnv = { look() {}, onInstall() {}, portalLink: () => null };
 
@@ -47,6 +56,8 @@ export class GovernedLedger implements Ledger, MeterOwner {
   /** The hour that pending sums belong to. */
   #hour = 0;
   readonly #env: LedgerEnv;
+  /** Another process keeps the books. */
+  #forward: ((sums: ForwardedSums) => void) | null = null;
 
   constructor(clock: GovernanceClock, env: LedgerEnv = ALONE) {
     this.clock = clock;
@@ -109,12 +120,54 @@ export class GovernedLedger implements Ledger, MeterOwner {
     this.#env.look(maxAgeMs);
     const nowSeconds = this.#nowSeconds();
     for (const [key, account] of this.#accounts) {
-      account.settle(this.#hour, nowSeconds);
+      this.#settle(account, nowSeconds);
       if (account.users === 0) this.#accounts.delete(key);
     }
     this.#hour = hourStart(nowSeconds);
     this.#rules?.states.time.look();
     for (const { state } of this.#forces.values()) state.refresh();
+  }
+
+  #settle(account: PolicySet, nowSeconds: number): void {
+    if (this.#forward === null) return account.settle(this.#hour, nowSeconds);
+    const counted = account.take();
+    if (counted !== null)
+      this.#forward({ policies: account.forces.map(({ policy }) => policy.id), hour: this.#hour, counted });
+  }
+
+  /**
+   * From now on sums go to `forward` in place of the books; what was counted before is in these. Quotas go on to be
+   * applied here, by what is known here. Null: to the books again.
+   */
+  forward(forward: ((sums: ForwardedSums) => void) | null): void {
+    this.settle(0);
+    this.#forward = forward;
+  }
+
+  /** Sums of another process. Policies that are no more are passed over. */
+  take(sums: ForwardedSums): void {
+    const [upload, download, connections] = sums.counted;
+    for (const { state } of this.#forcesOf(sums)) {
+      state.counters.connections += connections;
+      if (!state.use(upload, download)) continue;
+      state.counters.exceeded++;
+      this.#rules?.onExceeded();
+    }
+    if (this.#forward === null) this.takeBack(sums);
+    else this.#forward(sums);
+  }
+
+  /** Sums that were forwarded and are to be in the books here after all: the quotas have them. */
+  takeBack(sums: ForwardedSums): void {
+    const forces = this.#forcesOf(sums);
+    if (this.#rules === null || forces.length === 0) return;
+    const set = new PolicySet(forces, this.#rules.reports);
+    addTo(set.pending, loadCounters(sums.counted));
+    set.settle(sums.hour, this.#nowSeconds());
+  }
+
+  #forcesOf({ policies }: ForwardedSums): readonly ActivePolicy[] {
+    return policies.flatMap((id) => this.#forces.get(id) ?? []);
   }
 
   /** Before a transfer: has time freed the quota of a policy that was over? */
@@ -131,7 +184,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
     if (nowSeconds >= this.#hour + HOUR_SECONDS || nowSeconds < this.#hour) this.settle();
     const { pending, quotas } = account;
     pending[direction] += bytes;
-    if (account.retired) account.settle(this.#hour, nowSeconds);
+    if (account.retired) this.#settle(account, nowSeconds);
     for (let at = 0; at < quotas.length; at++) {
       const state = itemAt(quotas, at);
       const isUpload = direction === "upload";

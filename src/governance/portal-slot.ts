@@ -16,6 +16,12 @@ export class PortalSlot implements Disposable {
     return this.#portal?.link(ids) ?? null;
   }
 
+  /** Where it listens and by which descriptor; null: there is no portal now. */
+  get listening(): { readonly key: string; readonly fd: number } | null {
+    const portal = this.#portal;
+    return portal === null ? null : { key: portal.key, fd: portal.fd };
+  }
+
   /** The same address keeps its server and its key. Rejects where another one cannot be bound. */
   async prepare(settings: GovernanceSettings | null): Promise<Prepared> {
     const listen = settings?.enabled === true ? settings.portal.listen : null;

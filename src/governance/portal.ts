@@ -5,6 +5,7 @@ import { acceptedLanguages, languageOf, type Language } from "#lib/languages.ts"
 import { messageOf } from "#core/errors.ts";
 import type { PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
+import { descriptorOf } from "#core/handover.ts";
 import { boundAddress } from "#core/sockets.ts";
 import { PortalSigner } from "./portal-link.ts";
 import { plotFrom } from "./portal-plot.ts";
@@ -36,9 +37,11 @@ export interface PortalEnv {
   policiesOf(address: string): readonly PolicyStatusView[];
   /** A report series by the hour. */
   report(query: ReportQuery): readonly ReportBucketView[];
+  /** The descriptor of a socket that listens there already, owned from here on; null, absent: none. */
+  readonly inherited?: (listen: Listen) => number | null;
 }
 
-type Listen = NonNullable<GovernanceSettings["portal"]["listen"]>;
+export type Listen = NonNullable<GovernanceSettings["portal"]["listen"]>;
 
 /** A portal that listens. Its key lives as long as it does. */
 export class Portal implements Disposable {
@@ -72,10 +75,16 @@ export class Portal implements Disposable {
   static async open(listen: Listen, env: PortalEnv): Promise<Portal> {
     const portal = new Portal(listen, env);
     const server = portal.#server;
-    server.listen({ port: listen.port, host: listen.host === "" ? "::" : listen.host });
+    const fd = env.inherited?.(listen) ?? null;
+    if (fd !== null) server.listen({ fd });
+    else server.listen({ port: listen.port, host: listen.host === "" ? "::" : listen.host });
     await once(server, "listening");
     server.on("error", (error) => env.log.error(`portal: ${messageOf(error)}`));
     return portal;
+  }
+
+  get fd(): number {
+    return descriptorOf(this.#server);
   }
 
   /** Where it really listens. */

@@ -3,7 +3,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Rollback } from "#core/rollback.ts";
 import { type GovernanceState, loadState, type OpenState, type Checkpoint } from "./checkpoint.ts";
-import type { GovernedLedger } from "./ledger.ts";
+import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
 import { openPolicyBook, type BookEntry } from "./policy-book.ts";
 import type { PolicyState } from "./policy-state.ts";
 import type { GovernanceSettings } from "./settings.ts";
@@ -47,6 +47,8 @@ export class ActiveGovernance {
   #committedAtMs: number;
   #failing = false;
   #isTicking = false;
+  /** Another process has the store. */
+  #isLent = false;
 
   constructor(parts: ActiveGovernanceParts, ledger: GovernedLedger, log: Log) {
     this.#parts = parts;
@@ -92,6 +94,30 @@ export class ActiveGovernance {
     this.#soonAfter(() => this.commit());
   }
 
+  /**
+   * The last commit of this process: with it, in one moment, `forward` gets what is counted from then on. Rejects with
+   * `StoreError`; `reclaim` has to be called then, too.
+   */
+  async release(forward: (sums: ForwardedSums) => void): Promise<void> {
+    this.#isLent = true;
+    let isForwarding = false;
+    const books: OpenState = () => {
+      if (!isForwarding) this.#ledger.forward(forward);
+      isForwarding = true;
+      return this.#booksNow();
+    };
+    this.#tidy();
+    await this.parts.checkpoint.commit(books, this.nowSeconds());
+  }
+
+  /** The store is this process's again, and so is what was forwarded. */
+  reclaim(forwarded: readonly ForwardedSums[]): void {
+    this.#ledger.forward(null);
+    for (const sums of forwarded) this.#ledger.takeBack(sums);
+    this.#isLent = false;
+    this.#soonAfter(() => this.commit());
+  }
+
   /** The timers end; what was counted stays in the books. */
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -116,7 +142,7 @@ export class ActiveGovernance {
    * nothing while the tick before waits for the medium.
    */
   async tick(): Promise<void> {
-    if (this.#isTicking) return;
+    if (this.#isTicking || this.#isLent) return;
     this.#isTicking = true;
     this.parts.settled.nowSeconds();
     await this.#guarded(async () => {
@@ -165,6 +191,7 @@ export class ActiveGovernance {
   #soonAfter(work: () => Promise<void>): void {
     this.#soon ??= setImmediate(() => {
       this.#soon = null;
+      if (this.#isLent) return;
       void this.#guarded(work);
     });
   }

@@ -15,6 +15,7 @@ import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { NetworkClock } from "#net/clock/network-clock.ts";
 import { SelfDials } from "#net/dial/self-dials.ts";
+import { InheritedSockets } from "#net/listen/inherited-sockets.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { openBootClock } from "#platform/boot-clock.ts";
 import { MemoryRelease } from "#platform/memory-release.ts";
@@ -49,6 +50,8 @@ export interface Host extends Disposable {
   readonly log: LogHub;
   readonly files: SafeFiles;
   readonly sockets: SocketPool;
+  /** Sockets of the process before that are still to be listened by. */
+  readonly inherited: InheritedSockets;
   /** What a running TUN demands of every socket that leaves. */
   readonly egress: Egress;
   readonly live: LiveTable;
@@ -98,8 +101,21 @@ export interface Host extends Disposable {
   changeRouting(apply: () => void): Promise<void>;
 }
 
-/** `seams`: for tests, see dataplane/workers/shared/seams.ts. */
-export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: SharedArrayBuffer): Host {
+export interface HostOptions {
+  /** For tests, see dataplane/workers/shared/seams.ts. */
+  readonly seams?: SharedArrayBuffer | undefined;
+  /** What the process before has handed over. */
+  readonly inherited?: InheritedSockets;
+  /** Bytes that it had moved in all. */
+  readonly movedBefore?: readonly [upload: number, download: number];
+}
+
+export function openHost(
+  home: string,
+  files: SafeFiles,
+  log: LogHub,
+  { seams, inherited = new InheritedSockets(), movedBefore = [0, 0] }: HostOptions = {},
+): Host {
   const cache = new ProfileCache(join(home, CACHE_FILE), log);
   cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
   const boot = openBootClock();
@@ -111,7 +127,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const memoryRelease = new MemoryRelease();
   const kernelDirect = new KernelDirect(log, journal.sinks);
   const onBasis = (): void => relayPath.invalidateDecisions(true);
-  const sockets = new SocketPool(onBasis);
+  const sockets = new SocketPool(onBasis, inherited);
   const tlsLibrary = new TlsLibrary();
   const onAllDead = (): void => sockets.useThreads(null);
   const relayPath = new BackendChoice(log, { tlsLibrary, onAllDead, seams });
@@ -126,6 +142,8 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   });
   const governance = new Governance({ ledger, log, storeFile });
   const live = new LiveTable({ look: () => relayPath.look(), beforeRead: () => relayPath.sync() });
+  live.count("upload", movedBefore[0]);
+  live.count("download", movedBefore[1]);
   const selfDials = new SelfDials(sockets.listening, () => relayPath.holdDecisions());
   const loops = new LoopDetector(openOtherSockets(bytesOfIp), () => {
     selfDials.noteAll();
@@ -150,12 +168,14 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     policies: () => governance.status().policies,
     policiesOf: (address) => governance.statusOf(address),
     report: (query) => governance.report(query),
+    inherited: ({ host, port }) => inherited.take(`portal ${host}:${port}`)?.fd ?? null,
   });
   return {
     home,
     log,
     files,
     sockets,
+    inherited,
     egress: new Egress(onBasis),
     live,
     clock: new NetworkClock(),

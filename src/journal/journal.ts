@@ -2,7 +2,7 @@
 import type { TokenGrant } from "#core/access.ts";
 import type { AuditDraft, AuditPage, AuditQuery, AuditVerdict } from "#core/audit.ts";
 import { ApiError, messageOf } from "#core/errors.ts";
-import type { EventFeed, EventSinks, WebhooksControl, WeirEvent } from "#core/events.ts";
+import type { EventDraft, EventFeed, EventSinks, WebhooksControl, WeirEvent } from "#core/events.ts";
 import type { JournalControl, TokenDraft, TokenView } from "#core/journal.ts";
 import { withoutFolders } from "#core/places.ts";
 import { Retry } from "#lib/retry.ts";
@@ -17,6 +17,14 @@ export interface Running {
   readonly version: string;
   readonly send: SendWebhook;
 }
+
+/** What was known when another process got the file, and what has been reported to it since. */
+interface LentJournal {
+  readonly journal: OpenJournal | null;
+  readonly marks: Map<string, string | null>;
+}
+
+export type EventMark = readonly [key: string, value: string | null];
 
 const MOST_WAITING = 1000;
 const VERSION_KEY = "version";
@@ -36,6 +44,9 @@ export class Journal implements JournalControl {
   /** Until it is known that there is no file, there may be one. */
   #mayWait = true;
   #running: Running | null = null;
+  /** Another process has the file and gets what is reported; null: not so. */
+  #forward: ((draft: EventDraft, mark: EventMark | null) => void) | null = null;
+  #lent: LentJournal | null = null;
   readonly #watchers = new Set<(event: WeirEvent) => void>();
   /** What the parts of weir are given to report to. */
   readonly sinks: EventSinks;
@@ -44,8 +55,9 @@ export class Journal implements JournalControl {
     this.sinks = openReports({
       nowMs: env.nowMs,
       when: (report) => this.#when(report),
-      markOf: (key) => this.#open?.events.markOf(key) ?? null,
-      emit: (draft, mark) => this.#open?.events.emit(draft, mark),
+      markOf: (key) =>
+        this.#lent?.marks.get(key) ?? (this.#open ?? this.#lent?.journal)?.events.markOf(key) ?? null,
+      emit: (draft, mark) => this.emit(draft, mark ?? null),
     });
     this.#env = { ...env, send: () => this.#running?.send ?? UNSENT, events: this.sinks };
   }
@@ -60,8 +72,39 @@ export class Journal implements JournalControl {
     return this.#queue;
   }
 
+  /** An event of this process, or of the one before. */
+  emit(draft: EventDraft, mark: EventMark | null): void {
+    if (this.#forward === null) return this.#open?.events.emit(draft, mark);
+    if (mark !== null) this.#lent?.marks.set(...mark);
+    this.#forward(draft, mark);
+  }
+
+  /** Closes the file, which another process gets; reports wait from now on. Never rejects. */
+  release(): Promise<void> {
+    this.#queue = this.#queue.then(async () => {
+      this.#retry.stop();
+      const left = this.#open;
+      this.#lent = { journal: left, marks: new Map() };
+      this.#open = null;
+      await left?.close();
+    });
+    return this.#queue;
+  }
+
+  /** The file is another process's for good, and `forward` gets what waits and what is still reported. */
+  forward(forward: (draft: EventDraft, mark: EventMark | null) => void): void {
+    this.#forward = forward;
+    for (const report of this.#waiting.splice(0)) report();
+  }
+
+  /** Opens the file again. Never rejects: what cannot be opened is tried again. */
+  async reclaim(): Promise<void> {
+    this.#lent = null;
+    if (this.#running !== null) await this.adopt(this.#settings, this.#running);
+  }
+
   async #adopt(settings: JournalSettings | null): Promise<void> {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#lent !== null) return;
     this.#settings = settings;
     this.#mayWait = settings !== null;
     this.#retry.stop();
@@ -96,7 +139,7 @@ export class Journal implements JournalControl {
 
   /** What is reported while no file is open is so once there is one. */
   #when(report: () => void): void {
-    if (this.#open !== null) report();
+    if (this.#open !== null || this.#forward !== null) report();
     else if (this.#mayWait && this.#waiting.length < MOST_WAITING) this.#waiting.push(report);
   }
 

@@ -14,9 +14,17 @@ export interface ServiceManager extends Disposable {
   ready(status: string): void;
   reloading(): void;
   stopping(): void;
+  /** Another process is the program from now on; this one says nothing any more. */
+  succeededBy(pid: number): void;
 }
 
-const NO_MANAGER: ServiceManager = { ready() {}, reloading() {}, stopping() {}, [Symbol.dispose]() {} };
+const NO_MANAGER: ServiceManager = {
+  ready() {},
+  reloading() {},
+  stopping() {},
+  succeededBy() {},
+  [Symbol.dispose]() {},
+};
 
 /** The service manager passes in `env`: NOTIFY_SOCKET, and for a watchdog WATCHDOG_USEC and WATCHDOG_PID. */
 export function openServiceManager(env: NodeJS.ProcessEnv, log: Log): ServiceManager {
@@ -73,6 +81,11 @@ class Notifier implements ServiceManager {
 
   stopping(): void {
     this.#send("STOPPING=1");
+  }
+
+  succeededBy(pid: number): void {
+    this.#send(`MAINPID=${pid}`);
+    if (this.#alive !== null) clearInterval(this.#alive);
   }
 
   [Symbol.dispose](): void {

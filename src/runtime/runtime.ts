@@ -169,12 +169,13 @@ export class Runtime {
   }
 
   /**
-   * Stops the listeners that `next` does not continue; settles when the last session has ended and everything is
-   * disposed of.
+   * Stops the listeners that `next` does not continue; settles when `isLeft` has settled, the last session has ended and
+   * everything is disposed of.
    */
-  retire(next: Runtime | null): Promise<void> {
+  retire(next: Runtime | null, isLeft: Promise<void> = Promise.resolve()): Promise<void> {
     const isReplaced = next !== null;
-    return this.#stop(next).then(() => this.#end(isReplaced)); // a session may last for hours: `next` is not kept for it
+    const stopped = Promise.all([this.#stop(next), isLeft]);
+    return stopped.then(() => this.#end(isReplaced)); // a session may last for hours: `next` is not kept for it
   }
 
   async #stop(next: Runtime | null): Promise<void> {

@@ -29,7 +29,8 @@ interface Root {
   readonly rows: Readonly<Record<string, number>>;
 }
 
-const SCHEMA_VERSION = 1n;
+/** Of the file: which tables there are, and what a record looks like. */
+export const SCHEMA_VERSION = 1n;
 
 export class KeyValueFile implements Disposable {
   readonly path: string;

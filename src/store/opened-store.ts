@@ -40,6 +40,17 @@ export interface AsyncStore {
   closeNow(): void;
 }
 
+/** A store whose files another process may have for a while. */
+export interface LendableStore extends SnapshotStore {
+  /**
+   * Lets go of the files behind everything that was asked for; from then on every commit is refused, and closing does
+   * nothing. Rejects with `StoreError` where they are not open, or the last commits could not be written.
+   */
+  release(): Promise<void>;
+  /** Takes them back after `release`. Rejects with what opening does: then it may be called once more. */
+  reclaim(): Promise<void>;
+}
+
 /** All records of a store at one moment, by part. */
 export type Snapshot = ReadonlyMap<string, StoredRecords>;
 

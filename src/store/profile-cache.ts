@@ -32,6 +32,8 @@ export class ProfileCache implements Choices, Disposable {
   #database: DatabaseSync | null = null;
   /** False: what the file holds could not be read, so it is left alone. */
   #usable = true;
+  /** Another process has the file. */
+  #isLent = false;
   /** There was no file at the start. */
   #isNew = false;
   /** The file lacks more than what changes now. */
@@ -102,7 +104,22 @@ export class ProfileCache implements Choices, Disposable {
     this.delete("selected", group);
   }
 
+  /** Another process gets the file: what changes from now on is kept in memory alone. */
+  release(): void {
+    if (this.#isBehind && !this.#isLent) this.#save("selected", []);
+    this.#isLent = true;
+    this.#close();
+  }
+
+  /** Takes it back; what has changed meanwhile is written. */
+  reclaim(): void {
+    if (!this.#isLent) return;
+    this.#isLent = false;
+    if (this.#isBehind) this.#save("selected", []);
+  }
+
   [Symbol.dispose](): void {
+    if (this.#isLent) return;
     if (this.#isBehind && Number.isFinite(this.#failedAtMs)) this.#save("selected", []);
     this.#usable = false;
     this.#close();
@@ -139,6 +156,7 @@ export class ProfileCache implements Choices, Disposable {
 
   #save(bucket: Bucket, changes: readonly Change[]): void {
     if (!this.#usable) return;
+    if (this.#isLent) return void (this.#isBehind = true);
     try {
       this.#tryToSave(bucket, changes);
       this.#isBehind = false;

@@ -6,9 +6,9 @@ import { messageOf, type StoreError } from "#core/errors.ts";
 import type { CommitOptions } from "./backup.ts";
 import type { Change } from "./kv.ts";
 import {
+  type LendableStore,
   type OpenedStore,
   type Snapshot,
-  type SnapshotStore,
   type SupervisedOptions,
   UnavailableError,
 } from "./opened-store.ts";
@@ -25,20 +25,22 @@ const RECOVERED_MS = 60_000;
 /** Rejects with what `Store.open` throws; from then on it is never given up before `close`. */
 export async function openSupervisedStore(
   options: SupervisedOptions,
-): Promise<OpenedStore & { readonly store: SnapshotStore }> {
+): Promise<OpenedStore & { readonly store: LendableStore }> {
   const { store, records } = await openStoreThread(options);
   return { store: new SupervisedStore(options, store), records };
 }
 
-class SupervisedStore implements SnapshotStore {
+class SupervisedStore implements LendableStore {
   readonly #options: SupervisedOptions;
   #thread: StoreThread | null;
   /** Why there is no thread. */
   #why = "";
   #isOver = false;
   #failures = 0;
+  /** Another process has the files. */
+  #isLent = false;
   /** Settles when there will be no other thread. */
-  readonly #kept: Promise<void>;
+  #kept: Promise<void>;
   #wakeUp: () => void = () => {};
 
   constructor(options: SupervisedOptions, thread: StoreThread) {
@@ -59,8 +61,30 @@ class SupervisedStore implements SnapshotStore {
     return this.#thread?.snapshot() ?? Promise.reject(this.#refusal());
   }
 
+  async release(): Promise<void> {
+    const thread = this.#thread;
+    if (thread === null) throw this.#refusal();
+    this.#thread = null;
+    this.#why = "another process of weir is taking the file over";
+    this.#isLent = true;
+    try {
+      await thread.close();
+    } finally {
+      await thread.ended;
+      await this.#kept;
+    }
+  }
+
+  async reclaim(): Promise<void> {
+    if (!this.#isLent || this.#isOver) return;
+    const thread = await this.#agreed(await openStoreThread(this.#options));
+    this.#isLent = false;
+    if (thread !== null) this.#kept = this.#keepOpen(thread);
+  }
+
   async close(): Promise<void> {
     this.#end();
+    if (this.#isLent) return;
     try {
       if (this.#thread === null) throw this.#refusal();
       await this.#thread.close();
@@ -71,6 +95,7 @@ class SupervisedStore implements SnapshotStore {
 
   closeNow(): void {
     this.#end();
+    if (this.#isLent) return;
     if (this.#thread === null) throw this.#refusal();
     this.#thread.closeNow();
   }
@@ -88,7 +113,7 @@ class SupervisedStore implements SnapshotStore {
     for (let thread: StoreThread | null = first; thread !== null;) {
       const startedMs = performance.now();
       const death = await thread.ended;
-      if (death === null || this.#isOver) return; // the caller of close has the thread's own result
+      if (death === null || this.#isOver || this.#isLent) return; // the caller of close has the thread's own result
       if (performance.now() - startedMs >= RECOVERED_MS) this.#failures = 0;
       this.#thread = null;
       thread = await this.#openAgain(death);

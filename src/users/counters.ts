@@ -158,6 +158,10 @@ export class UserCounters {
     return this.#limited;
   }
 
+  *[Symbol.iterator](): Generator<UserCounter> {
+    for (const counters of this.#byListener.values()) yield* counters.values();
+  }
+
   /** Those that moved bytes since they were last said to be saved. */
   get changed(): ReadonlySet<UserCounter> {
     return this.#changed;

@@ -45,6 +45,14 @@ const CHECKPOINT_MS = 1_000;
 /** How late a user past a limit is disconnected at most, besides the time that it takes. */
 const WATCH_MS = 200;
 
+/** What one user has moved, as another process of weir is told. */
+export interface UserTotals {
+  readonly listener: string;
+  readonly id: string;
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+}
+
 /** Managed users for the life of the program; what is managed, and in which file, changes with the configuration. */
 export class Users implements UsersControl {
   readonly #env: UsersEnv;
@@ -54,6 +62,10 @@ export class Users implements UsersControl {
   /** The file of the manager before has been let go of. */
   #left: Promise<void> = Promise.resolve();
   #timers: readonly NodeJS.Timeout[] = [];
+  /** Another process has the state file. */
+  #isLent = false;
+  /** While it has: users whom it does not admit. */
+  readonly #barred = new Set<string>();
   readonly #monotonicMs: () => number;
 
   constructor(env: UsersEnv) {
@@ -125,14 +137,58 @@ export class Users implements UsersControl {
     this.#empty([...inbounds()].filter(({ name }) => !managed.has(name)));
   }
 
+  /**
+   * What has moved is on the medium when it resolves, and nothing is written from then on: another process gets the file.
+   * Counting goes on. Rejects with `StoreError`, and with everything as before.
+   */
+  async release(): Promise<void> {
+    await this.flush();
+    this.#isLent = true;
+  }
+
+  reclaim(): void {
+    this.#isLent = false;
+    this.#barred.clear();
+  }
+
+  /** Of users who have moved bytes that are not in the file. */
+  *moved(): Generator<UserTotals> {
+    yield* this.#manager?.registry.counters.changed ?? [];
+  }
+
+  /** Of all users who are managed. */
+  *totals(): Generator<UserTotals> {
+    yield* this.#manager?.registry.counters ?? [];
+  }
+
+  /** Counts what another process has moved for a user; nothing where the user is no more. */
+  count(listener: string, id: string, uploadBytes: number, downloadBytes: number): void {
+    const counter = this.#manager?.registry.counters.get(listener, id);
+    counter?.count("upload", uploadBytes, this.#env.nowMs());
+    counter?.count("download", downloadBytes, this.#env.nowMs());
+  }
+
+  /** The process that has the file does not admit them. */
+  bar(users: Iterable<readonly [listener: string, id: string]>): void {
+    for (const [listener, id] of users) this.#barred.add(`${listener}\0${id}`);
+  }
+
+  /** May this user connect at present? */
+  admits(listener: string, id: string): boolean {
+    if (this.#barred.has(`${listener}\0${id}`)) return false;
+    const registry = this.#manager?.registry;
+    const found = registry?.findAt(listener, id) ?? null;
+    return registry !== undefined && found !== null && registry.statusOf(found) === "active";
+  }
+
   /** Writes counters that have moved. */
   async checkpoint(): Promise<void> {
-    await this.#manager?.checkpoint();
+    if (!this.#isLent) await this.#manager?.checkpoint();
   }
 
   /** What was counted up to now is on the medium when it resolves. Rejects with `StoreError`. */
   async flush(): Promise<void> {
-    await this.#manager?.flush();
+    if (!this.#isLent) await this.#manager?.flush();
   }
 
   /** Checks which users are past a quota or an end by now, and which are within it again. */
@@ -147,7 +203,8 @@ export class Users implements UsersControl {
 
   /** The end of the program, after its last session: all is written when it returns, however long the medium takes. */
   close(): void {
-    this.#stop()?.closeNow();
+    const manager = this.#stop();
+    if (!this.#isLent) manager?.closeNow();
   }
 
   async #enter(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {

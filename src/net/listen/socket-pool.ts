@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Endpoint, Network } from "#core/session.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
@@ -10,7 +11,11 @@ import { UnauthenticatedPool } from "./unauthenticated-clients.ts";
 import { TcpListener } from "./tcp-listener.ts";
 import { OwnListeners } from "./own-listeners.ts";
 import { openTransparentUdp } from "#net/udp/transparent-udp.ts";
+import { InheritedSockets, type ListeningSocket } from "./inherited-sockets.ts";
 import type { ListenAsk } from "./listen-ask.ts";
+
+/** How late it may be noticed that the last stream has ended. */
+const LOOK_MS = 100;
 
 /** A share in a listening socket. It hands nothing over before `activate`; disposing the last share closes the socket. */
 export interface Lease extends AsyncDisposable {
@@ -45,17 +50,48 @@ export class SocketPool {
   readonly #datagrams = new DatagramSockets();
   readonly #accepted = new Set<Duplex>();
   #threads: AcceptOffload | null = null;
+  /** UDP sockets that another process reads from now on: replies of what began here still go out by them. */
+  #lent: (() => void)[] | null = null;
+  readonly #inherited: InheritedSockets;
 
   /** `onListeners` is called when there is another listening endpoint, or one less. */
-  constructor(onListeners: () => void = () => {}) {
+  constructor(onListeners: () => void = () => {}, inherited = new InheritedSockets()) {
     this.listening = new OwnListeners(onListeners);
+    this.#inherited = inherited;
+  }
+
+  /** Those that are open, as `InheritedSockets` of another process takes them; each stays this process's, too. */
+  async open(): Promise<readonly ListeningSocket[]> {
+    const pools = [
+      ["tcp", this.#tcp],
+      ["udp", this.#udp],
+    ] as const;
+    const open: ListeningSocket[] = [];
+    for (const [network, pool] of pools)
+      for (const [key, opening] of pool) {
+        const { fd, endpoint } = await opening;
+        open.push({ key: `${network} ${key}`, fd, endpoint });
+      }
+    return open;
+  }
+
+  /** Another process reads them: a UDP socket that is closed here is read no more, but sends until `cutOff`. */
+  handOver(): void {
+    this.#lent = [];
+  }
+
+  /** Settles when no stream is open that was ever accepted. */
+  async emptied(): Promise<void> {
+    while (this.#accepted.size > 0) await delay(LOOK_MS, undefined, { ref: false });
   }
 
   /** Connections go to `options`, accepted by workers where they can read the handshake. */
   leaseTcp(ask: ListenAsk, options: AcceptOptions): Promise<Lease> {
     return lease(this.#place("tcp", this.#tcp), ask, options, async (asked, shared) => {
       const listener = new TcpListener(this.#accepted, () => this.#threads);
-      await listener.open(asked, shared);
+      const inherited = this.#inherited.take(`tcp ${keyOf(asked)}`);
+      if (inherited === null) await listener.open(asked, shared);
+      else listener.adopt(inherited, asked);
       return listener;
     });
   }
@@ -74,7 +110,10 @@ export class SocketPool {
   /** `on` gets the socket once, at activation. */
   leaseUdp(ask: ListenAsk, on: OnListener): Promise<Lease> {
     const place = this.#place("udp", this.#udp);
-    return lease(place, ask, on, (asked, shared) => openUdp(asked, shared, this.#datagrams));
+    return lease(place, ask, on, (asked, reusePort) => {
+      const inherited = this.#inherited.take(`udp ${keyOf(asked)}`)?.fd ?? null;
+      return openUdp(asked, { reusePort, inherited, sockets: this.#datagrams, lent: () => this.#lent });
+    });
   }
 
   /** For datagrams on their way to others. `on` gets the socket once, at activation. */
@@ -89,6 +128,7 @@ export class SocketPool {
   /** Destroys every connection that was ever accepted and is still open, whatever it is doing: the end of the program. */
   cutOff(): void {
     for (const socket of this.#accepted) socket.destroy();
+    for (const close of this.#lent?.splice(0) ?? []) close();
   }
 }
 
@@ -99,6 +139,10 @@ interface SocketSlot<Of> {
   readonly listening: OwnListeners;
 }
 
+function keyOf({ ip, port, owner }: ListenAsk): string {
+  return `${ip}|${port}|${port === 0 ? owner : ""}`;
+}
+
 /** `open`: its second argument says that another socket of ours has the port at an address that overlaps. */
 async function lease<Handler, Of extends Shared<Handler>>(
   place: SocketSlot<Of>,
@@ -107,7 +151,7 @@ async function lease<Handler, Of extends Shared<Handler>>(
   open: (ask: ListenAsk, shared: boolean) => Promise<Of>,
 ): Promise<Lease> {
   const { network, pool, listening } = place;
-  const key = `${ask.ip}|${ask.port}|${ask.port === 0 ? ask.owner : ""}`;
+  const key = keyOf(ask);
   let opening = pool.get(key);
   const found = opening !== undefined;
   if (opening === undefined) {
@@ -205,15 +249,29 @@ function deliverer<Handler>(
 /** Read in one turn of the event loop: the DNS server puts aside what it cannot answer at once. */
 const DNS_BATCHES = 16;
 
+interface UdpParts {
+  readonly reusePort: boolean;
+  /** A descriptor that is bound already. */
+  readonly inherited: number | null;
+  readonly sockets: DatagramSockets;
+  /** Where closing waits; null: it does not. */
+  readonly lent: () => (() => void)[] | null;
+}
+
 async function openUdp(
   ask: ListenAsk,
-  reusePort: boolean,
-  sockets: DatagramSockets,
+  { reusePort, inherited, sockets, lent }: UdpParts,
 ): Promise<Shared<OnListener>> {
   const holders: { on: OnListener; active: boolean }[] = [];
   const configured = (fd: number): void => void (fd >= 0 && ask.configure?.(fd));
-  const { socket, fd, close } = await openDatagrams(
-    { at: ask, reusePort, batchesInATurn: ask.servesDns === true ? DNS_BATCHES : 1, configure: configured },
+  const { socket, fd, pause, close } = await openDatagrams(
+    {
+      at: ask,
+      reusePort,
+      inherited,
+      batchesInATurn: ask.servesDns === true ? DNS_BATCHES : 1,
+      configure: configured,
+    },
     sockets,
   );
   return {
@@ -223,7 +281,12 @@ async function openUdp(
     deliver: deliverer(holders, (next) => (next === null ? socket.receive(ignore) : next(socket))),
     handedOver: async () => {},
     drain: async () => {},
-    close: async () => close(),
+    close: async () => {
+      const waiting = lent();
+      if (waiting === null) return close();
+      pause();
+      waiting.push(close);
+    },
   };
 }
 

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { closeSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setImmediate } from "node:timers/promises";
@@ -11,6 +12,7 @@ import { connectionEnds } from "./accept.ts";
 import { OffloadWorth } from "./offload-worth.ts";
 import { StreamConnection } from "./stream-connection.ts";
 import { ANY_V4, ANY_V6, socketIp } from "#net/address/ip.ts";
+import type { ListeningSocket } from "./inherited-sockets.ts";
 import type { ListenAsk } from "./listen-ask.ts";
 import { errnoOf } from "#core/errors.ts";
 
@@ -47,7 +49,7 @@ export class TcpListener {
   #server: Server | null = null;
   /** Where there is no server: our own descriptor of the socket, made and closed by `#descriptorOwner`. */
   #fd = -1;
-  #descriptorOwner: AcceptOffload | null = null;
+  #descriptorOwner: Pick<AcceptOffload, "close"> | null = null;
   #offloaded: Offloaded | null = null;
   /** Settles when no worker listens any more that was stopped. */
   #stopped: Promise<unknown> = Promise.resolve();
@@ -73,6 +75,17 @@ export class TcpListener {
     const { address, port } = boundAddress(server);
     this.#endpoint = { ip: socketIp(address), port };
     this.#server = server;
+  }
+
+  /**
+   * Goes on with a socket that listens already, which is its own from here on: nothing is accepted before `deliver`, and
+   * until then clients wait in the kernel's queue.
+   */
+  adopt({ fd, endpoint }: ListeningSocket, ask: ListenAsk): void {
+    this.#fd = fd;
+    this.#descriptorOwner = { close: closeSync };
+    if (endpoint !== null) this.#endpoint = endpoint;
+    ask.configure?.(fd);
   }
 
   get endpoint(): Endpoint {

@@ -10,12 +10,16 @@ import { familyOf, socketIp } from "#net/address/ip.ts";
 export interface OpenedDatagrams {
   readonly socket: DatagramListener;
   readonly fd: number;
+  /** Reads no more, and sends on. */
+  pause(): void;
   close(): void;
 }
 
 export interface DatagramsAsk {
   readonly at: Endpoint;
   readonly reusePort: boolean;
+  /** A descriptor that is bound already, and owned from here on; null, absent: none. */
+  readonly inherited?: number | null;
   /** As of `DatagramSockets.take`; absent: 1. */
   readonly batchesInATurn?: number;
   /** Before anything is read; what it throws is thrown, and the socket closed. */
@@ -27,13 +31,16 @@ export interface DatagramsAsk {
  * where datagrams come in batches, and is dropped elsewhere.
  */
 export async function openDatagrams(
-  { at, reusePort, batchesInATurn = 1, configure }: DatagramsAsk,
+  { at, reusePort, inherited = null, batchesInATurn = 1, configure }: DatagramsAsk,
   sockets: DatagramSockets,
 ): Promise<OpenedDatagrams> {
   const socket = createSocket({ type: familyOf(at.ip) === 6 ? "udp6" : "udp4", reusePort, ...BUFFERS });
   try {
-    socket.bind({ address: at.ip, port: at.port, exclusive: true });
-    await once(socket, "listening");
+    const listening = once(socket, "listening");
+    if (inherited !== null) socket.bind({ fd: inherited });
+    else socket.bind({ address: at.ip, port: at.port, exclusive: true });
+    // By a descriptor it is bound at once, and read: what comes must not come before its receiver.
+    if (inherited === null) await listening;
     configure(datagramDescriptorOf(socket));
   } catch (error) {
     socket.close();
@@ -65,6 +72,7 @@ export async function openDatagrams(
       closed,
     },
     fd: bound.fd,
+    pause: () => bound.pause(),
     close() {
       for (const on of closing.splice(0)) on();
       bound.close();

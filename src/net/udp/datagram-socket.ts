@@ -24,6 +24,8 @@ export interface DatagramSocket {
   readonly fd: number;
   /** Begins to read. Of what came before the kernel has kept what fits, but without batches it is lost. */
   begin(): void;
+  /** Reads no more. */
+  pause(): void;
   /**
    * One datagram: `head`, where there is one, and behind it `payload`; both are the caller's again when it returns.
    * Never waits and may drop.
@@ -111,6 +113,10 @@ class PlainSocket implements DatagramSocket {
     this.#links.set(ip, address);
   }
 
+  pause(): void {
+    this.#socket.removeAllListeners("message"); // what comes by the runtime is dropped
+  }
+
   send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void {
     if (!this.#open || port === 0 || this.#socket.getSendQueueSize() > MAX_QUEUED_BYTES) return;
     const bytes = head === null ? Buffer.from(payload) : Buffer.concat([head, payload]); // the runtime may keep it
@@ -164,6 +170,10 @@ class BatchedSocket implements DatagramSocket {
 
   begin(): void {
     this.#watch.want(UV_READABLE);
+  }
+
+  pause(): void {
+    this.#watch.want(0);
   }
 
   /** One batch a turn, where nothing else was asked for: others have theirs, and what it made goes out before the next one. */

@@ -10,6 +10,7 @@ export const hysteria2: Protocol = {
   inbound: inboundSide(inboundSchema, async (...given) =>
     (await import("./inbound.ts")).openInbound(...given),
   ),
+  staysWithProcess: "its QUIC connections all have one UDP socket",
   outbound: outboundSide("Hysteria2", outboundSchema, async (...given) =>
     (await import("./outbound.ts")).openOutbound(...given),
   ),

@@ -11,6 +11,7 @@ export const tuic: Protocol = {
   inbound: inboundSide(inboundSchema, async (...given) =>
     (await import("./inbound.ts")).openInbound(...given),
   ),
+  staysWithProcess: "its QUIC connections all have one UDP socket",
   outbound: outboundSide("Tuic", outboundSchema, async (...given) =>
     (await import("./outbound.ts")).openOutbound(...given),
   ),

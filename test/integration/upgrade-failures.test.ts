@@ -1,0 +1,85 @@
+/** An upgrade that fails changes nothing, wherever it fails; and when the old process is killed in the middle the new one serves. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { until } from "../support/until.ts";
+import { UpgradeWorld } from "../support/upgrade-world.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP upgrade: needs Linux";
+const LOAD = { lanes: 2, pauseMs: 30, transfers: 3, userLanes: 1 };
+const DEATHS = ["start", "hello", "sockets", "checked", "stores", "ready", "go"];
+const FAILING = fileURLToPath(new URL("../support/failing-successor.ts", import.meta.url));
+
+/** An executable that fails at that step. */
+function launchers(t: TestContext): (step: string) => string {
+  const folder = mkdtempSync(join(tmpdir(), "weir-launcher-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return (step) => {
+    const path = join(folder, step);
+    const words = [process.execPath, "--disable-warning=ExperimentalWarning", FAILING, step];
+    writeFileSync(path, `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(" ")}\n`);
+    chmodSync(path, 0o755);
+    return path;
+  };
+}
+
+test("a new process that fails changes nothing", { skip }, async (t) => {
+  const launcher = launchers(t);
+  await using world = await UpgradeWorld.open(LOAD);
+  const { pid } = world;
+  const fails = async (to: string | null, why: RegExp): Promise<void> => {
+    const answer = await world.upgrade(to);
+    assert.ok(!answer.done, `${to} has taken over`);
+    assert.match(answer.reason, why);
+    await until("the new process has ended", () => world.processes().length === 1);
+    assert.deepEqual(world.storeOwners(), [pid]);
+  };
+  await fails("/nowhere/weir", /ENOENT/);
+  await fails("/bin/true", /it has ended \(ended with code 0\)/);
+  await fails(launcher("nonsense"), /not to be taken/);
+  await fails(launcher("other-protocol"), /other-protocol takes over by protocol 2, this is 1/);
+  await fails(launcher("older"), /older and would lose of managed users: listeners/);
+  await fails(
+    launcher("newer"),
+    /keeps what this version could not read if it failed: managed users: invented/,
+  );
+  for (const step of DEATHS) await fails(launcher(step), /it has ended \(ended with SIGKILL\)/);
+
+  const file = join(world.core.core.home, "config.yaml");
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, text.replace("MATCH,DIRECT", "MATCH,NOWHERE"));
+  await fails(null, /NOWHERE/);
+  await using taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address() as AddressInfo;
+  writeFileSync(file, `${text}\nsocks-port: ${port}\n`); // which shows when the stores are the new process's
+  await fails(null, /EADDRINUSE|address already in use|in use/);
+  writeFileSync(file, `${text}\ntun: { enable: true }\n`);
+  await fails(null, /tun/);
+  writeFileSync(file, text);
+
+  await world.core.create("edge", "made afterwards");
+  assert.deepEqual(await world.finish(), []);
+  assert.deepEqual(await world.differences(), []);
+});
+
+test("an old process that is killed in the middle is replaced all the same", { skip }, async () => {
+  await using world = await UpgradeWorld.open({ ...LOAD, lanes: 0, userLanes: 0, transfers: 0 });
+  const { pid } = world;
+  const asked = world.upgrade(null).catch((error: unknown) => error);
+  await until("the stores are let go of", () => !world.storeOwners().includes(pid), {
+    everyMs: 2,
+    withinMs: 300_000,
+  });
+  process.kill(pid, "SIGKILL");
+  await asked;
+  await world.core.core.shows(/has died; this one takes its place/);
+  assert.deepEqual(await world.exchangeOnce(), 1);
+  await world.core.create("edge", "made by the new process");
+  assert.notDeepEqual(world.processes(), [pid]);
+});

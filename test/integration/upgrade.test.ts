@@ -1,0 +1,21 @@
+/** Another process takes over from the one that runs, under load. `npm run prove:upgrade` does it hundreds of times. */
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+import { UpgradeWorld } from "../support/upgrade-world.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP upgrade: needs Linux";
+const WEIR = fileURLToPath(new URL("../../bin/weir", import.meta.url));
+const LOAD = { lanes: 3, pauseMs: 20, transfers: 6, userLanes: 2 };
+
+test("upgrades under load refuse, break and lose nothing", { skip }, async () => {
+  await using world = await UpgradeWorld.open(LOAD);
+  for (const to of [WEIR, null, WEIR]) {
+    const answer = await world.upgrade(to);
+    assert.ok(answer.done, JSON.stringify(answer));
+    assert.deepEqual(world.storeOwners(), [world.pid]);
+  }
+  assert.deepEqual(await world.finish(), []);
+  assert.deepEqual(await world.differences(), []);
+  assert.ok(world.exchanges > 10 && world.flows > 10, `${world.exchanges} exchanges, ${world.flows} flows`);
+});

@@ -1,0 +1,51 @@
+/** `node failing-successor.ts STEP`: takes over from a weir up to a step and is killed there, or is one that cannot: other-protocol, older, newer, nonsense. */
+import { closeSync } from "node:fs";
+import { openHandover } from "#platform/handover.ts";
+import { FORMATS } from "#upgrade/formats.ts";
+import { PROTOCOL, type Formats } from "#upgrade/messages.ts";
+import { LINK_VARIABLE } from "#upgrade/link-variable.ts";
+import { Peer } from "#upgrade/peer.ts";
+
+const WITHIN_MS = 300_000;
+const step = process.argv[2] ?? "";
+const fd = Number((process.env[LINK_VARIABLE] ?? "").split(" ")[0]);
+const handover = openHandover();
+if (handover === null || !Number.isInteger(fd)) throw new Error("it is started by a weir");
+const { link } = handover.adopt(fd);
+const die = (at: string): void => {
+  if (step === at) process.kill(process.pid, "SIGKILL");
+};
+
+die("start");
+if (step === "nonsense") {
+  link.send(Buffer.from("{}"));
+  await link.ended;
+  process.exit(0);
+}
+const peer = new Peer(link, () => true);
+peer.say({
+  kind: "hello",
+  protocol: step === "other-protocol" ? PROTOCOL + 1 : PROTOCOL,
+  version: step,
+  formats: formatsOf(step),
+});
+die("hello");
+const { sockets } = await peer.hear("begin", WITHIN_MS);
+for (let left = sockets; left > 0; left--) closeSync((await peer.hear("socket", WITHIN_MS)).fd);
+die("sockets");
+peer.say({ kind: "checked" });
+die("checked");
+await peer.hear("stores", WITHIN_MS);
+die("stores");
+peer.say({ kind: "ready" });
+die("ready");
+await peer.hear("go", WITHIN_MS);
+die("go");
+
+function formatsOf(kind: string): Formats {
+  const [first, ...rest] = Object.entries(FORMATS);
+  if (first === undefined) return FORMATS;
+  const [store, { schema, parts }] = first;
+  const changed = kind === "older" ? parts.slice(1) : kind === "newer" ? [...parts, "invented"] : parts;
+  return { ...Object.fromEntries(rest), [store]: { schema, parts: changed } };
+}
