@@ -30,3 +30,18 @@ test("every group kind and rule type is in the manual", () => {
     [],
   );
 });
+
+test("the index of decisions names each once, and no other", () => {
+  const index = readFileSync(join(docs, "adr", "README.md"), "utf8");
+  const named = [...index.matchAll(/^- \[\d{4}\]\(([^)]+)\)/gm)].map(([, file = ""]) => file);
+  assert.deepEqual(named.sort(), globSync("0*.md", { cwd: join(docs, "adr") }).sort());
+});
+
+test("the change log says nothing twice", () => {
+  const lines = readFileSync(join(docs, "..", "CHANGELOG.md"), "utf8").split("\n");
+  const said = lines.filter((line) => line.startsWith("- "));
+  assert.deepEqual(
+    said.filter((line, at) => said.indexOf(line) !== at),
+    [],
+  );
+});
