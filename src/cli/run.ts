@@ -1,4 +1,3 @@
-import { execFileSync, spawn } from "node:child_process";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { endpointText } from "#core/session.ts";
 import { logSummary } from "#config/summary.ts";
@@ -14,6 +13,7 @@ import { openServiceManager, type ServiceManager } from "#platform/service-manag
 import { newSecret } from "#app/controller-slot.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
+import { atExit, endWithin, restartProcess, runHook, survive } from "./process-end.ts";
 import { newFileText } from "./source.ts";
 
 /** What sessions get to end by themselves after SIGTERM or SIGINT; a second signal cuts it short. */
@@ -249,57 +249,4 @@ function listenToSignals(log: LogHub, service: ServiceManager): Signals {
       process.off("SIGTERM", onEnd).off("SIGINT", onEnd).off("SIGHUP", onReload).off("SIGUSR2", onUpgrade);
     },
   };
-}
-
-/**
- * An uncaught fault of ours costs the connection in which it happened, not the others: it is logged with its stack, and
- * the program continues.
- */
-function survive(log: LogHub): Disposable {
-  const onFault = (fault: unknown): void =>
-    log.error(`a fault of weir, please report it: ${fault instanceof Error ? fault.stack : String(fault)}`);
-  process.on("uncaughtException", onFault).on("unhandledRejection", onFault);
-  return {
-    [Symbol.dispose]: () => void process.off("uncaughtException", onFault).off("unhandledRejection", onFault),
-  };
-}
-
-/** `work` is synchronous, and runs once even where the process ends in the middle of things. */
-function atExit(work: () => void): Disposable {
-  process.once("exit", work);
-  return { [Symbol.dispose]: () => void process.off("exit", work) };
-}
-
-/** The last resort: something that does not want to end, a hook or a device, must not hold up a shutdown. */
-function endWithin(deadlineMs: number, log: LogHub): void {
-  setTimeout(() => {
-    log.error(`not everything ended within ${deadlineMs} ms: ${process.getActiveResourcesInfo().join(", ")}`);
-    log.flush();
-    process.exit(0);
-  }, deadlineMs).unref();
-}
-
-/** `-post-up` fails the start, `-post-down` only says so. */
-function runHook(flags: ParsedFlags, hook: "post-up" | "post-down"): void {
-  const command = flags.text(hook);
-  if (command === null) return;
-  try {
-    execFileSync(command, { shell: true, stdio: "inherit" });
-  } catch (error) {
-    if (hook === "post-up") throw new Error(`post-up: ${messageOf(error)}`, { cause: error });
-    process.stderr.write(`post-down: ${messageOf(error)}\n`);
-  }
-}
-
-/** The same program with the same arguments; on Unix in the same process. */
-function restartProcess(log: LogHub): void {
-  log.flush();
-  const [command, ...args]: [string, ...string[]] = [
-    process.execPath,
-    ...process.execArgv,
-    ...process.argv.slice(1),
-  ];
-  if (process.platform !== "win32" && process.execve)
-    process.execve(command, [command, ...args], process.env);
-  spawn(command, args, { detached: true, stdio: "inherit" }).unref();
 }

@@ -5,7 +5,8 @@ import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import type { KeepAlive } from "#net/dial/keep-alive.ts";
 import { probesOf } from "#net/dial/keep-alive.ts";
 import type { ListenerContext } from "#net/listen/accept.ts";
-import type { Lease, SocketPool } from "#net/listen/socket-pool.ts";
+import type { Lease } from "#net/listen/lease.ts";
+import type { SocketPool } from "#net/listen/socket-pool.ts";
 import type { ListenAsk } from "#net/listen/listen-ask.ts";
 import { makeTransparent } from "#platform/transparent.ts";
 

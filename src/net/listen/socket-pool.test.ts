@@ -8,7 +8,8 @@ import { readAll } from "../../../test/support/client.ts";
 import { freePorts } from "../../../test/support/free-ports.ts";
 import type { AcceptOffload, AcceptOptions } from "./accept-offload.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
-import { SocketPool, type Lease } from "./socket-pool.ts";
+import type { Lease } from "./lease.ts";
+import { SocketPool } from "./socket-pool.ts";
 
 const calls = openRelayCalls();
 const skip = calls === null ? "needs node:ffi" : false;

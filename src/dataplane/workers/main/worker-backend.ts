@@ -1,7 +1,6 @@
 /** Workers as a `RelayBackend`: connections between two kernel sockets leave the event loop for good. */
 import { availableParallelism } from "node:os";
-import type { Duplex } from "node:stream";
-import { descriptorOf, type Detachable, detachable, type WireKind } from "#core/handover.ts";
+import { descriptorOf } from "#core/handover.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
@@ -23,19 +22,9 @@ import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
 import type { DecisionSource } from "#dataplane/decision-source.ts";
 import { AcceptDispatcher } from "./accept-dispatcher.ts";
 import { Decisions } from "./decisions.ts";
+import { canLeave, cannotReturn, deliver, depart, giveBack, mustWait, shellOf } from "./leaving.ts";
 import { makeFree } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
-import {
-  ENCRYPTED,
-  FRAMED,
-  PLAIN,
-  RECORDS,
-  SEALED,
-  TLS,
-  VMESS,
-  type WireCode,
-  type WireSpec,
-} from "#dataplane/workers/shared/wire-spec.ts";
 import { WorkerHandle, type WorkerHandleOptions } from "./worker-handle.ts";
 import { socketOf } from "./socket-of.ts";
 
@@ -62,16 +51,6 @@ const AFTER_BYTES = 64 * 1024;
 
 /** Reading rows and totals one after the other must not cause a walk each time. */
 const FRESH_MS = 100;
-
-const KINDS: Readonly<Record<WireKind, WireCode>> = {
-  plain: PLAIN,
-  tls: TLS,
-  records: RECORDS,
-  sealed: SEALED,
-  framed: FRAMED,
-  encrypted: ENCRYPTED,
-  vmess: VMESS,
-};
 
 /** Throws where this system cannot: the message says why. */
 export async function openWorkerBackend(options: WorkerBackendOptions): Promise<WorkerBackend> {
@@ -282,53 +261,6 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     this.stopDeciding();
     await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
   }
-}
-
-/** Bytes that were read already and perhaps must be held back are the pump's business. */
-function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
-  return meter.free !== true && client.stream.readableLength + remote.stream.readableLength > 0;
-}
-
-/** It may have to, as two sockets. */
-function cannotReturn({ client, remote, resume }: RelayPair): boolean {
-  if (client.detachable.kind !== "framed") return false;
-  const { kind, isLayered } = remote.detachable;
-  return kind !== "plain" || isLayered === true || resume === undefined;
-}
-
-/** What was read already goes first. An end that was read shows again in the kernel's socket. */
-function deliver(from: RelayEnd, to: RelayEnd, counted: (bytes: number) => void): void {
-  from.stream.pause();
-  for (let chunk = read(from.stream); chunk !== null; chunk = read(from.stream)) {
-    counted(chunk.length);
-    to.stream.write(chunk);
-  }
-}
-
-function read(from: Duplex): Buffer | null {
-  return from.readableLength > 0 ? (from.read() as Buffer | null) : null;
-}
-
-function canLeave({ stream }: RelayEnd): boolean {
-  return stream.readableLength === 0 && stream.writableLength === 0 && detachable(stream) !== null;
-}
-
-/** A stream over the socket stays until the end, so that destroying it ends the connection. */
-function shellOf({ stream, detachable }: RelayEnd): Duplex | null {
-  return stream === detachable.socket ? null : stream;
-}
-
-/** From the next turn of the event loop on nothing of the runtime reads the socket. */
-function depart({ detachable }: RelayEnd, fd: number): WireSpec {
-  const state = detachable.detach();
-  if (typeof detachable.socket !== "number") detachable.socket.destroy();
-  return { kind: KINDS[detachable.kind], fd, ...state };
-}
-
-function giveBack(flow: OffloadedFlow, side: Side, takeBack: NonNullable<Detachable["reattach"]>): void {
-  const fd = flow.takeOpenDescriptor(side);
-  const remainder = flow.takeRemainder(side);
-  takeBack(fd, fd < 0 ? null : remainder);
 }
 
 function count(meter: Meter, { onBytes }: RelayBackendOptions, direction: Direction, bytes: number): void {
