@@ -48,7 +48,7 @@ export class ActiveRelay implements RelayOwner, Disposable {
     this.#entry.count(direction, bytes);
   }
 
-  /** The way out failed by itself. */
+  /** The outbound failed by itself. */
   onRemoteLost(error: Error): void {
     this.#report(error);
   }

@@ -236,7 +236,7 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
     return this.#takeHandshake(body);
   }
 
-  /** Without meaning, for boxes on the way (RFC 8446 §D.4). */
+  /** Without meaning, for middleboxes (RFC 8446 §D.4). */
   #takeChange(body: Buffer): null {
     if (this.isSecure || !body.equals(CHANGE_CIPHER_SPEC))
       throw new TlsFault("unexpected_message", "a ChangeCipherSpec that may not stand here");
