@@ -22,6 +22,11 @@ interface Sides {
   readonly fleet: number;
 }
 
+interface Side {
+  readonly pid: number;
+  readonly outbound: Outbound;
+}
+
 const CARRIER = ofVless("edge", "", { network: "tcp", udp: true });
 const BYTES = 256 * 1024 * 1024;
 const CONNECTIONS = 400;
@@ -43,23 +48,22 @@ export async function provePath(database: FleetDatabase, rounds: number): Promis
       send();
     });
   });
+  await using stack = new AsyncDisposableStack();
+  const open = async (side: ManagedCore): Promise<Side> => {
+    const user = await side.create("edge", "alice");
+    const outbound = stack.use(await CARRIER.open(await side.core.port("edge"), user));
+    return { pid: side.core.pid, outbound };
+  };
   await using node = await startNode(settings);
+  const fleet = await open(node.core); // at once: a connection that is kept alive ends after some seconds
   await using core = await ManagedCore.start();
-  const sides: Record<"alone" | "fleet", ManagedCore> = { alone: core, fleet: node.core };
+  const sides: Readonly<Record<keyof Sides, Side>> = { fleet, alone: await open(core) };
   const bytes = { alone: 0, fleet: 0 };
   const connections = { alone: 0, fleet: 0 };
-  await using stack = new AsyncDisposableStack();
-  const outbounds = new Map<ManagedCore, Outbound>();
-  for (const side of Object.values(sides)) {
-    const user = await side.create("edge", "alice");
-    outbounds.set(side, stack.use(await CARRIER.open(await side.core.port("edge"), user)));
-  }
   for (let round = -1; round < rounds; round++)
     for (const name of round % 2 === 0 ? (["alone", "fleet"] as const) : (["fleet", "alone"] as const)) {
-      const side = sides[name];
-      const outbound = outbounds.get(side);
-      if (outbound === undefined) continue;
-      const cpu = (): number => cpuSecondsOf(side.core.pid);
+      const { outbound, pid } = sides[name];
+      const cpu = (): number => cpuSecondsOf(pid);
       const began = cpu();
       await fetchBytes(outbound, origin, BYTES);
       const between = cpu();

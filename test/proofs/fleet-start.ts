@@ -11,6 +11,7 @@ import { startNode } from "../support/fleet-nodes.ts";
 import { cpuSecondsOf } from "../support/cpu-seconds.ts";
 import { aBook } from "../support/fleet-users.ts";
 import { ADMIN_SECRET, stateFolder } from "../support/managed-core.ts";
+import { until } from "../support/until.ts";
 
 export interface StartFindings {
   readonly users: number;
@@ -47,10 +48,13 @@ export async function proveStart(database: FleetDatabase, users: number): Promis
     const startedMs = performance.now();
     const options = { store: state.store, managed: ["edge"], isAlone: true };
     await using node = await startNode({ ...settings, dsn }, options);
-    const { json } = await node.core.ask("GET", "/api/admin/users?inbound=edge");
+    const isThere = async (): Promise<boolean> => {
+      const { json } = await node.core.ask("GET", "/api/admin/inbounds");
+      return JSON.stringify(json.inbounds).includes(`"user_count":${users},`);
+    };
+    await until(`${users} users`, isThere, { everyMs: 20, withinMs: 120_000 });
     const ms = performance.now() - startedMs;
     const cpuSeconds = cpuSecondsOf(node.core.core.pid);
-    if (json.users.length !== users) throw new Error(`${json.users.length} of ${users} users are there`);
     const { database: seen } = await node.fleet();
     return { ms, cpuSeconds, reason: `${seen.state}: ${seen.reason ?? ""}` };
   };
