@@ -11,7 +11,7 @@ import { proveFaults, shownFaults, type FaultFindings } from "../test/proofs/fle
 import { proveFleetKills, shownFleetKills } from "../test/proofs/fleet-kill.ts";
 import { proveLedger, shownLedger } from "../test/proofs/fleet-ledger.ts";
 import { provePartition, shownPartition } from "../test/proofs/fleet-partition.ts";
-import { provePath, shownPath } from "../test/proofs/fleet-path.ts";
+import { provePath, ratioOf, shownPath } from "../test/proofs/fleet-path.ts";
 import { proveFleetRevoke, shownRevoke } from "../test/proofs/fleet-revoke.ts";
 import { proveStart, shownStart } from "../test/proofs/fleet-start.ts";
 import { type FleetDatabase, startFleetDatabase } from "../test/support/fleet.ts";
@@ -90,7 +90,7 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     async run(database, rounds) {
       const found = await provePath(database, rounds);
       const isGood = [found.bytes, found.connections].every(
-        ({ alone, fleet }) => alone / fleet >= LEAST_RATIO,
+        (work) => ratioOf(work, found.background) >= LEAST_RATIO,
       );
       return { text: shownPath(found), isGood };
     },

@@ -52,7 +52,7 @@ export async function proveStart(database: FleetDatabase, users: number): Promis
       const { json } = await node.core.ask("GET", "/api/admin/inbounds");
       return JSON.stringify(json.inbounds).includes(`"user_count":${users},`);
     };
-    await until(`${users} users`, isThere, { everyMs: 20, withinMs: 120_000 });
+    await until(`${users} users`, isThere, { everyMs: 200, withinMs: 120_000 });
     const ms = performance.now() - startedMs;
     const cpuSeconds = cpuSecondsOf(node.core.core.pid);
     const { database: seen } = await node.fleet();
