@@ -30,6 +30,8 @@ export interface FleetKillFindings {
 const NODES = 3;
 const FLOWS_PER_SECOND = 300;
 const MOST_BYTES = 2_000;
+/** A flow that a kill has left without an answer ends. */
+const FLOW_MS = 20_000;
 const SETTLE_MS = 180_000;
 const CARRIER = ofVless("edge", "", { network: "tcp", udp: true });
 
@@ -260,10 +262,11 @@ class World implements AsyncDisposable {
 
   async #exchange(outbound: Outbound, at: number, bytes: number): Promise<void> {
     const stream = await outbound.connect(this.#origin.destination, {
-      signal: AbortSignal.any([FOREVER, AbortSignal.timeout(20_000)]),
+      signal: AbortSignal.any([FOREVER, AbortSignal.timeout(FLOW_MS)]),
       metadata: null,
     });
     stream.on("error", () => {});
+    const late = setTimeout(() => stream.destroy(), FLOW_MS);
     const done = new Promise<void>((resolve) => stream.once("close", () => resolve()));
     let got = 0;
     stream.on("data", (chunk: Buffer) => {
@@ -273,6 +276,7 @@ class World implements AsyncDisposable {
     this.#underWay[at] = (this.#underWay[at] ?? 0) + bytes;
     stream.write(Buffer.alloc(bytes, 1));
     await done;
+    clearTimeout(late);
     this.#underWay[at] -= bytes;
     if (got < bytes) return;
     this.flows++;
