@@ -105,6 +105,20 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
     assert.equal(network.client.made.statistics.keyUpdates, network.server.made.statistics.keyUpdates);
   });
 
+  test("a key update behind a few packets: none of them is lost", async () => {
+    const network = await QuicNetwork.open({ up: { delayMs: 10 }, down: { delayMs: 10 } });
+    await echoAll(network, [10]);
+    network.client.made.updateKeys();
+    const stream = network.client.made.open(true);
+    assert.ok(stream !== null);
+    const echoed = new Echoed(stream, Buffer.from("in the next phase"));
+    await network.run(() => echoed.isDone);
+    echoed.check();
+    assert.equal(network.server.made.statistics.keyUpdates, 1);
+    assert.equal(network.client.made.statistics.lostPackets, 0);
+    assert.equal(network.server.made.statistics.lostPackets, 0);
+  });
+
   test("a server that has let go of TLS goes on, updates keys, and exports none", async () => {
     const network = await QuicNetwork.open({ up: { delayMs: 10 }, down: { delayMs: 10 } });
     let releasedAtMs = 0;

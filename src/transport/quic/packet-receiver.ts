@@ -127,6 +127,12 @@ export class PacketReceiver {
     try {
       if (packet.length > memory.bytes.length) return false;
       memory.bytes.set(packet);
+      const { keys } = this.#options;
+      const hadNext = keys.hasNext;
+      if (this.#openIn(memory, space, packet.length, head, nowMs)) return true;
+      if (hadNext || !keys.hasNext) return false;
+      // That it could not be opened made the next keys, whichever phase it is of: it may be the first of theirs.
+      memory.bytes.set(packet);
       return this.#openIn(memory, space, packet.length, head, nowMs);
     } finally {
       givePacketMemory(memory);

@@ -62,6 +62,11 @@ export class ApplicationKeys {
     }
   }
 
+  /** The keys of the next phase are made. */
+  get hasNext(): boolean {
+    return (this.#reads?.next ?? null) !== null;
+  }
+
   get seals(): PacketCipher | null {
     return this.#writes?.current ?? null;
   }
@@ -72,8 +77,8 @@ export class ApplicationKeys {
   }
 
   /**
-   * The keys for a packet of this phase and number. Before the next ones are made it is tried with the present ones, and
-   * lost: that it could not be opened makes them, whichever phase it was of.
+   * The keys for a packet of this phase and number. Before the next ones are made it is tried with the present ones: that it
+   * could not be opened makes the others, whichever phase it is of, and it is to be tried again.
    */
   opensOf(phase: number, number: number, nowMs: number): PacketCipher | null {
     if (this.#reads === null || phase === this.phase) return this.#reads?.current ?? null;
