@@ -6,6 +6,8 @@ import { openCodeRelease } from "./linux/own-code.ts";
 const COLLECT_MS = 1_000;
 /** For the collection to have ended, which gives up memory of the C library. */
 const TRIM_MS = 3_000;
+/** For V8 to be done with what it does by itself behind a collection, of which the code would come back. */
+const DROP_MS = 20_000;
 
 /**
  * Gives memory back to the system behind works that left much of it unused: the start, large documents, reloads, storms of
@@ -18,6 +20,7 @@ export class MemoryRelease {
   readonly #dropCode = openCodeRelease();
   #isRunning = false;
   #isAsked = false;
+  #isToDrop = false;
 
   /** Within some seconds: once, however often it is asked meanwhile. */
   soon(): void {
@@ -35,8 +38,18 @@ export class MemoryRelease {
 
   #end(): void {
     this.#trim?.();
-    this.#dropCode?.();
+    this.#dropLater();
     this.#isRunning = false;
     if (this.#isAsked) this.soon();
+  }
+
+  #dropLater(): void {
+    const drop = this.#dropCode;
+    if (drop === null || this.#isToDrop) return;
+    this.#isToDrop = true;
+    setTimeout(() => {
+      this.#isToDrop = false;
+      drop();
+    }, DROP_MS).unref();
   }
 }
