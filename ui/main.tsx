@@ -4,6 +4,7 @@ import { Link } from "./api/link.ts";
 import { App } from "./app.tsx";
 import { Shared, type Environment } from "./state/context.ts";
 import { LanguageChoice } from "./state/language.ts";
+import { Speedometer } from "./state/live.ts";
 import { Notices } from "./state/notices.ts";
 import { Store } from "./state/store.ts";
 import { ThemeChoice } from "./state/theme.ts";
@@ -18,6 +19,7 @@ const environment: Environment = {
   theme: new ThemeChoice(),
   language: await LanguageChoice.open(),
   watch: new TrafficWatch(link),
+  meter: new Speedometer(),
   draft: new Store<string | null>(null),
 };
 render(

@@ -197,6 +197,10 @@ test("a live transfer appears, shows its rule and way, and is closed", options, 
   await page.getByRole("dialog").getByRole("button", { name: "Close all" }).click();
   await gone;
   await seen(page, "No connections");
+  await page.getByRole("group", { name: "Which" }).getByRole("button", { name: "Ended" }).click();
+  await page.getByRole("button", { name: `more.good.test:${origin.port}`, exact: true }).click();
+  await details.getByText("It has ended").waitFor();
+  await page.keyboard.press("Escape");
   assert.deepEqual(complaints, []);
 });
 

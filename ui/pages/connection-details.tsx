@@ -3,7 +3,7 @@ import { Dialog } from "#ui/parts/dialog.tsx";
 import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import { Button, Chain } from "#ui/parts/small.tsx";
 import { useWords } from "#ui/state/context.ts";
-import type { LiveConnection } from "#ui/state/live.ts";
+import { ageMs, type LiveConnection } from "#ui/state/live.ts";
 import type { Words } from "#ui/words/words.ts";
 
 interface Props {
@@ -36,7 +36,7 @@ export function ConnectionDetails({ connection, ended, onEnd, onClose }: Props) 
 
 function factsOf(words: Words, connection: LiveConnection): readonly Fact[] {
   const { t } = words;
-  const { metadata, chains, rule, rulePayload, upload, download, upSpeed, downSpeed, start } = connection;
+  const { metadata, chains, rule, rulePayload, upload, download, upSpeed, downSpeed } = connection;
   return [
     [t("connections.rule"), rule === "" ? t("connection.noRule") : `${rule} ${rulePayload}`],
     [t("connections.way"), <Chain names={chains.toReversed()} />],
@@ -55,7 +55,7 @@ function factsOf(words: Words, connection: LiveConnection): readonly Fact[] {
     [t("connection.reachedAt"), metadata.remoteDestination],
     [t("common.download"), amountNow(words, download, downSpeed)],
     [t("common.upload"), amountNow(words, upload, upSpeed)],
-    [t("connections.age"), words.duration(Date.now() - Date.parse(start))],
+    [t("connections.age"), words.duration(ageMs(connection))],
     [t("connection.id"), connection.id],
   ];
 }

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import type { Snapshot } from "#ui/api/types.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
-import { Select } from "#ui/parts/inputs.tsx";
+import { Segments, Select } from "#ui/parts/inputs.tsx";
 import { Button, Chain, CloseButton, Empty, Tag } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
 import { useAction, useEnvironment, useStream, useWords } from "#ui/state/context.ts";
-import { arrange, ORDERS, Speedometer, type LiveConnection, type Order } from "#ui/state/live.ts";
+import { ageMs, arrange, ORDERS, type LiveConnection, type Order } from "#ui/state/live.ts";
 import type { Words } from "#ui/words/words.ts";
 import { ConnectionDetails } from "./connection-details.tsx";
 
@@ -28,7 +28,10 @@ export function ConnectionsPage() {
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<Order>("newest");
   const [chosen, setChosen] = useState<LiveConnection | null>(null);
-  const shown = arrange(live ?? [], filter, order);
+  const { meter } = useEnvironment();
+  const [which, setWhich] = useState<"live" | "ended">("live");
+  const all = which === "live" ? (live ?? []) : meter.ended;
+  const shown = arrange(all, filter, order);
   const filtered = filter.trim() !== "";
   const closeOne = useCloseOne();
   return (
@@ -40,18 +43,33 @@ export function ConnectionsPage() {
       filterHint={t("connections.filterHint")}
       tools={
         <>
+          <Segments
+            label={t("connections.which")}
+            value={which}
+            options={[
+              ["live", t("connections.alive")],
+              ["ended", t("connections.ended")],
+            ]}
+            onChange={setWhich}
+          />
           <Select
             label={t("connections.order")}
             value={order}
             options={ORDERS.map(([value, name]) => [value, t(name)])}
             onChange={setOrder}
           />
-          <CloseMany shown={shown} all={live?.length ?? 0} filtered={filtered} />
+          {which === "live" && <CloseMany shown={shown} all={all.length} filtered={filtered} />}
         </>
       }
-      status={live === null ? t("common.loading") : statusText(words, shown.length, live.length)}
-      nothing={live !== null && shown.length === 0 ? <Nothing filtered={filtered} /> : null}
-      order={order}
+      status={
+        live === null
+          ? t("common.loading")
+          : which === "live"
+            ? statusText(words, shown.length, all.length)
+            : t("connections.endedStatus", { shown: shown.length, count: all.length })
+      }
+      nothing={live !== null && shown.length === 0 ? <Nothing filtered={filtered} which={which} /> : null}
+      order={`${which} ${order}`}
       label={t("connections.table")}
       kind="rows-connections"
       columns={COLUMNS.map((name) => t(name))}
@@ -80,7 +98,7 @@ export function ConnectionsPage() {
 
 /** The connections with their speeds, every second; null until the first list. */
 function useLive(): readonly LiveConnection[] | null {
-  const [meter] = useState(() => new Speedometer());
+  const { meter } = useEnvironment();
   const [live, setLive] = useState<readonly LiveConnection[] | null>(null);
   useStream<Snapshot>("connections?interval=1000", (snapshot) => setLive(meter.read(snapshot, Date.now())));
   return live;
@@ -139,10 +157,11 @@ function statusText({ t }: Words, shown: number, all: number): string {
   return shown === all ? t("connections.live", { count: all }) : t("connections.someLive", { shown, all });
 }
 
-function Nothing({ filtered }: { readonly filtered: boolean }) {
+function Nothing({ filtered, which }: { readonly filtered: boolean; readonly which: "live" | "ended" }) {
   const { t } = useWords();
-  return filtered ? (
-    <Empty title={t("common.noFilterMatch")} />
+  if (filtered) return <Empty title={t("common.noFilterMatch")} />;
+  return which === "ended" ? (
+    <Empty title={t("connections.noneEnded")}>{t("connections.noneEndedText")}</Empty>
   ) : (
     <Empty title={t("live.none")}>{t("live.noneText")}</Empty>
   );
@@ -157,8 +176,7 @@ interface CellsProps {
 function Cells({ connection, onOpen, onClose }: CellsProps) {
   const words = useWords();
   const { t } = words;
-  const { name, metadata, rule, rulePayload, chains, download, upload, downSpeed, upSpeed, start } =
-    connection;
+  const { name, metadata, rule, rulePayload, chains, download, upload, downSpeed, upSpeed } = connection;
   return (
     <>
       <span role="cell" class="c-main">
@@ -182,10 +200,12 @@ function Cells({ connection, onOpen, onClose }: CellsProps) {
         <small>{upSpeed >= 1 ? words.rate(upSpeed) : ""}</small>
       </span>
       <span role="cell" class="c-age number">
-        {words.duration(Date.now() - Date.parse(start))}
+        {words.duration(ageMs(connection))}
       </span>
       <span role="cell" class="c-act">
-        <CloseButton label={t("connections.closeOne", { name })} onPress={onClose} />
+        {connection.endedAtMs === undefined && (
+          <CloseButton label={t("connections.closeOne", { name })} onPress={onClose} />
+        )}
       </span>
     </>
   );

@@ -12,14 +12,17 @@ import { UseProxy } from "./overview-use.tsx";
 const MAX_WAYS = 8;
 
 export function OverviewPage() {
-  const { watch } = useEnvironment();
+  const { watch, meter } = useEnvironment();
   const words = useWords();
   const { t } = words;
   const { now } = useStore(watch.traffic);
   const memory = useStore(watch.memoryBytes);
   const configs = useResource<Configs>("configs");
   const [snapshot, setSnapshot] = useState<Snapshot | null>(null);
-  useStream<Snapshot>("connections?interval=2000", setSnapshot);
+  useStream<Snapshot>("connections?interval=2000", (next) => {
+    meter.read(next, Date.now()); // for those that end while this page is looked at
+    setSnapshot(next);
+  });
   const live = snapshot?.connections ?? [];
   return (
     <Page

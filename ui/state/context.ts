@@ -5,6 +5,7 @@ import type { AdminLink } from "#ui/api/admin.ts";
 import type { Link } from "#ui/api/link.ts";
 import { openStream } from "#ui/api/stream.ts";
 import { WordedError, type Words } from "#ui/words/words.ts";
+import type { Speedometer } from "./live.ts";
 import type { LanguageChoice } from "./language.ts";
 import type { Notices } from "./notices.ts";
 import { useStore, type Store } from "./store.ts";
@@ -18,6 +19,8 @@ export interface Environment {
   readonly theme: ThemeChoice;
   readonly language: LanguageChoice;
   readonly watch: TrafficWatch;
+  /** Of the connections, whichever page reads them. */
+  readonly meter: Speedometer;
   /** The configuration file as typed and not applied; null: as it is. */
   readonly draft: Store<string | null>;
 }

@@ -8,7 +8,12 @@ export interface LiveConnection extends Connection {
   readonly upSpeed: number;
   readonly downSpeed: number;
   readonly name: string;
+  /** Unix ms at which it was no longer in a snapshot; absent: it lives. */
+  readonly endedAtMs?: number;
 }
+
+/** Of those that have ended; older ones are dropped. */
+export const MOST_ENDED = 1_000;
 
 /** Each with the key of its name. */
 export const ORDERS = [
@@ -21,10 +26,16 @@ export const ORDERS = [
 ] as const;
 export type Order = (typeof ORDERS)[number][0];
 
-/** Turns snapshots into connections with speeds; remembers the snapshot before. */
+/** Turns snapshots into connections with speeds; remembers the snapshot before, and the connections that have gone since. */
 export class Speedometer {
   #before = new Map<string, Connection>();
   #atMs = 0;
+  #ended: readonly LiveConnection[] = [];
+
+  /** The newest first; those alone that a snapshot has had. */
+  get ended(): readonly LiveConnection[] {
+    return this.#ended;
+  }
 
   read({ connections }: Snapshot, nowMs: number): readonly LiveConnection[] {
     const seconds = Math.max(0.05, (nowMs - this.#atMs) / 1000);
@@ -39,11 +50,28 @@ export class Speedometer {
         downSpeed: (connection.download - download) / seconds,
       };
     });
-    this.#before = new Map(list.map((connection) => [connection.id, connection]));
+    const now = new Map(list.map((connection) => [connection.id, connection]));
+    const gone = [...this.#before.values()]
+      .filter(({ id }) => !now.has(id))
+      .map((one) => endedAt(one, nowMs));
+    if (gone.length > 0) this.#ended = [...gone, ...this.#ended].slice(0, MOST_ENDED);
+    this.#before = now;
     this.#atMs = nowMs;
     return live;
   }
 }
+
+const endedAt = (connection: Connection, endedAtMs: number): LiveConnection => ({
+  ...connection,
+  name: nameOf(connection),
+  upSpeed: 0,
+  downSpeed: 0,
+  endedAtMs,
+});
+
+/** Of one that has ended, its whole life. */
+export const ageMs = ({ start, endedAtMs = Date.now() }: LiveConnection): number =>
+  endedAtMs - Date.parse(start);
 
 function nameOf({ metadata }: Connection): string {
   const { host, sniffHost, destinationIP, destinationPort } = metadata;

@@ -38,6 +38,13 @@ export const live = {
   "connections.mostUp": "Most uploaded",
   "connections.live": "{count} live",
   "connections.someLive": "{shown} of {all} live",
+  "connections.which": "Which",
+  "connections.alive": "Live",
+  "connections.ended": "Ended",
+  "connections.noneEnded": "Nothing has ended yet",
+  "connections.noneEndedText":
+    "Connections that end while the overview or this page is looked at stay here, the last 1,000.",
+  "connections.endedStatus": { one: "{shown} of {count} ended", other: "{shown} of {count} ended" },
   "connections.table": "Live connections",
   "connections.noRule": "no rule",
   "connections.closeOne": "Close {name}",

@@ -40,6 +40,13 @@ export const live: SameKeys<typeof english> = {
   "connections.mostUp": "بیشترین آپلود",
   "connections.live": "{count} اتصال فعال",
   "connections.someLive": "{shown} از {all} اتصال فعال",
+  "connections.which": "کدام",
+  "connections.alive": "فعال",
+  "connections.ended": "پایان‌یافته",
+  "connections.noneEnded": "هنوز چیزی پایان نیافته است",
+  "connections.noneEndedText":
+    "اتصال‌هایی که هنگام دیدن نمای کلی یا این صفحه پایان می‌یابند اینجا می‌مانند، ۱۰۰۰ مورد آخر.",
+  "connections.endedStatus": { one: "{shown} از {count} پایان‌یافته", other: "{shown} از {count} پایان‌یافته" },
   "connections.table": "اتصال‌های فعال",
   "connections.noRule": "بدون قانون",
   "connections.closeOne": "بستن {name}",

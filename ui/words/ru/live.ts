@@ -45,6 +45,18 @@ export const live: SameKeys<typeof english> = {
   "connections.mostUp": "Больше отдали",
   "connections.live": "активных: {count}",
   "connections.someLive": "активных: {shown} из {all}",
+  "connections.which": "Какие",
+  "connections.alive": "Активные",
+  "connections.ended": "Завершённые",
+  "connections.noneEnded": "Пока ничего не завершилось",
+  "connections.noneEndedText":
+    "Соединения, завершённые, пока открыт обзор или эта страница, остаются здесь, последняя 1000.",
+  "connections.endedStatus": {
+    one: "завершено: {shown} из {count}",
+    few: "завершено: {shown} из {count}",
+    many: "завершено: {shown} из {count}",
+    other: "завершено: {shown} из {count}",
+  },
   "connections.table": "Активные соединения",
   "connections.noRule": "без правила",
   "connections.closeOne": "Закрыть {name}",
