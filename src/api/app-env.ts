@@ -32,6 +32,8 @@ export interface AppOptions {
   readonly access?: AccessControl;
   /** Null, or absent: the program is no node of a fleet. */
   readonly fleet?: () => FleetAdmin | null;
+  /** The present path of what another program had at `path`, which has no query; null: nothing. Absent: never. */
+  readonly former?: (path: string) => string | null;
   /** Routes of other parts of the program, for each transport anew. */
   readonly mounts?: (
     transport: Transport,

@@ -25,6 +25,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
   const app = fastify({
     logger: false,
     exposeHeadRoutes: false,
+    ...(options.former === undefined ? {} : { rewriteUrl: formerUrl(options.former) }),
     routerOptions: { maxParamLength: MAX_NAME_CHARACTERS },
     frameworkErrors(_error, request, rawReply) {
       const reply = rawReply as unknown as FastifyReply; // hooks have not run for a path that cannot be decoded
@@ -59,6 +60,16 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
   mountRoutes(app, await controllerRoutes(env), upgrades, options.access ?? null);
   await app.ready();
   return app;
+}
+
+/** What the client asks for besides goes on; the form that the old address stood for comes before it. */
+function formerUrl(former: (path: string) => string | null) {
+  return ({ url = "/" }: { readonly url?: string | undefined }): string => {
+    const [path = "", query] = url.split("?", 2);
+    const present = former(path);
+    if (present === null) return url;
+    return query === undefined || present.includes("?") ? present : `${present}?${query}`;
+  };
 }
 
 /** Access is decided by the route that will answer, never by the text of the path. */

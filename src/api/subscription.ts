@@ -10,6 +10,7 @@ import type { SubscriptionView, UsersControl } from "#core/users.ts";
 import { acceptedLanguages, LANGUAGES, languageOf, type Language } from "#lib/languages.ts";
 import { route, type Route } from "./route.ts";
 import { queryOf } from "./shapes.ts";
+import { joinedSubscription } from "./joined-subscription.ts";
 import { linkList, linksOf, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
 import { subscriptionPage } from "./subscription-page.ts";
 
@@ -117,7 +118,7 @@ interface Asked {
 }
 
 function find({ admin }: UsersControl, token: string, { format, language, headers }: Asked): Found | null {
-  const view = admin?.subscription(token) ?? null;
+  const view = joinedSubscription(token.split("."), admin);
   if (view === null) return null;
   const found = (name: string): Found | null => {
     const wanted = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;

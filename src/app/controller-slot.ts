@@ -123,6 +123,7 @@ function controllerOptions(config: Config, host: Host, control: Control): Contro
     hosts: [],
     access: host.journal,
     fleet: () => host.users.admin?.fleet ?? null,
+    former: (path) => host.users.admin?.formerSubscription(path) ?? null,
     async mounts(transport, subscribers) {
       const { adminRoutes, journalRoutes, subscriptionRoutes } = await import("#api/index.ts");
       return [

@@ -104,7 +104,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   import: {
-    usage: "import SOURCE FILE      take users and listeners over from another program",
+    usage: "import SOURCE FILE      take users, listeners, nodes and rules over from another program",
     load: async () => {
       const { IMPORT_USAGE, importCommand } = await import("./import.ts");
       return { help: IMPORT_USAGE, run: importCommand };

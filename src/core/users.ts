@@ -34,6 +34,8 @@ export interface UserAdmin {
   readonly rollback: Rollback | null;
   /** Null: this program is not one of several with the same users. */
   readonly fleet: FleetAdmin | null;
+  /** The present path of a subscription that was found under `path` with another program; null: none was. */
+  formerSubscription(path: string): string | null;
   protocols(): readonly ManagedProtocolView[];
   /** Sorted by tag. */
   inbounds(): readonly ManagedInboundView[];

@@ -4,7 +4,8 @@ import type { Protocol, UserSupport } from "#core/protocol.ts";
 import { limitsJson } from "#users/stored-limits.ts";
 import { newToken } from "#users/tokens.ts";
 import { shown, type Imported, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
-import type { Json } from "./json.ts";
+import { FormerTable } from "./former.ts";
+import { listOf, type Json } from "./json.ts";
 
 export interface AssembleOptions {
   readonly protocols: readonly Protocol[];
@@ -13,60 +14,83 @@ export interface AssembleOptions {
   readonly publicBaseUrl: string;
   /** `svc.store`. */
   readonly store: string;
+  /** `svc.former-subscriptions`. */
+  readonly formerFile: string;
   readonly nowMs: number;
 }
 
 export interface Assembled {
   readonly configuration: Json;
-  readonly document: Json;
+  /** Null: there are no managed users. */
+  readonly document: Json | null;
   readonly listeners: number;
+  readonly nodes: number;
+  /** Where subscriptions of before lead; null: there were none. */
+  readonly former: Json | null;
   /** Of managed listeners, and of others. */
   readonly managedUsers: number;
   readonly fixedUsers: number;
 }
 
-export function assemble({ listeners, rules }: Imported, options: AssembleOptions): Assembled {
+export function assemble(imported: Imported, options: AssembleOptions): Assembled {
+  const { listeners, rules, keys = {} } = imported;
   const { protocols, report, publicBaseUrl, store, nowMs } = options;
   const items: Json[] = [];
   const books: Record<string, Json> = {};
   const subscriptions: Record<string, string> = {};
+  const former = new FormerTable();
   let managedUsers = 0;
   let fixedUsers = 0;
   for (const source of withOwnNames(listeners, report)) {
-    const { name, type, keys } = source;
+    const { name, type } = source;
     const support = protocols.find((one) => one.type === type)?.users;
     if (support === undefined) {
       const users = fixed(source, report, nowMs);
+      const isOpen = source.isOpen === true && source.users.length === 0;
+      if (isOpen) {
+        items.push({ name, type, ...source.keys });
+        continue;
+      }
       if (users.length === 0) {
         report.add(source.where, "it has no user who may come in; the listener is left out");
         continue;
       }
       fixedUsers += users.length;
-      items.push({ name, type, ...keys, users });
+      items.push({ name, type, ...source.keys, users });
       continue;
     }
     const users = managed(source, support, report);
-    for (const user of users) subscriptions[user.id] = newToken();
+    for (const user of users) {
+      const token = newToken();
+      subscriptions[user.id] = token;
+      former.add(user.subscription, token);
+    }
     managedUsers += users.length;
-    items.push({ name, type, ...keys, users: [] });
-    books[name] = { id: randomUUID(), name, protocol: type, revision: 1, applied_revision: 0, users };
+    items.push({ name, type, ...source.keys, users: [] });
+    const stored = users.map(({ json }) => json);
+    books[name] = { id: randomUUID(), name, protocol: type, revision: 1, applied_revision: 0, users: stored };
   }
+  const table = former.table(imported.former);
   const svc = {
     secret: randomBytes(32).toString("base64url"),
     "public-base-url": publicBaseUrl,
     store,
     "managed-listeners": Object.keys(books),
+    ...(table === null ? {} : { "former-subscriptions": options.formerFile }),
   };
   return {
     configuration: {
       "external-controller": "127.0.0.1:9090",
       secret: randomBytes(24).toString("base64url"),
       ...(Object.keys(books).length === 0 ? {} : { svc }),
-      listeners: items,
+      ...keys,
+      ...(items.length === 0 ? {} : { listeners: items }),
       rules,
     },
-    document: { version: 1, listeners: books, subscriptions },
+    document: Object.keys(books).length === 0 ? null : { version: 1, listeners: books, subscriptions },
     listeners: items.length,
+    nodes: listOf(keys["proxies"]).length,
+    former: table,
     managedUsers,
     fixedUsers,
   };
@@ -86,6 +110,8 @@ function withOwnNames(sources: readonly ImportedListener[], report: LeftOut): re
 
 interface ManagedUser {
   readonly id: string;
+  readonly json: Json;
+  readonly subscription: string;
 }
 
 /** Each with a credential and a name that no other user of the listener has: others the state file would refuse. */
@@ -107,7 +133,9 @@ function managed(source: ImportedListener, support: UserSupport, report: LeftOut
     const flow = flowOf(user, support, report);
     names.add(user.name.trim().toLowerCase());
     identities.add(identity);
-    return [{ ...userJson(user, flow), [support.credential]: credential }];
+    const id = randomUUID();
+    const json = { id, ...userJson(user, flow), [support.credential]: credential };
+    return [{ id, json, subscription: user.subscription ?? "" }];
   });
 }
 
@@ -125,7 +153,6 @@ function flowOf(user: ImportedUser, support: UserSupport, report: LeftOut): stri
 
 function userJson(user: ImportedUser, flow: string) {
   return {
-    id: randomUUID(),
     name: user.name.trim(),
     ...(flow === "" ? {} : { flow }),
     enabled: user.enabled,

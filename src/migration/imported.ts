@@ -16,6 +16,8 @@ export interface ImportedUser {
   readonly limits: UserLimits;
   /** Of a quota with periods: what was used in the present one. */
   readonly usage: StoredUsage | null;
+  /** What its subscription had for a name there: those of one name were one subscription. Absent: it had none. */
+  readonly subscription?: string;
 }
 
 export interface ImportedListener {
@@ -28,12 +30,30 @@ export interface ImportedListener {
   /** What users of it have. */
   readonly credential: "uuid" | "password";
   readonly users: readonly ImportedUser[];
+  /** It was open there without an account, as those for the own machine are: it stays so without users. */
+  readonly isOpen?: boolean;
 }
 
 export interface Imported {
   readonly listeners: readonly ImportedListener[];
   /** As in files; the last one is MATCH. */
   readonly rules: readonly string[];
+  /** Further keys of the file: nodes, groups, DNS. */
+  readonly keys?: Json;
+  /** Where subscriptions were found. Absent: there were none. */
+  readonly former?: FormerSubscriptions;
+}
+
+/** Where users of the other program found their subscriptions. */
+export interface FormerSubscriptions {
+  /** Begins and ends with a slash; the name follows. */
+  readonly paths: readonly { readonly prefix: string; readonly format: "" | "mihomo" }[];
+  /** Of signed names: what they were signed with, and since when those of a user count. Absent: names are as they are. */
+  readonly signed?: {
+    readonly secret: string;
+    /** Unix ms, by name. */
+    readonly since: ReadonlyMap<string, number>;
+  };
 }
 
 /** What the other program has and this one does not, each with the place where it stood there. */

@@ -6,14 +6,23 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Protocol } from "#core/protocol.ts";
 import type { QuotaCycle } from "#core/users.ts";
 import { messageOf } from "#core/errors.ts";
-import { shown, type Imported, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
+import {
+  shown,
+  type FormerSubscriptions,
+  type Imported,
+  type ImportedListener,
+  type ImportedUser,
+  type LeftOut,
+} from "./imported.ts";
 import { countOf, objectsOf, parseObject, textOf, type Json } from "./json.ts";
 import { rowsOf } from "./sqlite.ts";
 import { userLimits } from "./user-limits.ts";
 import { listenerOf, xrayInbound } from "./xray-inbound.ts";
-import { rulesOf } from "./xray-routing.ts";
+import { routingOf } from "./xray-routing.ts";
 
 interface Source {
+  /** `XRAY_SUBSCRIPTION_PATH` of its environment. */
+  readonly subPath: string;
   /** Of Xray, as Marzban starts it. */
   readonly xray: Json;
   readonly protocols: readonly Protocol[];
@@ -51,8 +60,8 @@ export function readMarzban(database: DatabaseSync, source: Source): Imported {
   for (const [name, at] of places)
     if (at.length > 1)
       report.add(`users (${shown(name)})`, `is a user of ${at.join(", ")}, and each counts and limits alone`);
-  report.add("jwt", "addresses of subscriptions are not taken: users get new ones");
-  return { listeners, rules: rulesOf(xray, "xray.", report) };
+  const former = formerOf(database, source);
+  return { listeners, ...routingOf(xray, "xray.", report), ...(former === null ? {} : { former }) };
 }
 
 /** Of the others it is a UUID. */
@@ -82,6 +91,7 @@ function readAccounts(database: DatabaseSync, source: Source): ReadonlyMap<strin
         credential: textOf(settings["id"]) || textOf(settings["password"]),
         flow: textOf(settings["flow"]),
         ...shared,
+        subscription: textOf(row["username"]),
       };
       const account = { user, excluded: new Set(tags), method: textOf(settings["method"]) };
       const known = accounts.get(protocol);
@@ -92,6 +102,29 @@ function readAccounts(database: DatabaseSync, source: Source): ReadonlyMap<strin
     }
   }
   return accounts;
+}
+
+/** Names are signed there: a table cannot hold all that were given out, so it holds what they are checked by. */
+function formerOf(database: DatabaseSync, { report, subPath }: Source): FormerSubscriptions | null {
+  const secret = textOf(rowsOf(database, "jwt")[0]?.["secret_key"]);
+  if (secret === "") {
+    report.add("jwt", "there is no key that addresses of subscriptions were signed with: users get new ones");
+    return null;
+  }
+  const since = new Map(
+    rowsOf(database, "users").map((row) => {
+      const created = instantOf(textOf(row["created_at"]));
+      return [textOf(row["username"]), Math.max(created, instantOf(textOf(row["sub_revoked_at"])))] as const;
+    }),
+  );
+  const prefix = `/${subPath}/`.replaceAll(/\/{2,}/g, "/");
+  return { paths: [{ prefix, format: "" }], signed: { secret, since } };
+}
+
+/** Unix ms of a time that is written in UTC, in whole seconds as the signed ones are; 0: it is none. */
+function instantOf(text: string): number {
+  const ms = Date.parse(`${text.replace(" ", "T")}Z`);
+  return Number.isNaN(ms) ? 0 : Math.floor(ms / 1000) * 1000;
 }
 
 const CYCLES: Readonly<Record<string, QuotaCycle>> = { day: "day", week: "week", month: "month" };
@@ -120,7 +153,7 @@ function limitsOf(row: Json, { report, nowMs }: Source) {
     enabled: textOf(row["status"]) !== "disabled",
     uploadBytes: 0,
     downloadBytes: used,
-    createdAtMs: Date.parse(`${textOf(row["created_at"]).replace(" ", "T")}Z`) || nowMs,
+    createdAtMs: instantOf(textOf(row["created_at"])) || nowMs,
     ...userLimits(panel, nowMs),
   };
 }

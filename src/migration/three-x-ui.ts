@@ -6,12 +6,19 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Protocol } from "#core/protocol.ts";
 import type { QuotaCycle } from "#core/users.ts";
 import { messageOf } from "#core/errors.ts";
-import { shown, type Imported, type ImportedListener, type ImportedUser, type LeftOut } from "./imported.ts";
+import {
+  shown,
+  type FormerSubscriptions,
+  type Imported,
+  type ImportedListener,
+  type ImportedUser,
+  type LeftOut,
+} from "./imported.ts";
 import { countOf, objectOf, parseObject, textOf, wholeOf, type Json } from "./json.ts";
 import { rowsOf } from "./sqlite.ts";
 import { userLimits } from "./user-limits.ts";
 import { clientsOf, listenerOf, xrayInbound } from "./xray-inbound.ts";
-import { rulesOf } from "./xray-routing.ts";
+import { routingOf } from "./xray-routing.ts";
 
 interface Source {
   readonly protocols: readonly Protocol[];
@@ -26,7 +33,10 @@ export function readThreeXUi(database: DatabaseSync, source: Source): Imported {
     const listener = readInbound(row, traffic, source);
     return listener === null ? [] : [listener];
   });
-  return { listeners, rules: readRules(database, source.report) };
+  const settings = new Map(
+    rowsOf(database, "settings").map(({ key, value }) => [textOf(key), textOf(value)]),
+  );
+  return { listeners, ...readRouting(settings, source.report), former: formerOf(settings, source.report) };
 }
 
 /** Where the panel's template was never changed it is not stored: it refuses private addresses and BitTorrent. */
@@ -43,16 +53,37 @@ const DEFAULT_TEMPLATE = {
   },
 };
 
-function readRules(database: DatabaseSync, report: LeftOut): readonly string[] {
-  const row = rowsOf(database, "settings").find(({ key }) => key === "xrayTemplateConfig");
+function readRouting(
+  settings: ReadonlyMap<string, string>,
+  report: LeftOut,
+): Pick<Imported, "rules" | "keys"> {
+  const text = settings.get("xrayTemplateConfig");
   const where = "settings[xrayTemplateConfig]";
   try {
-    const template = row === undefined ? DEFAULT_TEMPLATE : parseObject(textOf(row["value"]), where);
-    return rulesOf(template, `${where}.`, report);
+    const template = text === undefined ? DEFAULT_TEMPLATE : parseObject(text, where);
+    return routingOf(template, `${where}.`, report);
   } catch (error) {
     report.add(where, `${messageOf(error)}; whatever it allows is refused`);
-    return ["MATCH,REJECT"];
+    return { rules: ["MATCH,REJECT"] };
   }
+}
+
+/** What the panel has where nothing is stored (internal/web/service/setting.go there). */
+const FORMER = { subPath: "/sub/", subClashPath: "/clash/" };
+
+function formerOf(settings: ReadonlyMap<string, string>, report: LeftOut): FormerSubscriptions {
+  if (settings.get("subJsonEnable") === "true")
+    report.add("settings[subJsonPath]", "subscriptions in the form of Xray's configuration are not made");
+  const prefix = (key: keyof typeof FORMER): string =>
+    `/${settings.get(key) ?? FORMER[key]}/`.replaceAll(/\/{2,}/g, "/");
+  return {
+    paths: [
+      { prefix: prefix("subPath"), format: "" },
+      ...(settings.get("subClashEnable") === "true"
+        ? [{ prefix: prefix("subClashPath"), format: "mihomo" as const }]
+        : []),
+    ],
+  };
 }
 
 function readInbound(row: Json, traffic: ReadonlyMap<string, Json>, source: Source): ImportedListener | null {
@@ -80,11 +111,6 @@ function readInbound(row: Json, traffic: ReadonlyMap<string, Json>, source: Sour
   if (countOf(row["expiry_time"]) > 0)
     report.add(`${where}.expiry_time`, "an end of the listener is not taken");
   const { member, clients } = clientsOf(inbound);
-  if (clients.some(([, client]) => textOf(client["subId"]) !== ""))
-    report.add(
-      `${where}.settings.${member}[].subId`,
-      "addresses of subscriptions are not taken: users get new ones",
-    );
   const users = clients.map(([at, client]) => {
     const email = textOf(client["email"]) || textOf(client["user"]);
     const place = `${where}.settings.${member}[${at}] (${shown(email)})`;
@@ -130,6 +156,7 @@ function readClient(client: Json, traffic: Json, inbound: Json, where: string, s
     downloadBytes,
     createdAtMs: countOf(client["created_at"]) || nowMs,
     ...userLimits(panel, nowMs),
+    subscription: textOf(client["subId"]),
   };
 }
 

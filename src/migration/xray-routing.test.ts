@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LeftOut } from "./imported.ts";
 import { parseObject } from "./json.ts";
-import { rulesOf } from "./xray-routing.ts";
+import { routingOf } from "./xray-routing.ts";
 
 const OUTBOUNDS = [
   { tag: "out", protocol: "freedom" },
@@ -13,9 +13,9 @@ const OUTBOUNDS = [
 function read(rules: readonly object[], more: object = {}) {
   const report = new LeftOut();
   const xray = { api: { tag: "api" }, outbounds: OUTBOUNDS, routing: { rules, ...more } };
-  const found = rulesOf(xray, "", report);
+  const found = routingOf(xray, "", report);
   const lines = report.lines.filter((line) => !line.startsWith("outbounds[2]"));
-  return { rules: found, lines };
+  return { rules: found.rules, lines };
 }
 
 const CASES: readonly (readonly [object, readonly string[]])[] = [
@@ -70,7 +70,7 @@ test("what would leave by an outbound that is not taken is refused, and said", (
   assert.deepEqual(lines, ["routing.rules[1]: its outbound is not there; what it matches is refused"]);
   const report = new LeftOut();
   const relay = { outbounds: [{ protocol: "trojan" }] };
-  assert.deepEqual(rulesOf(relay, "", report), ["MATCH,REJECT"]);
+  assert.deepEqual(routingOf(relay, "", report).rules, ["MATCH,REJECT"]);
   assert.equal(report.lines.length, 1);
 });
 

@@ -1,29 +1,19 @@
 /** `routing` of Xray (infra/conf/router.go) as rules. */
 import { shown, type LeftOut } from "./imported.ts";
-import { listOf, objectOf, objectsOf, textOf, textsOf, type Json } from "./json.ts";
+import { objectOf, objectsOf, textOf, textsOf, type Json } from "./json.ts";
+import { everyOne, networkItem, NO_RESOLVE, ruleLines } from "./rule-text.ts";
+import { REFUSED } from "./ways.ts";
+import { dnsOf } from "./xray-dns.ts";
+import { balancerTag, readWays } from "./xray-outbound.ts";
 
-/** What the way of an outbound is called here; others are refused, so that nothing leaves by another way than it should. */
-const TARGETS: Readonly<Record<string, string>> = { freedom: "DIRECT", blackhole: "REJECT" };
-const REFUSED = "REJECT";
-
-/** The last one is MATCH: by the first outbound, as there. */
-export function rulesOf(xray: Json, where: string, report: LeftOut): readonly string[] {
-  const outbounds = objectsOf(xray["outbounds"]);
-  const targets = new Map<string, string>();
-  for (const [at, outbound] of outbounds) {
-    const protocol = textOf(outbound["protocol"]);
-    const target = TARGETS[protocol];
-    if (target === undefined)
-      report.add(
-        `${where}outbounds[${at}]`,
-        `${shown(protocol)} is not taken; what would leave by it is refused`,
-      );
-    targets.set(textOf(outbound["tag"]), target ?? REFUSED);
-  }
-  if (xray["dns"] !== undefined) report.add(`${where}dns`, "is not taken");
+/** Rules, and the nodes and groups that they lead to. The last rule is MATCH: by the first outbound, as there. */
+export function routingOf(
+  xray: Json,
+  where: string,
+  report: LeftOut,
+): { readonly rules: readonly string[]; readonly keys: Json } {
+  const ways = readWays(xray, where, report);
   const routing = objectOf(xray["routing"]);
-  if (listOf(routing["balancers"]).length > 0)
-    report.add(`${where}routing.balancers`, "groups are not taken");
   const api = textOf(objectOf(xray["api"])["tag"]);
   const strategy = textOf(routing["domainStrategy"]).toLowerCase();
   const resolves = strategy === "ipondemand" || strategy === "ipifnonmatch";
@@ -33,12 +23,17 @@ export function rulesOf(xray: Json, where: string, report: LeftOut): readonly st
     const tag = textOf(rule["outboundTag"]);
     if (tag !== "" && tag === api) return []; // of its own API, which has no equal that a rule leads to
     const place = `${where}routing.rules[${at}]`;
-    const target = targets.get(tag) ?? REFUSED;
-    if (!targets.has(tag)) report.add(place, "its outbound is not there; what it matches is refused");
-    return linesOf(rule, target, { where: place, report, resolves });
+    const named = tag === "" ? balancerTag(textOf(rule["balancerTag"])) : tag;
+    const found = named === "" ? undefined : ways.target(named);
+    if (found === undefined) report.add(place, "its outbound is not there; what it matches is refused");
+    return linesOf(rule, found ?? REFUSED, { where: place, report, resolves });
   });
-  const first = targets.get(textOf(outbounds[0]?.[1]["tag"])) ?? "DIRECT";
-  return [...rules, `MATCH,${first}`];
+  const [first] = objectsOf(xray["outbounds"]);
+  const last = ways.target(textOf(first?.[1]["tag"])) ?? "DIRECT";
+  return {
+    rules: [...rules, `MATCH,${last}`],
+    keys: { ...ways.keys(), ...dnsOf(xray, where, report) },
+  };
 }
 
 interface Place {
@@ -70,44 +65,26 @@ function linesOf(rule: Json, target: string, place: Place): readonly string[] {
     }
     if (items.length > 0) conditions.push(items);
   }
-  const [only, ...others] = conditions;
-  if (only === undefined) return [];
-  if (others.length === 0) return only.map((item) => withTarget(item, target));
-  if (conditions.flat().some((item) => /[()]/.test(item))) {
+  const lines = ruleLines(conditions, target);
+  if (lines === null)
     place.report.add(
       place.where,
       "brackets in a regular expression beside other members; the rule is left out",
     );
-    return [];
-  }
-  const parts = conditions.map((items) => (items.length === 1 ? `(${items.join("")})` : `(${anyOf(items)})`));
-  return [`AND,(${parts.join(",")}),${target}`];
+  return lines ?? [];
 }
 
 function isEmpty(value: unknown): boolean {
   return value === "" || value === null || (Array.isArray(value) && value.length === 0);
 }
 
-function anyOf(items: readonly string[]): string {
-  return `OR,(${items.map((item) => `(${item})`).join(",")})`;
-}
-
-/** The target stands in front of `no-resolve`. */
-function withTarget(item: string, target: string): string {
-  return item.endsWith(NO_RESOLVE)
-    ? `${item.slice(0, -NO_RESOLVE.length)},${target}${NO_RESOLVE}`
-    : `${item},${target}`;
-}
-
-const NO_RESOLVE = ",no-resolve";
-
 /** Null: it cannot be said. Empty: it matches everything. */
 type Member = (value: unknown, place: Place) => readonly string[] | null;
 
-const domains: Member = (value) => allOf(commaList(value).map(domainItem));
+const domains: Member = (value) => everyOne(commaList(value).map(domainItem));
 const addresses: Member = (value, { resolves }) =>
-  allOf(commaList(value).map((text) => addressItem(text, "", resolves ? "" : NO_RESOLVE)));
-const sources: Member = (value) => allOf(commaList(value).map((text) => addressItem(text, "SRC-", "")));
+  everyOne(commaList(value).map((text) => addressItem(text, "", resolves ? "" : NO_RESOLVE)));
+const sources: Member = (value) => everyOne(commaList(value).map((text) => addressItem(text, "SRC-", "")));
 const ports =
   (type: string): Member =>
   (value) => {
@@ -146,11 +123,6 @@ function commaList(value: unknown): readonly string[] {
   return texts.map((text) => text.trim()).filter((text) => text !== "");
 }
 
-function allOf(items: readonly (string | null)[]): readonly string[] | null {
-  const read = items.filter((item) => item !== null);
-  return read.length === items.length ? read : null;
-}
-
 const DOMAIN_KINDS: Readonly<Record<string, string>> = {
   domain: "DOMAIN-SUFFIX",
   full: "DOMAIN",
@@ -166,15 +138,11 @@ function domainItem(text: string): string | null {
   return type === undefined || payload === undefined ? null : `${type},${payload}`;
 }
 
-function addressItem(text: string, prefix: string, suffix: string): string | null {
+function addressItem(text: string, prefix: "" | "SRC-", suffix: string): string | null {
   if (text.startsWith("geoip:")) {
     const country = text.slice("geoip:".length);
     if (country.startsWith("!")) return null;
     return `${prefix}GEOIP,${country === "private" ? "lan" : country}${suffix}`;
   }
-  if (!/^[\da-f:.]+(?:\/\d{1,3})?$/i.test(text)) return null;
-  const isLong = text.includes(":");
-  const network = text.includes("/") ? text : `${text}/${isLong ? 128 : 32}`;
-  const type = isLong && prefix === "" ? "IP-CIDR6" : "IP-CIDR";
-  return `${prefix}${type},${network}${suffix}`;
+  return networkItem(text, prefix, suffix);
 }

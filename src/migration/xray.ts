@@ -4,7 +4,7 @@ import { NO_LIMITS } from "#users/limits.ts";
 import { shown, type Imported, type ImportedListener, type LeftOut } from "./imported.ts";
 import { objectsOf, textOf, type Json } from "./json.ts";
 import { clientsOf, listenerOf, xrayInbound } from "./xray-inbound.ts";
-import { rulesOf } from "./xray-routing.ts";
+import { routingOf } from "./xray-routing.ts";
 
 interface Source {
   readonly protocols: readonly Protocol[];
@@ -36,5 +36,5 @@ export function readXray(xray: Json, { protocols, report, nowMs }: Source): Impo
     });
     return [{ ...listener, users }];
   });
-  return { listeners, rules: rulesOf(xray, "", report) };
+  return { listeners, ...routingOf(xray, "", report) };
 }

@@ -3,6 +3,7 @@ import type { Config } from "#config/config.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { isPemText, JOURNAL_SUFFIX } from "#core/files.ts";
 import type { JournalSettings } from "#journal/settings.ts";
+import { FormerPaths } from "#users/former-paths.ts";
 import type { FleetSettings } from "#users/fleet-settings.ts";
 import type { ManagedListener, UsersSettings } from "#users/settings.ts";
 
@@ -16,7 +17,8 @@ export function userSettings({ svc, listeners }: Config, files: SafeFiles): User
       ? [{ name, protocol: type, support, options, ports }]
       : [];
   });
-  const { secret, publicBaseUrl, subscriptionByAgent, store } = svc;
+  const { secret, publicBaseUrl, subscriptionByAgent, store, formerSubscriptions } = svc;
+  const former = formerSubscriptions === null ? null : FormerPaths.open(files.resolve(formerSubscriptions));
   const fleet = fleetSettings(svc, files);
   return {
     secret,
@@ -24,6 +26,7 @@ export function userSettings({ svc, listeners }: Config, files: SafeFiles): User
     subscriptionByAgent,
     store: files.resolve(store),
     listeners: managed,
+    former,
     fleet,
   };
 }

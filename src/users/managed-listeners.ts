@@ -54,6 +54,8 @@ export class ManagedListeners {
     const leaving = [...registry.counters.changed].filter(({ listener }) => !next.has(listener));
     void repository.saveLast(leaving); // counted since keepAll, and no longer from here on
     registry.settings = settings;
+    const fault = settings.former?.fault ?? null;
+    if (fault !== null) env.log.error(`svc.former-subscriptions: the file is not used: ${fault}`);
     registry.blocked = blocked;
     this.#take(settings, next);
     reportBars(registry, next.values(), nowMs, env.events);

@@ -189,6 +189,10 @@ export class Manager implements UserAdmin {
     return this.#views.limitKinds();
   }
 
+  formerSubscription(path: string): string | null {
+    return this.registry.settings.former?.find(path) ?? null;
+  }
+
   subscription(token: string): SubscriptionView | null {
     return this.#views.subscription(token);
   }

@@ -1,4 +1,5 @@
 import type { UserSupport } from "#core/protocol.ts";
+import type { FormerPaths } from "./former-paths.ts";
 import type { FleetSettings } from "./fleet-settings.ts";
 
 /** A listener whose users are managed, as the file has it. */
@@ -22,6 +23,8 @@ export interface UsersSettings {
   /** Absolute path. */
   readonly store: string;
   readonly listeners: readonly ManagedListener[];
+  /** Addresses that another program gave out; null: there are none. */
+  readonly former: FormerPaths | null;
   /** Null: the state file is the only place of these users. */
   readonly fleet: FleetSettings | null;
 }

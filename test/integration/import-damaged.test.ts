@@ -17,8 +17,12 @@ import { randomFrom } from "../support/random.ts";
 function take(path: string): number {
   using database = openForeign(path);
   const source = { protocols: PROTOCOLS, report: new LeftOut(), nowMs: 1e12 };
-  return assemble(readThreeXUi(database, source), { ...source, publicBaseUrl: "", store: "users.db" })
-    .listeners;
+  return assemble(readThreeXUi(database, source), {
+    ...source,
+    publicBaseUrl: "",
+    store: "users.db",
+    formerFile: "former.json",
+  }).listeners;
 }
 
 test("a database that is cut or has other bytes is read or refused with ConfigError", () => {

@@ -170,7 +170,6 @@ test("3x-ui: what has no equal is named with its place, and costs only itself", 
   for (const line of [
     "settings[xrayTemplateConfig].routing.rules[1].protocol: cannot be said here; the rule is left out",
     "inbounds[id=1].settings.fallbacks: fallbacks of clients without a credential are not taken",
-    "inbounds[id=1].settings.clients[].subId: addresses of subscriptions are not taken: users get new ones",
     "inbounds[id=1].settings.clients[0] (alice): its time begins now, not with its first connection",
     "inbounds[id=1].settings.clients[1] (again): another user of the listener has the same credential; the user is left out",
     "inbounds[id=1].settings.clients[3] (none): there is no valid uuid; the user is left out",

@@ -158,6 +158,7 @@ function settingsOf(store: string): UsersSettings {
     store,
     listeners: ["edge", "other"].map((name) => ({ name, protocol: "vless", support, options, ports: [443] })),
     fleet: null,
+    former: null,
   };
 }
 

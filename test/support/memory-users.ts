@@ -21,6 +21,7 @@ export class MemoryUsers implements UsersControl {
     secret: ADMIN_SECRET,
     rollback: null,
     fleet: null,
+    formerSubscription: () => null,
     protocols: () => [
       { type: "vless", label: "VLESS", credential: "uuid", network: "tcp", isAdditional: false },
     ],

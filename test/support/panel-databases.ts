@@ -16,9 +16,10 @@ CREATE TABLE settings (id integer PRIMARY KEY AUTOINCREMENT, key text, value tex
 const MARZBAN = `
 CREATE TABLE users (id INTEGER PRIMARY KEY, username VARCHAR(34) UNIQUE, status VARCHAR(8) NOT NULL,
   used_traffic BIGINT, data_limit BIGINT, data_limit_reset_strategy VARCHAR(8) NOT NULL DEFAULT 'no_reset',
-  expire INTEGER, created_at DATETIME, on_hold_expire_duration BIGINT);
+  expire INTEGER, created_at DATETIME, sub_revoked_at DATETIME, on_hold_expire_duration BIGINT);
 CREATE TABLE proxies (id INTEGER PRIMARY KEY, user_id INTEGER, type VARCHAR(11) NOT NULL, settings JSON NOT NULL);
 CREATE TABLE inbounds (id INTEGER PRIMARY KEY, tag VARCHAR(256) UNIQUE NOT NULL);
+CREATE TABLE jwt (id INTEGER PRIMARY KEY, secret_key VARCHAR(64) NOT NULL);
 CREATE TABLE exclude_inbounds_association (proxy_id INTEGER, inbound_tag VARCHAR(256));
 `;
 
@@ -74,9 +75,13 @@ export interface MarzbanUser {
   readonly row?: Readonly<Record<string, number | string>>;
 }
 
+/** What its subscriptions are signed with. */
+export const MARZBAN_KEY = "0f".repeat(32);
+
 export function writeMarzban(path: string, users: readonly MarzbanUser[]): void {
   using database = new DatabaseSync(path);
   database.exec(`${MARZBAN}BEGIN`);
+  insert(database, "jwt", { secret_key: MARZBAN_KEY });
   for (const [at, { username, proxies, excluded = [], row = {} }] of users.entries()) {
     const base = { id: at + 1, username, status: "active", used_traffic: 0 };
     insert(database, "users", { ...base, created_at: "2025-01-09 10:00:00.000000", ...row });

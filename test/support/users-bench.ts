@@ -112,6 +112,7 @@ export class Bench implements Disposable {
       subscriptionByAgent: false,
       store: join(this.home, store),
       listeners,
+      former: null,
       fleet: this.#options.fleet ?? null,
     };
   }

@@ -12,6 +12,7 @@ export function ofListener(all: UserAdmin, listener: string): UserAdmin {
     secret: all.secret,
     rollback: all.rollback,
     fleet: null,
+    formerSubscription: (path) => all.formerSubscription(path),
     protocols: () => all.protocols(),
     inbounds: () => all.inbounds().filter(({ tag }) => tag === listener),
     users: (inbound) => (inbound === null || inbound === listener ? all.users(listener) : []),

@@ -12,6 +12,10 @@ export const service: Descriptions = {
     "Whether a subscription that names no format comes in the one that the client's User-Agent reads best.",
   "svc.store": ["File that keeps users and their counters.", "svc-state.db"],
   "managed-listeners": ["Names of the listeners whose users are managed.", ["edge"]],
+  "former-subscriptions": [
+    "Table of subscription addresses that another program gave out, written by `weir import` (docs/import.md).",
+    "former-subscriptions.json",
+  ],
   audit: "The log of who changed what.",
   "audit.keep": ["How long its entries are kept.", "365d"],
   "audit.entries": ["Entries that are kept at most; the oldest go first.", 100000],

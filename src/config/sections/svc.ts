@@ -56,6 +56,7 @@ export const svc = block({
   "subscription-by-agent": flag().default(false),
   store: filePath().default("svc-state.db"),
   "managed-listeners": list(name()).default([]),
+  "former-subscriptions": maybe(filePath()),
   audit: audit().default({ keep: AUDIT_KEEP_MS, entries: AUDIT_ENTRIES }),
   backup: maybe(backup()),
   webhooks: webhooks(),
