@@ -30,7 +30,8 @@ test("the route table holds what the index of the contract lists", async () => {
     GET /metrics, GET /api/svc/capabilities, GET /api/svc/kernel-direct/status, GET /api/svc/traffic-control/status,
     GET /api/svc/traffic-control/policies, PUT /api/svc/traffic-control/policies, GET /api/svc/traffic-control/rules,
     POST /api/svc/traffic-control/policies/:id/reset, GET /api/svc/traffic-control/reports,
-    GET /api/svc/traffic-control/reports/summary, GET /api/svc/traffic-control/reports/export.csv`;
+    GET /api/svc/traffic-control/reports/summary, GET /api/svc/traffic-control/reports/export.csv,
+    GET /api/svc/traffic-control/reports/export.ndjson, GET /api/svc/traffic-control/reports/month.html`;
   assert.deepEqual(
     expected.split(/,\s+/).filter((row) => !rows.has(row)),
     [],

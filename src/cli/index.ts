@@ -103,6 +103,21 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       return { help: DOCTOR_USAGE, run: doctorCommand };
     },
   },
+  top: {
+    usage: "top                     connections, users, policies and rates of the running weir, live",
+    load: async () => {
+      const { TOP_USAGE, topCommand } = await import("./top.ts");
+      return { help: TOP_USAGE, run: topCommand };
+    },
+  },
+  report: {
+    usage:
+      "report                  what was counted: a month as a page for mail, or a series as CSV or NDJSON",
+    load: async () => {
+      const { REPORT_USAGE, reportCommand } = await import("./report.ts");
+      return { help: REPORT_USAGE, run: reportCommand };
+    },
+  },
   import: {
     usage: "import SOURCE FILE      take users, listeners, nodes and rules over from another program",
     load: async () => {

@@ -20,6 +20,32 @@ export interface GovernanceControl {
   reset(id: string): Promise<GovernanceView | null>;
   /** Buckets with from <= start < to, ascending; an unknown key has none. */
   report(query: ReportQuery): readonly ReportBucketView[];
+  /** `month`: `2026-10`, in the time zone of reports; null: the last one that is over. Throws `ApiError` 400 for another text. */
+  monthReport(month: string | null): MonthReportView;
+}
+
+export interface MonthReportView {
+  readonly from: number;
+  /** The beginning of the next one. */
+  readonly to: number;
+  readonly timeZone: string;
+  readonly isOver: boolean;
+  /** By id. */
+  readonly policies: readonly MonthPolicyView[];
+}
+
+export interface MonthPolicyView {
+  /** Of its report series. */
+  readonly key: string;
+  readonly name: string;
+  readonly dimension: Dimension;
+  /** Addresses, rule or target that it is about; empty for the global one. */
+  readonly subject: string;
+  readonly sum: CountersView;
+  /** The month before; null: nothing is known of it. */
+  readonly before: CountersView | null;
+  /** Days with traffic, ascending. */
+  readonly days: readonly ReportBucketView[];
 }
 
 export interface PoliciesView {

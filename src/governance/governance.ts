@@ -1,13 +1,22 @@
 /** Traffic control as the program sees it: prepare what can fail, then switch without failure. */
 import { ApiError, ConfigError, messageOf, StoreError } from "#core/errors.ts";
-import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
+import type {
+  GovernanceView,
+  MonthReportView,
+  PolicyStatusView,
+  ReportBucketView,
+  ReportQuery,
+} from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
 import { Retry } from "#lib/retry.ts";
 import { SteadyTime } from "#lib/steady-time.ts";
 import { cidrHolds } from "#net/address/cidr.ts";
 import { parseIpBytes } from "#net/address/ip.ts";
+import { openCalendar } from "./calendar.ts";
 import { type GovernanceState, loadState } from "./checkpoint.ts";
 import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
+import { monthReport } from "./month-report.ts";
+import type { ReportTime } from "./portal-plot.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
 import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } from "./opening.ts";
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
@@ -258,6 +267,20 @@ export class Governance implements Disposable {
     if (this.#running === null) return [];
     this.#env.ledger.settle();
     return this.#running.parts.books.reports.query(key, granularity, from, to);
+  }
+
+  reportTime(): ReportTime {
+    const timeZone = this.#running?.parts.settings.reports.timeZone ?? null;
+    return { calendar: openCalendar(timeZone), timeZone };
+  }
+
+  monthReport(month: string | null): MonthReportView {
+    return monthReport(month, {
+      ...this.reportTime(),
+      nowSeconds: Math.floor(this.#env.ledger.clock.wallMs() / 1000),
+      policies: this.status().policies,
+      report: (query) => this.report(query),
+    });
   }
 
   /**

@@ -4,7 +4,8 @@ import { escapeHtml } from "#lib/html.ts";
 import type { Language } from "#lib/languages.ts";
 import { framedPage } from "#pages/frame.ts";
 import { pageWords, type PageWords } from "#pages/words.ts";
-import { hourPlot } from "./portal-plot.ts";
+import type { Granularity } from "./calendar.ts";
+import { plotName, trafficPlot, type PlotRange } from "./portal-plot.ts";
 
 /** The same page in another language. */
 export type AddressOf = (language: Language) => string;
@@ -25,23 +26,35 @@ export function overPage(
   return framedPage(words, { title: words.t("portal.over"), style: STYLE, body, address });
 }
 
-/** The hours of a device's own policy, by its id. */
-export type HoursOf = (id: string) => readonly ReportBucketView[];
+/** The report of a device's own policy, by its id. */
+export type BucketsOf = (id: string) => readonly ReportBucketView[];
 
-/** What a device may know about itself: its policies, and of those that are its own the last day. */
+/** What a device may know about itself: its policies, and what those that are its own moved in the range. */
 export function ownPage(
   language: Language,
   policies: readonly PolicyStatusView[],
-  hoursOf: HoursOf,
-  nowSeconds: number,
+  bucketsOf: BucketsOf,
+  range: PlotRange,
   address: AddressOf,
 ): string {
   const words = pageWords(language);
   const plot = ({ dimension, id }: PolicyStatusView): string =>
-    dimension === "device" ? hourPlot(hoursOf(id), nowSeconds, words) : ""; // what all use is not a device's business
+    dimension === "device" ? trafficPlot(bucketsOf(id), range, words) : ""; // what all use is not a device's business
   const blocks = policies.map((policy) => block(policy, words, plot(policy))).join("");
+  const isDrawn = policies.some(({ dimension }) => dimension === "device");
   const body = blocks === "" ? `<p>${words.t("portal.none")}</p>` : blocks;
-  return framedPage(words, { title: words.t("portal.own"), style: STYLE, body, address });
+  const nav = isDrawn ? rangesNav(range.by, words) : "";
+  return framedPage(words, { title: words.t("portal.own"), style: STYLE, body: nav + body, address });
+}
+
+const RANGES: readonly Granularity[] = ["hour", "day", "month"];
+
+function rangesNav(present: Granularity, words: PageWords): string {
+  const links = RANGES.map((by) => {
+    const name = plotName(by, words);
+    return by === present ? `<b>${name}</b>` : `<a href="?by=${by}&#38;lang=${words.language}">${name}</a>`;
+  });
+  return `<p>${links.join(" · ")}</p>`;
 }
 
 function block(policy: PolicyStatusView, words: PageWords, plot = ""): string {

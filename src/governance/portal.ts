@@ -7,8 +7,9 @@ import type { PolicyStatusView, ReportBucketView, ReportQuery } from "#core/gove
 import type { Log } from "#core/log.ts";
 import { descriptorOf } from "#core/handover.ts";
 import { boundAddress } from "#core/sockets.ts";
+import type { Granularity } from "./calendar.ts";
 import { PortalSigner } from "./portal-link.ts";
-import { plotFrom } from "./portal-plot.ts";
+import { plotRange, type ReportTime } from "./portal-plot.ts";
 import { overPage, ownPage, shortText, type AddressOf } from "./portal-page.ts";
 import type { GovernanceSettings } from "./settings.ts";
 
@@ -35,7 +36,7 @@ export interface PortalEnv {
   policies(): readonly PolicyStatusView[];
   /** Policies that are about the device with this address. */
   policiesOf(address: string): readonly PolicyStatusView[];
-  /** A report series by the hour. */
+  reportTime(): ReportTime;
   report(query: ReportQuery): readonly ReportBucketView[];
   /** The descriptor of a socket that listens there already, owned from here on; null, absent: none. */
   readonly inherited?: (listen: Listen) => number | null;
@@ -107,9 +108,10 @@ export class Portal implements Disposable {
     request.resume(); // a body means nothing here
     if (url?.pathname === "/me") {
       const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, "");
+      const by = byOf(url.searchParams.get("by"));
       return send(
         200,
-        this.#ownPage(language, address, (other) => `?lang=${other}`),
+        this.#ownPage(language, { address, by }, (other) => `?by=${by}&lang=${other}`),
       );
     }
     const ids = url === null ? null : this.#signer.verify(url.searchParams, this.#env.nowSeconds());
@@ -124,15 +126,25 @@ export class Portal implements Disposable {
     send(200, overPage(language, over, address));
   }
 
-  #ownPage(language: Language, address: string, addressIn: AddressOf): string {
+  #ownPage(
+    language: Language,
+    { address, by }: { readonly address: string; readonly by: Granularity },
+    addressIn: AddressOf,
+  ): string {
     const now = this.#env.nowSeconds();
-    const hoursOf = (id: string) =>
-      this.#env.report({ key: `device:${id}`, granularity: "hour", from: plotFrom(now), to: now + 1 });
-    return ownPage(language, this.#env.policiesOf(address), hoursOf, now, addressIn);
+    const range = plotRange(by, now, this.#env.reportTime());
+    const bucketsOf = (id: string) =>
+      this.#env.report({ key: `device:${id}`, granularity: by, from: range.earlierFrom, to: now + 1 });
+    return ownPage(language, this.#env.policiesOf(address), bucketsOf, range, addressIn);
   }
 
   [Symbol.dispose](): void {
     this.#server.close();
     this.#server.closeAllConnections();
   }
+}
+
+/** Of what stands in an address: hours for anything else. */
+function byOf(text: string | null): Granularity {
+  return text === "day" || text === "month" ? text : "hour";
 }

@@ -167,6 +167,7 @@ export function openHost(
     nowSeconds: () => Math.floor(Date.now() / 1000),
     policies: () => governance.status().policies,
     policiesOf: (address) => governance.statusOf(address),
+    reportTime: () => governance.reportTime(),
     report: (query) => governance.report(query),
     inherited: ({ host, port }) => inherited.take(`portal ${host}:${port}`)?.fd ?? null,
   });

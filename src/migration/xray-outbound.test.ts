@@ -55,7 +55,11 @@ test("outbounds are nodes, balancers groups, nameservers DNS", () => {
     {
       name: "far",
       type: "vless",
-      ...{ server: "h.example", port: 443, uuid: "u", udp: true, flow: "xtls-rprx-vision" },
+      server: "h.example",
+      port: 443,
+      uuid: "u",
+      udp: true,
+      flow: "xtls-rprx-vision",
       network: "xhttp",
       "xhttp-opts": { path: "/x" },
       tls: true,
@@ -66,7 +70,10 @@ test("outbounds are nodes, balancers groups, nameservers DNS", () => {
     {
       name: "far2",
       type: "trojan",
-      ...{ server: "h.example", port: 443, password: "p", udp: true },
+      server: "h.example",
+      port: 443,
+      password: "p",
+      udp: true,
       "dialer-proxy": "far",
     },
   ]);

@@ -119,6 +119,8 @@ const ASKED: readonly (readonly [
   ["GET", "/api/svc/traffic-control/reports?granularity=week", 400],
   ["GET", "/api/svc/traffic-control/reports/summary", 200],
   ["GET", "/api/svc/traffic-control/reports/export.csv", 200],
+  ["GET", "/api/svc/traffic-control/reports/export.ndjson", 200],
+  ["GET", "/api/svc/traffic-control/reports/month.html", 200],
   ["GET", "/api/admin/overview", 200],
   ["GET", "/api/admin/status", 200],
   ["GET", "/api/admin/protocols", 200],

@@ -3,6 +3,7 @@ import { ApiError } from "#core/errors.ts";
 import type {
   GovernanceControl,
   GovernanceView,
+  MonthReportView,
   PoliciesChange,
   PoliciesView,
   PolicyStatusView,
@@ -16,6 +17,7 @@ export class MemoryGovernance implements GovernanceControl {
   revision = 1;
   changes: PoliciesChange[] = [];
   asked: ReportQuery[] = [];
+  months: (string | null)[] = [];
   buckets: readonly ReportBucketView[] = [];
   shown: readonly PolicyStatusView[] = [];
   document: object = { enabled: false, portal: {}, reports: {} };
@@ -58,6 +60,11 @@ export class MemoryGovernance implements GovernanceControl {
   report(query: ReportQuery): readonly ReportBucketView[] {
     this.asked.push(query);
     return this.buckets;
+  }
+
+  monthReport(month: string | null): MonthReportView {
+    this.months.push(month);
+    return { from: 0, to: 2_678_400, timeZone: "UTC", isOver: true, policies: [] };
   }
 }
 

@@ -93,6 +93,18 @@ export function reportCsv({ key, granularity }: ReportQuery, buckets: readonly R
   return [HEADER, ...lines].map((line) => `${line}\n`).join("");
 }
 
+/** One object a line, as the document of the series has them, each with key and granularity. */
+export function reportNdjson(
+  { key, granularity }: ReportQuery,
+  buckets: readonly ReportBucketView[],
+): string {
+  return buckets
+    .map(
+      ({ start, counters }) => `${JSON.stringify({ key, granularity, start, ...countersJson(counters) })}\n`,
+    )
+    .join("");
+}
+
 function csvField(value: string | number): string {
   const text = String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

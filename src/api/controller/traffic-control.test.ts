@@ -118,6 +118,27 @@ test("summary and CSV", async () => {
   );
 });
 
+test("NDJSON, and a month as a page that loads nothing", async () => {
+  const { app, governance } = await governedApp();
+  governance.buckets = [{ start: 1, counters: { ...none, upload: 1 } }];
+  const lines = await app.inject(`${BASE}/reports/export.ndjson?key=a&granularity=day`);
+  assert.match(String(lines.headers["content-type"]), /^application\/x-ndjson/);
+  assert.deepEqual(JSON.parse(lines.body), {
+    key: "a",
+    granularity: "day",
+    start: 1,
+    upload_bytes: 1,
+    download_bytes: 0,
+    connections: 0,
+    exceeded_events: 0,
+  });
+  const page = await app.inject(`${BASE}/reports/month.html?month=2026-10`);
+  assert.match(page.body, /^<!doctype html>.*Traffic in January 1970/);
+  assert.match(String(page.headers["content-security-policy"]), /default-src 'none'/);
+  await app.inject(`${BASE}/reports/month.html`);
+  assert.deepEqual(governance.months, ["2026-10", null]);
+});
+
 test("a reset answers with the whole status", async () => {
   const { app, governance } = await governedApp();
   governance.shown = [phone, { ...phone, id: "tv" }];

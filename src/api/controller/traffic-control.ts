@@ -6,7 +6,8 @@ import { jsonValueOf } from "#api/audit-trail.ts";
 import { LongList } from "#api/long-json.ts";
 import { route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
-import { countersJson, reportCsv, statusJson } from "./traffic-control-json.ts";
+import { monthPage } from "./month-page.ts";
+import { countersJson, reportCsv, reportNdjson, statusJson } from "./traffic-control-json.ts";
 import {
   policiesShape,
   reportShape,
@@ -148,6 +149,43 @@ function reportRoutes(governance: GovernanceControl): readonly Route[] {
           .header("cache-control", "no-store")
           .type("text/csv; charset=utf-8")
           .send(reportCsv(report, governance.report(report)));
+      },
+    }),
+    route({
+      method: "GET",
+      scope: "read",
+      path: `${BASE}/reports/export.ndjson`,
+      summary: "One report series as lines of JSON",
+      query: question,
+      answer: { status: 200, type: "application/x-ndjson", description: "An object for each bucket" },
+      async handle({ query, reply }) {
+        const { shown: _, ...report } = asked(query);
+        await reply
+          .header("content-disposition", 'attachment; filename="svc-traffic-report.ndjson"')
+          .header("cache-control", "no-store")
+          .type("application/x-ndjson")
+          .send(reportNdjson(report, governance.report(report)));
+      },
+    }),
+    route({
+      method: "GET",
+      scope: "read",
+      path: `${BASE}/reports/month.html`,
+      summary: "A month of every policy beside the month before, as a page that can be mailed",
+      query: queryOf({
+        month: z
+          .string()
+          .optional()
+          .meta({ description: "Such as 2026-10; absent: the last one that is over" }),
+      }),
+      answer: { status: 200, type: "text/html", description: "It loads nothing" },
+      async handle({ query, reply }) {
+        const page = monthPage(governance.monthReport(query.month || null));
+        await reply
+          .header("cache-control", "no-store")
+          .header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
+          .type("text/html; charset=utf-8")
+          .send(page);
       },
     }),
   ];

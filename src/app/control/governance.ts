@@ -73,6 +73,7 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
       }
     },
     report: (query) => governance.report(query),
+    monthReport: (month) => governance.monthReport(month),
   };
 }
 

@@ -13,6 +13,10 @@ export const en = {
   "portal.both": "upload {upload}, download {download}",
   "portal.unlimited": "unlimited",
   "portal.plot": "The last 24 hours",
+  "portal.days": "The last 30 days",
+  "portal.months": "The last 12 months",
+  "portal.sum": "Together {sum}",
+  "portal.compared": "Together {sum} ({change}, in the time before {before})",
   "portal.lifts": "The limit lifts by itself when the window frees.",
   "portal.liftsAt":
     "The limit lifts by itself when the window frees (if nothing more is used, about {time}).",

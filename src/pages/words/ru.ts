@@ -15,6 +15,10 @@ export const ru: SameKeys<typeof en> = {
   "portal.both": "отдача {upload}, загрузка {download}",
   "portal.unlimited": "без ограничений",
   "portal.plot": "Последние 24 часа",
+  "portal.days": "Последние 30 дней",
+  "portal.months": "Последние 12 месяцев",
+  "portal.sum": "Всего {sum}",
+  "portal.compared": "Всего {sum} ({change}, за такое же время до этого {before})",
   "portal.lifts": "Ограничение снимется само, когда период освободится.",
   "portal.liftsAt":
     "Ограничение снимется само, когда период освободится (если больше ничего не расходовать, около {time}).",
