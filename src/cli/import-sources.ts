@@ -28,7 +28,7 @@ export interface Draft {
   readonly text: string;
   /** Of `users.json`; null: there are no managed users. */
   readonly users: Json | null;
-  /** Of `former-subscriptions.json`; null: nobody had a subscription. */
+  /** Of `former-subscriptions.json`; null: there were no subscriptions. */
   readonly former: Json | null;
   readonly summary: string;
 }

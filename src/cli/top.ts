@@ -104,7 +104,7 @@ async function live(
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
   const ended = new AbortController();
-  const end = (): void => ended.abort();
+  const end = (): void => ended.abort("ended");
   let [view, isPaused, fault]: [View, boolean, string] = [first, false, ""];
   let sample: Sample | null = null;
   const onKey = (key: string): void => {

@@ -61,7 +61,11 @@ export function readMarzban(database: DatabaseSync, source: Source): Imported {
     if (at.length > 1)
       report.add(`users (${shown(name)})`, `is a user of ${at.join(", ")}, and each counts and limits alone`);
   const former = formerOf(database, source);
-  return { listeners, ...routingOf(xray, "xray.", report), ...(former === null ? {} : { former }) };
+  return {
+    listeners,
+    ...routingOf(xray, "xray.", { protocols, report }),
+    ...(former === null ? {} : { former }),
+  };
 }
 
 /** Of the others it is a UUID. */

@@ -49,7 +49,7 @@ export function listenerOf(
     where,
     name: textOf(inbound["tag"]) || `inbound-${at}`,
     type,
-    credential: type === "vless" || type === "vmess" ? "uuid" : "password",
+    credential: objectsOf(inbound["users"]).some(([, user]) => "uuid" in user) ? "uuid" : "password",
     isOpen: OPEN.has(type),
     keys: {
       listen: listen === "" ? "0.0.0.0" : listen,

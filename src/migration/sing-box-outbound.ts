@@ -1,4 +1,5 @@
 /** Outbounds of sing-box (option/outbound.go and the protocols beside it) as nodes and groups. */
+import type { Protocol } from "#core/protocol.ts";
 import type { LinkNode } from "#core/share-link.ts";
 import { shown, type LeftOut } from "./imported.ts";
 import { countOf, objectOf, objectsOf, textOf, textsOf, type Json } from "./json.ts";
@@ -7,7 +8,7 @@ import { REFUSED, Ways } from "./ways.ts";
 const TARGETS: Readonly<Record<string, string>> = { direct: "DIRECT", block: REFUSED, dns: REFUSED };
 const GROUPS: ReadonlySet<string> = new Set(["selector", "urltest"]);
 
-export function readWays(box: Json, report: LeftOut): Ways {
+export function readWays(box: Json, protocols: readonly Protocol[], report: LeftOut): Ways {
   const ways = new Ways(report);
   const chained: [node: LinkNode, tag: string][] = [];
   const groups: [place: string, name: string, outbound: Json][] = [];
@@ -15,7 +16,8 @@ export function readWays(box: Json, report: LeftOut): Ways {
     const place = `outbounds[${at}]`;
     const [type, tag] = [textOf(outbound["type"]), textOf(outbound["tag"])];
     if (GROUPS.has(type)) {
-      if (hasMembers(box, outbound)) groups.push([place, ways.claim(tag, `group-${at}`, place), outbound]);
+      if (hasMembers(box, outbound, protocols))
+        groups.push([place, ways.claim(tag, `group-${at}`, place), outbound]);
       else refuse(ways, tag, `${place}: none of its outbounds is taken`, report);
       continue;
     }
@@ -23,7 +25,7 @@ export function readWays(box: Json, report: LeftOut): Ways {
       ways.lead(tag, TARGETS[type]);
       continue;
     }
-    const fields = nodeOf(outbound, type);
+    const fields = nodeOf(outbound, type, protocols);
     if (typeof fields === "string") {
       refuse(ways, tag, `${place}: ${shown(type)} is not taken (${fields})`, report);
       continue;
@@ -56,7 +58,12 @@ function refuse(ways: Ways, tag: string, why: string, report: LeftOut): void {
 }
 
 /** Whether one of its members, or of theirs, is taken; a circle has none. */
-function hasMembers(box: Json, group: Json, seen: ReadonlySet<string> = new Set()): boolean {
+function hasMembers(
+  box: Json,
+  group: Json,
+  protocols: readonly Protocol[],
+  seen: ReadonlySet<string> = new Set(),
+): boolean {
   const tag = textOf(group["tag"]);
   if (seen.has(tag)) return false;
   const inner = new Set([...seen, tag]);
@@ -64,9 +71,10 @@ function hasMembers(box: Json, group: Json, seen: ReadonlySet<string> = new Set(
   return objectsOf(box["outbounds"]).some(([, one]) => {
     if (!members.has(textOf(one["tag"]))) return false;
     const type = textOf(one["type"]);
-    if (GROUPS.has(type)) return hasMembers(box, one, inner);
+    if (GROUPS.has(type)) return hasMembers(box, one, protocols, inner);
     return (
-      TARGETS[type] === "DIRECT" || (TARGETS[type] === undefined && typeof nodeOf(one, type) !== "string")
+      TARGETS[type] === "DIRECT" ||
+      (TARGETS[type] === undefined && typeof nodeOf(one, type, protocols) !== "string")
     );
   });
 }
@@ -93,7 +101,7 @@ function groupOf(
       ...(countOf(outbound["tolerance"]) > 0 ? { tolerance: countOf(outbound["tolerance"]) } : {}),
     };
   const first = ways.target(textOf(outbound["default"]));
-  const isFirst = first !== undefined && members.includes(first); // what is chosen where nobody has chosen
+  const isFirst = first !== undefined && members.includes(first); // what is chosen at first
   const ordered = isFirst ? [first, ...members.filter((one) => one !== first)] : members;
   return { name, type: "select", proxies: ordered };
 }
@@ -121,8 +129,6 @@ function smuxOf(multiplex: Json): Json {
 
 interface NodeReader {
   readonly type: string;
-  /** What the name of the server is called in files. */
-  readonly sni: "sni" | "servername";
   fields(outbound: Json): LinkNode;
 }
 
@@ -133,24 +139,26 @@ const account = (outbound: Json): LinkNode =>
     : { username: textOf(outbound["username"]), ...password(outbound) };
 const udp = (outbound: Json): LinkNode => ({ udp: textOf(outbound["network"]) !== "tcp" });
 
+/** Members of those that are called here as they are there. */
+const PLAIN = [
+  ["uuid", "uuid"],
+  ["password", "password"],
+  ["flow", "flow"],
+  ["packet_encoding", "packet-encoding"],
+] as const;
+
+const plain = (outbound: Json): LinkNode => ({
+  ...Object.fromEntries(
+    PLAIN.flatMap(([there, here]) =>
+      textOf(outbound[there]) === "" ? [] : [[here, textOf(outbound[there])]],
+    ),
+  ),
+  ...udp(outbound),
+});
+
 const NODES: Readonly<Record<string, NodeReader>> = {
-  vless: {
-    type: "vless",
-    sni: "servername",
-    fields(outbound) {
-      const flow = textOf(outbound["flow"]);
-      const packets = textOf(outbound["packet_encoding"]);
-      return {
-        uuid: textOf(outbound["uuid"]),
-        ...udp(outbound),
-        ...(flow === "" ? {} : { flow }),
-        ...(packets === "" ? {} : { "packet-encoding": packets }),
-      };
-    },
-  },
   vmess: {
     type: "vmess",
-    sni: "servername",
     fields: (outbound) => ({
       uuid: textOf(outbound["uuid"]),
       alterId: countOf(outbound["alter_id"]),
@@ -158,11 +166,9 @@ const NODES: Readonly<Record<string, NodeReader>> = {
       ...udp(outbound),
     }),
   },
-  trojan: { type: "trojan", sni: "sni", fields: (outbound) => ({ ...password(outbound), ...udp(outbound) }) },
-  anytls: { type: "anytls", sni: "sni", fields: (outbound) => ({ ...password(outbound), udp: true }) },
+  trojan: { type: "trojan", fields: (outbound) => ({ ...password(outbound), ...udp(outbound) }) },
   shadowsocks: {
     type: "ss",
-    sni: "sni",
     fields: (outbound) => ({
       cipher: textOf(outbound["method"]),
       ...password(outbound),
@@ -172,11 +178,10 @@ const NODES: Readonly<Record<string, NodeReader>> = {
         : {}),
     }),
   },
-  socks: { type: "socks5", sni: "sni", fields: (outbound) => ({ ...account(outbound), udp: true }) },
-  http: { type: "http", sni: "sni", fields: account },
+  socks: { type: "socks5", fields: (outbound) => ({ ...account(outbound), udp: true }) },
+  http: { type: "http", fields: account },
   hysteria2: {
     type: "hysteria2",
-    sni: "sni",
     fields(outbound) {
       const obfs = objectOf(outbound["obfs"]);
       const ports = textsOf(outbound["server_ports"]).map((range) => range.replace(":", "-"));
@@ -194,7 +199,6 @@ const NODES: Readonly<Record<string, NodeReader>> = {
   },
   tuic: {
     type: "tuic",
-    sni: "sni",
     fields(outbound) {
       const [controller, mode] = [textOf(outbound["congestion_control"]), textOf(outbound["udp_relay_mode"])];
       return {
@@ -208,9 +212,11 @@ const NODES: Readonly<Record<string, NodeReader>> = {
 };
 
 /** Why there is no such node, or the node without its name. */
-function nodeOf(outbound: Json, type: string): LinkNode | string {
+function nodeOf(outbound: Json, type: string, protocols: readonly Protocol[]): LinkNode | string {
   const read = Object.hasOwn(NODES, type) ? NODES[type] : undefined;
-  if (read === undefined) return "there is no such node";
+  const { type: spoken = type, fields = plain } = read ?? {};
+  const shape = protocols.find((one) => one.type === spoken)?.outbound?.schema.shape;
+  if (shape === undefined) return "there is no such node";
   const server = textOf(outbound["server"]);
   const port = countOf(outbound["server_port"]);
   const hops = textsOf(outbound["server_ports"]);
@@ -220,12 +226,12 @@ function nodeOf(outbound: Json, type: string): LinkNode | string {
   if (carrier === null) return "its transport";
   const device = textOf(outbound["bind_interface"]);
   return {
-    type: read.type,
+    type: spoken,
     server,
     port: port || Number(/\d+/.exec(hops[0] ?? "")?.[0] ?? 0),
-    ...read.fields(outbound),
+    ...fields(outbound),
     ...carrier,
-    ...tlsKeys(objectOf(outbound["tls"]), read.sni, type),
+    ...tlsKeys(objectOf(outbound["tls"]), shape),
     ...(device === "" ? {} : { "interface-name": device }),
   };
 }
@@ -259,17 +265,16 @@ function carrierKeys(transport: Json): LinkNode | null {
   };
 }
 
-/** Over QUIC there is no choice: nodes there have no `tls`. */
-const ALWAYS_TLS: ReadonlySet<string> = new Set(["hysteria2", "tuic", "anytls", "trojan"]);
-
-function tlsKeys(tls: Json, sni: "sni" | "servername", type: string): LinkNode {
+/** Where there is no choice, nodes have no `tls`. */
+function tlsKeys(tls: Json, shape: Readonly<Record<string, unknown>>): LinkNode {
   if (tls["enabled"] !== true) return {};
+  const sni = "servername" in shape ? "servername" : "sni";
   const name = textOf(tls["server_name"]);
   const alpn = textsOf(tls["alpn"]);
   const print = objectOf(tls["utls"]);
   const reality = objectOf(tls["reality"]);
   return {
-    ...(ALWAYS_TLS.has(type) ? {} : { tls: true }),
+    ...("tls" in shape ? { tls: true } : {}),
     ...(name === "" ? {} : { [sni]: name }),
     ...(alpn.length === 0 ? {} : { alpn }),
     ...(tls["insecure"] === true ? { "skip-cert-verify": true } : {}),

@@ -26,7 +26,7 @@ const READ: ReadonlySet<string> = new Set([
 
 export function readSingBox(box: Json, source: Source): Imported {
   const { report } = source;
-  const ways = readWays(box, report);
+  const ways = readWays(box, source.protocols, report);
   const listeners = objectsOf(box["inbounds"]).flatMap(([at, inbound]): readonly ImportedListener[] => {
     if (textOf(inbound["type"]) === "tun") return [];
     const listener = listenerOf(inbound, `inbounds[${at}]`, at, source);

@@ -36,7 +36,7 @@ export function readThreeXUi(database: DatabaseSync, source: Source): Imported {
   const settings = new Map(
     rowsOf(database, "settings").map(({ key, value }) => [textOf(key), textOf(value)]),
   );
-  return { listeners, ...readRouting(settings, source.report), former: formerOf(settings, source.report) };
+  return { listeners, ...readRouting(settings, source), former: formerOf(settings, source.report) };
 }
 
 /** Where the panel's template was never changed it is not stored: it refuses private addresses and BitTorrent. */
@@ -55,15 +55,15 @@ const DEFAULT_TEMPLATE = {
 
 function readRouting(
   settings: ReadonlyMap<string, string>,
-  report: LeftOut,
+  source: Source,
 ): Pick<Imported, "rules" | "keys"> {
   const text = settings.get("xrayTemplateConfig");
   const where = "settings[xrayTemplateConfig]";
   try {
     const template = text === undefined ? DEFAULT_TEMPLATE : parseObject(text, where);
-    return routingOf(template, `${where}.`, report);
+    return routingOf(template, `${where}.`, source);
   } catch (error) {
-    report.add(where, `${messageOf(error)}; whatever it allows is refused`);
+    source.report.add(where, `${messageOf(error)}; whatever it allows is refused`);
     return { rules: ["MATCH,REJECT"] };
   }
 }

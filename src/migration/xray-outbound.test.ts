@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { PROTOCOLS } from "#protocols/index.ts";
 import { LeftOut } from "./imported.ts";
 import { routingOf } from "./xray-routing.ts";
 
@@ -49,7 +50,7 @@ test("outbounds are nodes, balancers groups, nameservers DNS", () => {
       },
     },
     "",
-    report,
+    { protocols: PROTOCOLS, report },
   );
   assert.deepEqual(keys["proxies"], [
     {

@@ -1,4 +1,5 @@
 /** Outbounds of Xray (infra/conf/xray.go) as nodes, and its balancers as groups. */
+import type { Protocol } from "#core/protocol.ts";
 import type { LinkNode } from "#core/share-link.ts";
 import { shown, type LeftOut } from "./imported.ts";
 import { countOf, objectOf, objectsOf, textOf, textsOf, type Json } from "./json.ts";
@@ -8,14 +9,18 @@ import { REFUSED, Ways } from "./ways.ts";
 const TARGETS: Readonly<Record<string, string>> = { freedom: "DIRECT", blackhole: REFUSED };
 
 /** `where`: in front of places; ends with a dot or is empty. */
-export function readWays(xray: Json, where: string, report: LeftOut): Ways {
+export function readWays(
+  xray: Json,
+  where: string,
+  { protocols, report }: { readonly protocols: readonly Protocol[]; readonly report: LeftOut },
+): Ways {
   const ways = new Ways(report);
   const chained: [node: LinkNode, tag: string][] = [];
   for (const [at, outbound] of objectsOf(xray["outbounds"])) {
     const place = `${where}outbounds[${at}]`;
     const protocol = textOf(outbound["protocol"]);
     const tag = textOf(outbound["tag"]);
-    const fields = TARGETS[protocol] === undefined ? nodeOf(outbound, protocol) : null;
+    const fields = TARGETS[protocol] === undefined ? nodeOf(outbound, protocol, protocols) : null;
     if (fields === null || typeof fields === "string") {
       ways.lead(tag, TARGETS[protocol] ?? REFUSED);
       if (fields !== null)
@@ -41,19 +46,24 @@ export function readWays(xray: Json, where: string, report: LeftOut): Ways {
 }
 
 /** Why there is no such node, or the node without its name. */
-function nodeOf(outbound: Json, protocol: string): LinkNode | string {
+function nodeOf(outbound: Json, protocol: string, protocols: readonly Protocol[]): LinkNode | string {
   const settings = objectOf(outbound["settings"]);
   const [, server] = objectsOf(settings["vnext"] ?? settings["servers"])[0] ?? [0, settings];
   const [, user] = objectsOf(server["users"])[0] ?? [0, server];
   const read = Object.hasOwn(NODES, protocol) ? NODES[protocol] : undefined;
-  if (read === undefined) return "there is no such node";
+  const { type = protocol, fields = plain } = read ?? {};
+  const shape = protocols.find((one) => one.type === type)?.outbound?.schema.shape;
+  if (shape === undefined || (read === undefined && !("uuid" in shape))) return "there is no such node";
   const host = textOf(server["address"]);
   const port = countOf(server["port"]);
   if (host === "" || port === 0) return "it has no server";
-  const stream = streamOf(objectOf(outbound["streamSettings"]), protocol);
+  const stream = streamOf(objectOf(outbound["streamSettings"]), shape);
   if (typeof stream === "string") return stream;
-  return { type: read.type, server: host, port, ...read.fields(user, server), ...stream };
+  return { type, server: host, port, ...fields(user, server), ...stream };
 }
+
+/** Keys of a node. */
+type Shape = Readonly<Record<string, unknown>>;
 
 interface NodeReader {
   readonly type: string;
@@ -65,19 +75,18 @@ const account = (user: Json): LinkNode => {
   return username === "" ? {} : { username, password: textOf(user["pass"]) };
 };
 
+/** Of those that have a UUID and what Xray has added to it. */
+const plain = (user: Json): LinkNode => {
+  const [flow, encryption] = [textOf(user["flow"]), textOf(user["encryption"])];
+  return {
+    uuid: textOf(user["id"]),
+    udp: true,
+    ...(flow === "" ? {} : { flow: flow.replace(/-udp443$/, "") }),
+    ...(encryption === "" || encryption === "none" ? {} : { encryption }),
+  };
+};
+
 const NODES: Readonly<Record<string, NodeReader>> = {
-  vless: {
-    type: "vless",
-    fields(user) {
-      const [flow, encryption] = [textOf(user["flow"]), textOf(user["encryption"])];
-      return {
-        uuid: textOf(user["id"]),
-        udp: true,
-        ...(flow === "" ? {} : { flow: flow.replace(/-udp443$/, "") }),
-        ...(encryption === "" || encryption === "none" ? {} : { encryption }),
-      };
-    },
-  },
   vmess: {
     type: "vmess",
     fields: (user) => ({
@@ -102,7 +111,7 @@ const NODES: Readonly<Record<string, NodeReader>> = {
 };
 
 /** Why nothing of ours carries it, or the keys. */
-function streamOf(stream: Json, protocol: string): LinkNode | string {
+function streamOf(stream: Json, shape: Shape): LinkNode | string {
   const network = textOf(stream["network"]).toLowerCase() || "tcp";
   const read = Object.hasOwn(NETWORKS, network) ? NETWORKS[network] : undefined;
   if (read === undefined) return `no node has the transport ${shown(network)}`;
@@ -113,7 +122,7 @@ function streamOf(stream: Json, protocol: string): LinkNode | string {
   const security = textOf(stream["security"]).toLowerCase();
   const isKnown = ["", "none", "tls", "reality"].includes(security);
   if (!isKnown) return `the security ${shown(security)} is not spoken`;
-  return { ...read.keys(carrier), ...securityKeys(stream, security, protocol) };
+  return { ...read.keys(carrier), ...securityKeys(stream, security, shape) };
 }
 
 const webSocket = (settings: Json, more: Json = {}): LinkNode => {
@@ -156,7 +165,7 @@ const NETWORKS: Readonly<
   splithttp: xhttp,
 };
 
-function securityKeys(stream: Json, security: string, protocol: string): LinkNode {
+function securityKeys(stream: Json, security: string, shape: Shape): LinkNode {
   if (security === "" || security === "none") return {};
   const isReality = security === "reality";
   const tls = objectOf(stream[isReality ? "realitySettings" : "tlsSettings"]);
@@ -164,8 +173,8 @@ function securityKeys(stream: Json, security: string, protocol: string): LinkNod
   const print = textOf(tls["fingerprint"]);
   const alpn = textsOf(tls["alpn"]);
   return {
-    tls: true,
-    ...(name === "" ? {} : { [protocol === "trojan" || protocol === "http" ? "sni" : "servername"]: name }),
+    ...("tls" in shape ? { tls: true } : {}),
+    ...(name === "" ? {} : { ["servername" in shape ? "servername" : "sni"]: name }),
     ...(print === "" ? {} : { "client-fingerprint": print }),
     ...(alpn.length === 0 ? {} : { alpn }),
     ...(tls["allowInsecure"] === true ? { "skip-cert-verify": true } : {}),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { PROTOCOLS } from "#protocols/index.ts";
 import { LeftOut } from "./imported.ts";
 import { parseObject } from "./json.ts";
 import { routingOf } from "./xray-routing.ts";
@@ -13,7 +14,7 @@ const OUTBOUNDS = [
 function read(rules: readonly object[], more: object = {}) {
   const report = new LeftOut();
   const xray = { api: { tag: "api" }, outbounds: OUTBOUNDS, routing: { rules, ...more } };
-  const found = routingOf(xray, "", report);
+  const found = routingOf(xray, "", { protocols: PROTOCOLS, report });
   const lines = report.lines.filter((line) => !line.startsWith("outbounds[2]"));
   return { rules: found.rules, lines };
 }
@@ -70,7 +71,7 @@ test("what would leave by an outbound that is not taken is refused, and said", (
   assert.deepEqual(lines, ["routing.rules[1]: its outbound is not there; what it matches is refused"]);
   const report = new LeftOut();
   const relay = { outbounds: [{ protocol: "trojan" }] };
-  assert.deepEqual(routingOf(relay, "", report).rules, ["MATCH,REJECT"]);
+  assert.deepEqual(routingOf(relay, "", { protocols: PROTOCOLS, report }).rules, ["MATCH,REJECT"]);
   assert.equal(report.lines.length, 1);
 });
 

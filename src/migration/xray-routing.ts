@@ -1,4 +1,5 @@
 /** `routing` of Xray (infra/conf/router.go) as rules. */
+import type { Protocol } from "#core/protocol.ts";
 import { shown, type LeftOut } from "./imported.ts";
 import { objectOf, objectsOf, textOf, textsOf, type Json } from "./json.ts";
 import { everyOne, networkItem, NO_RESOLVE, ruleLines } from "./rule-text.ts";
@@ -10,9 +11,10 @@ import { balancerTag, readWays } from "./xray-outbound.ts";
 export function routingOf(
   xray: Json,
   where: string,
-  report: LeftOut,
+  source: { readonly protocols: readonly Protocol[]; readonly report: LeftOut },
 ): { readonly rules: readonly string[]; readonly keys: Json } {
-  const ways = readWays(xray, where, report);
+  const { report } = source;
+  const ways = readWays(xray, where, source);
   const routing = objectOf(xray["routing"]);
   const api = textOf(objectOf(xray["api"])["tag"]);
   const strategy = textOf(routing["domainStrategy"]).toLowerCase();

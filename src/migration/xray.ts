@@ -36,5 +36,5 @@ export function readXray(xray: Json, { protocols, report, nowMs }: Source): Impo
     });
     return [{ ...listener, users }];
   });
-  return { listeners, ...routingOf(xray, "", report) };
+  return { listeners, ...routingOf(xray, "", { protocols, report }) };
 }

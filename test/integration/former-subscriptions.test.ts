@@ -70,7 +70,7 @@ test("3x-ui: the path of before has the links of all inbounds, and dies with its
   assert.deepEqual(linksOf(await body("/sub/other")), [BOB]);
   const profile = parse(await body("/sub/s1b2c3?format=mihomo")) as { readonly proxies: readonly object[] };
   assert.equal(profile.proxies.length, 2);
-  const answer = await fetch(`${base}/sub/s1b2c3`);
+  const answer = await fetch(`${base}/sub/s1b2c3?format=base64`);
   assert.match(answer.headers.get("subscription-userinfo") ?? "", /^upload=5; download=6; total=0/);
   for (const path of ["/sub/s1b2c4", "/sub/", "/clash/s1b2c3", "/sub/S1B2C3"])
     assert.equal((await fetch(base + path)).status, 404, path);
