@@ -14,6 +14,7 @@ import { socksAssociate, socksConnect } from "../support/socks-client.ts";
 import { startCore } from "../support/start-core.ts";
 import { uuid } from "../support/tls-sides.ts";
 import { openWebOrigin } from "../support/web-origin.ts";
+import { until } from "../support/until.ts";
 
 const SS = { cipher: "aes-128-gcm", password: "a password" };
 
@@ -141,6 +142,8 @@ rules: ["MATCH,R"]
   using _client = client;
   const { connections } = (await get("/connections")) as { connections: readonly { chains: string[] }[] };
   assert.deepEqual(connections[0]?.chains, ["vl", "so", "G", "ss", "R"]);
+  // The first node answers as soon as it is reached; what it was asked for comes to the others behind that.
+  await until("the connection at the last node", () => vl.sessions.length > 0);
   for (const server of [ss, so, vl]) asked(server);
 
   const test = `/proxies/R/delay?timeout=20000&url=${encodeURIComponent(web.url)}`;
