@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { askForUpgrade } from "#upgrade/requests.ts";
 import { listenForNotifications } from "../support/notify-socket.ts";
 import { startCore } from "../support/start-core.ts";
 
@@ -32,3 +33,24 @@ test("the start, a reload, a refused reload, signs of life, the end", { skip }, 
   assert.equal(await core.stop(), 0);
   assert.equal(await next(), "STOPPING=1");
 });
+
+test(
+  "an upgrade: the manager is told of the new process by the old one, and then by itself",
+  { skip },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "weir-notify-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, "socket");
+    using manager = listenForNotifications(path);
+    const next = (): Promise<string> => manager.next((text) => text !== "WATCHDOG=1");
+    await using core = await startCore("mixed-port: 0\n", {
+      env: { NOTIFY_SOCKET: path, WATCHDOG_USEC: "60000000", WATCHDOG_PID: "1" },
+    });
+    assert.match(await next(), /^READY=1/);
+    const answer = await askForUpgrade(core.home, { to: null, drainMs: 0 });
+    assert.ok(answer.done, JSON.stringify(answer));
+    using _ended = { [Symbol.dispose]: () => void process.kill(answer.pid, "SIGKILL") }; // before the first one is waited for
+    assert.equal(await next(), `MAINPID=${answer.pid}`);
+    assert.match(await next(), /^READY=1/);
+  },
+);

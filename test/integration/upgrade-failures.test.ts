@@ -1,35 +1,20 @@
 /** An upgrade that fails changes nothing, wherever it fails; and when the old process is killed in the middle the new one serves. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+import { DEATHS, FailingLaunchers } from "../support/failing-launchers.ts";
 import { until } from "../support/until.ts";
 import { UpgradeWorld } from "../support/upgrade-world.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP upgrade: needs Linux";
 const LOAD = { lanes: 2, pauseMs: 30, transfers: 3, userLanes: 1 };
-const DEATHS = ["start", "hello", "sockets", "checked", "stores", "ready", "go"];
-const FAILING = fileURLToPath(new URL("../support/failing-successor.ts", import.meta.url));
 
-/** An executable that fails at that step. */
-function launchers(t: TestContext): (step: string) => string {
-  const folder = mkdtempSync(join(tmpdir(), "weir-launcher-"));
-  t.after(() => rmSync(folder, { recursive: true }));
-  return (step) => {
-    const path = join(folder, step);
-    const words = [process.execPath, "--disable-warning=ExperimentalWarning", FAILING, step];
-    writeFileSync(path, `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(" ")}\n`);
-    chmodSync(path, 0o755);
-    return path;
-  };
-}
-
-test("a new process that fails changes nothing", { skip }, async (t) => {
-  const launcher = launchers(t);
+test("a new process that fails changes nothing", { skip }, async () => {
+  using launchers = new FailingLaunchers();
+  const launcher = (step: string): string => launchers.path(step);
   await using world = await UpgradeWorld.open(LOAD);
   const { pid } = world;
   const fails = async (to: string | null, why: RegExp): Promise<void> => {

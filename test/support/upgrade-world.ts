@@ -145,6 +145,20 @@ export class UpgradeWorld implements AsyncDisposable {
     return this.processes().filter((pid) => hasOpen(pid, this.core.core.home));
   }
 
+  /** Looks all the time how many processes have the stores' files open; answers with the most that were seen at once. */
+  watchOwners(): { stop(): Promise<number> } {
+    let most = 0;
+    const looking = repeat("owners", 20, async () => {
+      most = Math.max(most, this.storeOwners().length);
+    });
+    return {
+      async stop() {
+        await looking[Symbol.asyncDispose]();
+        return most;
+      },
+    };
+  }
+
   /** What has gone wrong with any client. Ends the load. */
   async finish(): Promise<readonly string[]> {
     const faults: string[] = [];

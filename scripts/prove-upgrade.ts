@@ -1,0 +1,72 @@
+/**
+ * `npm run prove:upgrade -- [upgrades=200 failed=50 lanes=8 transfers=100 users=4]`: so many upgrades of a running weir, and
+ * so many that fail at some step, under connections, long transfers and managed users. Ends with 1 where a client was refused
+ * or cut, a counter is not what was moved, or two processes had the stores open at once. The tests do some of each.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { DEATHS, FailingLaunchers } from "../test/support/failing-launchers.ts";
+import { UpgradeWorld } from "../test/support/upgrade-world.ts";
+
+const WEIR = fileURLToPath(new URL("../bin/weir", import.meta.url));
+const given = new Map(process.argv.slice(2).map((argument) => argument.split("=") as [string, string]));
+const number = (name: string, usual: number): number => Number(given.get(name) ?? usual);
+const upgrades = number("upgrades", 200);
+const failed = number("failed", 50);
+
+using launchers = new FailingLaunchers();
+await using world = await UpgradeWorld.open({
+  lanes: number("lanes", 8),
+  pauseMs: number("pause", 0),
+  transfers: number("transfers", 100),
+  userLanes: number("users", 4),
+});
+const owners = world.watchOwners();
+const file = join(world.core.core.home, "config.yaml");
+const text = readFileSync(file, "utf8");
+const faults: string[] = [];
+const tookMs: number[] = [];
+const startedMs = performance.now();
+const MOST_PROCESSES = 6;
+
+/** A refused configuration, another program, or a crash at one step after the other. */
+async function fail(round: number): Promise<void> {
+  const kinds = ["configuration", "/bin/true", ...DEATHS];
+  const kind = kinds[round % kinds.length] ?? "start";
+  if (kind === "configuration") writeFileSync(file, text.replace("MATCH,DIRECT", "MATCH,NOWHERE"));
+  const to = kind === "configuration" ? WEIR : existsSync(kind) ? kind : launchers.path(kind);
+  const { pid } = world;
+  const answer = await world.upgrade(to);
+  writeFileSync(file, text);
+  if (answer.done || world.pid !== pid) faults.push(`${kind}: it was to fail`);
+}
+
+for (let made = 0, tried = 0; made < upgrades || tried < failed;) {
+  if (tried < failed && tried * upgrades <= made * failed) {
+    await fail(tried++);
+    continue;
+  }
+  const beganMs = performance.now();
+  const answer = await world.upgrade(WEIR);
+  tookMs.push(performance.now() - beganMs);
+  if (!answer.done) faults.push(`upgrade ${made}: ${answer.reason}`);
+  made++;
+  if (world.processes().length > MOST_PROCESSES) await world.renewTransfers(number("transfers", 100));
+}
+const seconds = (performance.now() - startedMs) / 1000;
+const most = await owners.stop();
+faults.push(...(await world.finish()), ...(await world.differences()));
+if (most > 1) faults.push(`${most} processes had the stores open at once`);
+const median = tookMs.sort((a, b) => a - b)[Math.floor(tookMs.length / 2)] ?? 0;
+const { upload, download } = world.moved;
+console.log(
+  [
+    `${upgrades} upgrades and ${failed} that failed in ${Math.round(seconds)} s`,
+    `${world.sessions} connections (${Math.round(world.sessions / seconds)}/s), ${upload + download} bytes`,
+    `an upgrade took ${Math.round(median)} ms (median); ${most} owner of the stores at most`,
+    `${faults.length} faults`,
+    ...faults,
+  ].join("\n"),
+);
+process.exitCode = faults.length > 0 ? 1 : 0;
