@@ -1,4 +1,4 @@
-// From the sources to the files of a build. docs/adr/0600 says why they are scripts, and why they are cut as they are.
+// From the sources to the files of a build. docs/adr/0072 says why they are scripts, and why they are cut as they are.
 import { build } from "esbuild";
 import { readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";

@@ -1,5 +1,5 @@
 // Runs on any Node: says in one line what is missing where the runtime is too old to read the sources.
-// An import of a module of the runtime would read every name of it, and load what hangs on each (docs/adr/0600).
+// An import of a module of the runtime would read every name of it, and load what hangs on each (docs/adr/0072).
 const { existsSync } = process.getBuiltinModule("node:fs");
 const { setFlagsFromString } = process.getBuiltinModule("node:v8");
 

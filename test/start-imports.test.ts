@@ -1,4 +1,4 @@
-/** What a start loads: docs/adr/0600. One `import` in the wrong place would load the rest of the program with it. */
+/** What a start loads: docs/adr/0072. One `import` in the wrong place would load the rest of the program with it. */
 import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";

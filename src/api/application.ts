@@ -1,4 +1,4 @@
-/** What answers the requests of a Controller. It is loaded with the first of them: docs/adr/0600. */
+/** What answers the requests of a Controller. It is loaded with the first of them: docs/adr/0072. */
 import type { Control } from "#core/control.ts";
 import type { Log } from "#core/log.ts";
 import type { Answers } from "./answering.ts";

@@ -21,7 +21,7 @@ function joined(first: SubscriptionView, others: readonly SubscriptionView[]): S
   const sum = (of: (view: SubscriptionView) => number): number =>
     all.reduce((total, view) => total + of(view), 0);
   const ends = all.flatMap(({ expiresAtMs }) => (expiresAtMs === null ? [] : [expiresAtMs]));
-  const names = new Set<string>(linksOf(first).map(({ node }) => String(node?.["name"])));
+  const names = new Set<string>(linksOf(first).map(nameOf));
   return {
     ...first,
     further: [...(first.further ?? []), ...others.flatMap(linksOf).map((each) => renamed(each, names))],
@@ -32,9 +32,15 @@ function joined(first: SubscriptionView, others: readonly SubscriptionView[]): S
   };
 }
 
+function nameOf({ node }: SubscriptionLink): string {
+  const name = node?.["name"];
+  return typeof name === "string" ? name : "";
+}
+
 /** Profiles tell nodes apart by their names. */
-function renamed({ link, node, singBox }: SubscriptionLink, taken: Set<string>): SubscriptionLink {
-  const wanted = String(node?.["name"] ?? "");
+function renamed(one: SubscriptionLink, taken: Set<string>): SubscriptionLink {
+  const { link, node, singBox } = one;
+  const wanted = nameOf(one);
   let name = wanted;
   for (let number = 2; taken.has(name); number++) name = `${wanted} ${number}`;
   taken.add(name);
