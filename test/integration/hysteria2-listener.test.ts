@@ -208,7 +208,8 @@ describe("the listener of hysteria2", { skip: SKIP }, () => {
     );
     await until("what a visitor may send ahead", () => send.ackedBytes > 150_000);
     await delay(300);
-    assert.ok(send.ackedBytes < 400_000, `${send.ackedBytes} bytes were taken`);
+    const window = 2 ** 18; // once more for what the buffers on the way took, in pieces of any size
+    assert.ok(send.ackedBytes < 2 * window, `${send.ackedBytes} bytes were taken`);
     client.close(0x100);
   });
 
