@@ -1,8 +1,8 @@
 /** How a running weir is asked for an upgrade: a Unix socket in the home directory, for its own user and root. */
-import { chmodSync, existsSync, unlinkSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, unlinkSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
 import { errnoOf, messageOf } from "#core/errors.ts";
@@ -18,8 +18,8 @@ const MOST_ASKING = 16;
 const MOST_LINE = 8192;
 
 const request = z.object({
-  /** An executable; null: the same command once more. */
-  to: z.string().max(4096).nullable(),
+  /** An executable, by its absolute path: who asks may be in another folder. Null: the same command once more. */
+  to: z.string().max(4096).refine(isAbsolute, "expected an absolute path").nullable(),
   drainMs: z.number().int().min(0).max(86_400_000),
 });
 export type UpgradeRequest = z.infer<typeof request>;
@@ -69,7 +69,10 @@ async function listen(server: Server, path: string): Promise<void> {
   try {
     await bind(server, path);
   } catch (error) {
-    if (errnoOf(error) !== "EADDRINUSE" || (await isAlive(path))) throw error;
+    if (errnoOf(error) !== "EADDRINUSE") throw error;
+    // A connection to a file is refused as one to a dead socket is.
+    if (!lstatSync(path).isSocket()) throw new Error(`${path} exists and is no socket`, { cause: error });
+    if (await isAlive(path)) throw error;
     unlinkSync(path); // of a process that was killed
     await bind(server, path);
   }
