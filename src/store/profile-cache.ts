@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { messageOf, StoreError, errnoOf } from "#core/errors.ts";
+import { ApiError, messageOf, StoreError, errnoOf } from "#core/errors.ts";
 import type { Choices } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
 import { sqliteCodeOf } from "./sqlite-code.ts";
@@ -109,6 +109,11 @@ export class ProfileCache implements Choices, Disposable {
     if (this.#isBehind && !this.#isLent) this.#save("selected", []);
     this.#isLent = true;
     this.#close();
+  }
+
+  /** Before anything is chosen. Throws `ApiError` 503 while another process has the file: the choice would be forgotten. */
+  demand(): void {
+    if (this.#isLent) throw new ApiError(503, "another process of weir is taking over");
   }
 
   /** Takes it back; what has changed meanwhile is written. */

@@ -129,3 +129,12 @@ test("what could not be written goes with a later write, or with the last one", 
     assert.deepEqual(known(), { d: "4" });
     assert.equal(warnings.length, 2, warnings.join("\n"));
   }));
+
+test("while another process has the file a choice is refused, not forgotten", () =>
+  inFolder((path) => {
+    using cache = new ProfileCache(path, SILENT);
+    cache.release();
+    assert.throws(() => cache.demand(), { status: 503 });
+    cache.reclaim();
+    cache.demand();
+  }));

@@ -23,6 +23,7 @@ export function openControl(env: ControlEnv): Control {
     health,
     outbounds: () => runtime().outbounds,
     providers: () => runtime().lists.proxyProviders,
+    choosing: () => host.cache.demand(),
     chosen: () => host.invalidateRoutes(),
   };
   return {

@@ -20,6 +20,8 @@ export interface ProxiesEnv {
   readonly health: Health;
   outbounds(): Outbounds;
   providers(): ProxyProviders;
+  /** Called before one is, and throws where it may not be. */
+  choosing(): void;
   /** Called after a member of a group was selected. */
   chosen(): void;
 }
@@ -43,12 +45,14 @@ export function proxiesControl(env: ProxiesEnv): ProxiesControl {
     },
     select(group, member) {
       const outbound = find(group);
+      env.choosing();
       const chosen = isSelectable(outbound) && outbound.select(member);
       env.chosen();
       return chosen;
     },
     unfix(group) {
       const outbound = find(group);
+      env.choosing();
       if (isSelectable(outbound)) outbound.unpin?.();
       env.chosen();
     },

@@ -10,11 +10,13 @@ export function storageControl(cache: ProfileCache): StorageControl {
   return {
     get: (key) => cache.get("storage", key),
     async put(key, json) {
+      cache.demand();
       if (cache.get("storage", key) === null && cache.count("storage") >= MAX_KEYS)
         throw new ApiError(413, `the storage holds ${MAX_KEYS} keys at most; delete one first`);
       cache.set("storage", key, json);
     },
     async delete(key) {
+      cache.demand();
       cache.delete("storage", key);
     },
   };
