@@ -55,9 +55,8 @@ export class Journal implements JournalControl {
     this.sinks = openReports({
       nowMs: env.nowMs,
       when: (report) => this.#when(report),
-      markOf: (key) =>
-        this.#lent?.marks.get(key) ?? (this.#open ?? this.#lent?.journal)?.events.markOf(key) ?? null,
-      emit: (draft, mark) => this.emit(draft, mark ?? null),
+      markOf: (key) => this.#markOf(key),
+      emit: (draft, mark) => this.#emit(draft, mark ?? null),
     });
     this.#env = { ...env, send: () => this.#running?.send ?? UNSENT, events: this.sinks };
   }
@@ -72,8 +71,19 @@ export class Journal implements JournalControl {
     return this.#queue;
   }
 
-  /** An event of this process, or of the one before. */
-  emit(draft: EventDraft, mark: EventMark | null): void {
+  /** An event of the process before. What both have noticed is said once. */
+  take(draft: EventDraft, mark: EventMark | null): void {
+    this.#when(() => {
+      const [key, value] = mark ?? ["", null];
+      if (value === null || this.#markOf(key) !== value) this.#emit(draft, mark);
+    });
+  }
+
+  #markOf(key: string): string | null {
+    return this.#lent?.marks.get(key) ?? (this.#open ?? this.#lent?.journal)?.events.markOf(key) ?? null;
+  }
+
+  #emit(draft: EventDraft, mark: EventMark | null): void {
     if (this.#forward === null) return this.#open?.events.emit(draft, mark);
     if (mark !== null) this.#lent?.marks.set(...mark);
     this.#forward(draft, mark);

@@ -126,7 +126,7 @@ export class Arrival implements Disposable {
         const { message, fd } = await this.#peer.next(SILENCE_MS);
         if (fd >= 0) closeSync(fd);
         if (message.kind === "left") this.#left.resolve();
-        else if (message.kind === "event") host.journal.emit(message.draft, message.mark);
+        else if (message.kind === "event") host.journal.take(message.draft, message.mark);
         else if (message.kind === "counts") {
           const barred = await counts.take(message);
           this.#peer.say({ kind: "taken", seq: message.seq, barred: [...barred] });

@@ -1,0 +1,32 @@
+/** Events of a process that was replaced, in the journal of the one that has taken its place. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { EventDraft } from "#core/events.ts";
+import { SILENT } from "#core/log.ts";
+import { Journal } from "#journal/journal.ts";
+import { openStoreHere } from "../support/store-here.ts";
+import { until } from "../support/until.ts";
+
+const OVER: EventDraft = { type: "user.over-quota", subject: "user/1", data: {} };
+const DELETED: EventDraft = { type: "user.deleted", subject: "user/2", data: {} };
+
+test("they wait for the file, and what both have noticed is said once", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "weir-events-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const journal = new Journal({ log: SILENT, nowMs: Date.now, openStore: openStoreHere });
+  t.after(() => journal.close());
+  journal.take(OVER, ["limit/1", "limited"]); // the file is still being opened
+  const audit = { keepMs: 1e12, mostEntries: 100 };
+  const path = join(folder, "users.db.journal");
+  const send = () => Promise.reject(new Error("no webhook is configured"));
+  await journal.adopt({ secret: "", path, audit, webhooks: [] }, { version: "1", send });
+  journal.sinks.limited({ id: "1", name: "alice", listener: "edge" }, "limited");
+  journal.take(OVER, ["limit/1", "limited"]);
+  journal.take(DELETED, ["addresses/2", null]);
+  const types = (): readonly string[] => journal.events.since(0).events.map(({ type }) => type);
+  await until("the last is on the medium", () => types().includes("user.deleted"));
+  assert.deepEqual(types(), ["user.over-quota", "program.upgraded", "user.deleted"]);
+});
