@@ -43,7 +43,8 @@ export class CountsTaken {
 
   #takeUser(listener: string, id: string, moved: Moved): void {
     const key = keyOf(listener, id);
-    const [upload, download] = this.#users.get(key) ?? NONE;
+    // One who was not managed here in the beginning: what had been counted by then is in the file, or nowhere.
+    const [upload, download] = this.#users.get(key) ?? moved;
     this.#users.set(key, moved);
     this.#host.users.count(listener, id, moved[0] - upload, moved[1] - download);
   }

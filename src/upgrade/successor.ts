@@ -136,6 +136,7 @@ export class Successor implements AsyncDisposable {
           isLast: isLast && at === all.length - 1,
         });
         const { barred } = await this.#peer.hear("taken", ANSWER_MS);
+        this.#host.users.bar(part.users, barred); // a process before this one asks here, too
         this.#close(barred);
       }
     } catch (error) {
@@ -149,7 +150,6 @@ export class Successor implements AsyncDisposable {
   /** Users who may not connect there lose what they have open here. */
   #close(barred: readonly (readonly [listener: string, id: string])[]): void {
     if (barred.length === 0) return;
-    this.#host.users.bar(barred); // a process before this one asks here
     const keys = new Set(barred.map(([listener, id]) => `${listener}\0${id}`));
     this.#host.live.closeAll(({ metadata: { inbound } }) =>
       keys.has(`${inbound.name}\0${inbound.userId ?? ""}`),

@@ -53,6 +53,12 @@ export interface UserTotals {
   readonly downloadBytes: number;
 }
 
+type UserName = readonly [listener: string, id: string, ...unknown[]];
+
+function barKey(listener: string, id: string): string {
+  return `${listener}\0${id}`;
+}
+
 /** Managed users for the life of the program; what is managed, and in which file, changes with the configuration. */
 export class Users implements UsersControl {
   readonly #env: UsersEnv;
@@ -98,6 +104,9 @@ export class Users implements UsersControl {
 
   /** Every session passes here before it is served. A text says why it may not begin. */
   enter(session: Session): AdmittedSession | string {
+    const { name, user } = session.metadata.inbound;
+    if (this.#barred.size > 0 && user !== null && this.#barred.has(barKey(name, user)))
+      return "the user may not connect: the process of weir that has taken over says so";
     return passGate(this.#manager?.registry ?? null, session, this.#monotonicMs(), this.#env.events);
   }
 
@@ -168,14 +177,15 @@ export class Users implements UsersControl {
     counter?.count("download", downloadBytes, this.#env.nowMs());
   }
 
-  /** The process that has the file does not admit them. */
-  bar(users: Iterable<readonly [listener: string, id: string]>): void {
-    for (const [listener, id] of users) this.#barred.add(`${listener}\0${id}`);
+  /** The process that has the file was asked about `asked`, and does not admit `barred` of them. */
+  bar(asked: Iterable<UserName>, barred: Iterable<UserName>): void {
+    for (const [listener, id] of asked) this.#barred.delete(barKey(listener, id));
+    for (const [listener, id] of barred) this.#barred.add(barKey(listener, id));
   }
 
   /** May this user connect at present? */
   admits(listener: string, id: string): boolean {
-    if (this.#barred.has(`${listener}\0${id}`)) return false;
+    if (this.#barred.has(barKey(listener, id))) return false;
     const registry = this.#manager?.registry;
     const found = registry?.findAt(listener, id) ?? null;
     return registry !== undefined && found !== null && registry.statusOf(found) === "active";

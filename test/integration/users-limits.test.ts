@@ -246,3 +246,14 @@ test("what is no limit is refused by name, with the old ones in force", () => {
   });
   assert.equal(changedLimits(before, { connections: 0 }), NO_LIMITS);
 });
+
+test("a user whom the process that has taken over does not admit begins nothing here either", async () => {
+  using bench = await LimitedUser.open();
+  const asked = [["edge", bench.id]] as const;
+  assert.deepEqual(bench.users.admits("edge", bench.id), true);
+  bench.users.bar(asked, asked);
+  assert.match(refusal(bench.enter()), /may not connect/);
+  assert.equal(bench.users.admits("edge", bench.id), false);
+  bench.users.bar(asked, []);
+  assert.equal(typeof bench.enter(), "function");
+});
