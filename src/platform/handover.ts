@@ -119,10 +119,20 @@ export class PacketLink implements Disposable {
 
   #readAll(): void {
     while (this.#isOpen && this.#onPacket !== null) {
-      const packet = this.#packets.receive(this.#fd);
+      const packet = this.#receive();
       if (packet === null) return;
       if (packet === "end") return this[Symbol.dispose]();
       this.#onPacket(packet);
+    }
+  }
+
+  /** Another program may send anything: what is no packet of ours is as good as its end. */
+  #receive(): Packet | "end" | null {
+    try {
+      return this.#packets.receive(this.#fd);
+    } catch (error) {
+      if (error instanceof SystemError || error instanceof RangeError) return "end";
+      throw error;
     }
   }
 

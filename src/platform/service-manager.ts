@@ -63,6 +63,7 @@ class Notifier implements ServiceManager {
   readonly #unsaid: string[] = [];
   #again: NodeJS.Timeout | null = null;
   #failed = false;
+  #isSucceeded = false;
 
   constructor(socket: NotifySocket, everyMs: number | null, log: Log) {
     this.#socket = socket;
@@ -85,6 +86,7 @@ class Notifier implements ServiceManager {
 
   succeededBy(pid: number): void {
     this.#send(`MAINPID=${pid}`);
+    this.#isSucceeded = true; // a reload that is asked of this process is not the service's
     if (this.#alive !== null) clearInterval(this.#alive);
   }
 
@@ -98,6 +100,7 @@ class Notifier implements ServiceManager {
   }
 
   #send(text: string): void {
+    if (this.#isSucceeded) return;
     this.#unsaid.push(text);
     if (this.#again === null) this.#sayAll();
   }
