@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { endpointText } from "#core/session.ts";
 import { logSummary } from "#config/summary.ts";
@@ -22,6 +23,10 @@ const DRAIN_MS = 3_000;
 const DEADLINE_MS = 8_000;
 /** Behind the time for connections: the last counters go to the process that serves. */
 const GIVING_MS = 180_000;
+/** Where it comes in the middle of an upgrade: the stores are opened again first. */
+const TAKING_BACK_MS = 30_000;
+/** A process before this one that ends by the same signal gives its last counters within moments. */
+const LAST_COUNTS_MS = 3_000;
 
 /** Where lines go; and what tests hand in of the workers. */
 interface Surroundings extends Pick<WorkerBackendOptions, "seams"> {
@@ -131,14 +136,19 @@ async function serve(
   const alive = setInterval(() => {}, 0x7fff_ffff);
   const why = await Promise.race([signals.ended(app, upgrades), upgrades.done]);
   clearInterval(alive);
-  if (typeof why === "object") {
+  const tooLong = delay(TAKING_BACK_MS, null, { ref: false });
+  const upgraded = typeof why === "object" ? why : await Promise.race([upgrades.stop(), tooLong]);
+  if (upgraded !== null) {
     upgrades[Symbol.dispose]();
-    return await giveWay(why, { app, host, service, signals, arrival });
+    return await giveWay(upgraded, { app, host, service, signals, arrival });
   }
   log.info(why === "restart" ? "restarting" : "shutting down");
   service.stopping();
   endWithin(DEADLINE_MS, log);
-  await app.close(DRAIN_MS, { restarting: why === "restart" });
+  const onCounted = async (): Promise<void> => {
+    await Promise.race([arrival?.over, delay(LAST_COUNTS_MS, undefined, { ref: false })]);
+  };
+  await app.close(DRAIN_MS, { restarting: why === "restart", onCounted });
   runHook(flags, "post-down");
   if (why === "restart") restartProcess(log);
   return 0;
@@ -170,7 +180,9 @@ async function giveWay(
     live.closeAll();
     sockets.cutOff();
   });
-  endWithin(drainMs + GIVING_MS, log);
+  // It outlives a process before it, which may have more time.
+  const late = Promise.all([delay(drainMs, undefined, { ref: false }), arrival?.over]);
+  void late.then(() => endWithin(GIVING_MS, log));
   await closed;
   return 0;
 }

@@ -41,21 +41,30 @@ const CHECKED_MS = 120_000;
 const READY_MS = 300_000;
 const STARTED_MS = 120_000;
 
-/** Rejects with `UpgradeError`, and everything goes on here as before. When it resolves the new process serves. */
-export async function upgradeTo(target: Target, old: OldProcess): Promise<Successor> {
+/**
+ * Rejects with `UpgradeError`, and everything goes on here as before. When it resolves the new process serves. `stop`: weir
+ * is to end, and the new process with it.
+ */
+export async function upgradeTo(target: Target, old: OldProcess, stop: AbortSignal): Promise<Successor> {
+  if (stop.aborted) throw new UpgradeError(String(stop.reason));
   const handover = openHandover();
   if (handover === null) throw new UpgradeError("this system or runtime cannot hand sockets over");
   refuseInit();
   const missing = unready(old.app.config);
   if (missing.length > 0)
     throw new UpgradeError(`what cannot be handed over yet, and takes a restart: ${missing.join("; ")}`);
-  await using starting = new StartingProcess(target, old.env, handover);
+  const { config } = old.app;
+  await using starting = new StartingProcess(target, old.env, { handover, stop });
   const { peer, child } = starting;
   try {
     await introduce(peer, old);
     const outbox = new Outbox();
-    if (!(await old.app.handOver(() => giveStores(starting, old, outbox))))
-      throw new UpgradeError(starting.why ?? "it has failed");
+    const give = async (): Promise<boolean> => {
+      if (old.app.config !== config)
+        throw new UpgradeError("the configuration has changed meanwhile; ask again");
+      return giveStores(starting, old, outbox);
+    };
+    if (!(await old.app.handOver(give))) throw new UpgradeError(starting.why ?? "it has failed");
     starting.keep();
     return new Successor(child, peer, { host: old.host, outbox });
   } catch (error) {
@@ -138,33 +147,48 @@ async function takeBack(host: Host, outbox: Outbox): Promise<void> {
   await host.journal.reclaim();
 }
 
+interface Ends {
+  readonly handover: Handover;
+  readonly stop: AbortSignal;
+}
+
 /** The new process until it serves; it is killed where it does not come to that. */
 class StartingProcess implements AsyncDisposable {
   readonly child: ChildProcess;
   readonly peer: Peer;
   why: string | null = null;
   #isKept = false;
+  readonly #stop: AbortSignal;
   readonly #exited = Promise.withResolvers<string>();
-  readonly #onExit = (): void => void this.child.kill("SIGKILL");
+  readonly #onEnd = (): void => void this.child.kill("SIGKILL");
 
-  constructor({ command, args }: Target, env: NodeJS.ProcessEnv, handover: Handover) {
+  constructor({ command, args }: Target, env: NodeJS.ProcessEnv, { handover, stop }: Ends) {
+    this.#stop = stop;
     const { link, theirs } = handover.pair();
     const { WATCHDOG_PID: _, ...rest } = env; // the service manager meant this process
-    this.child = spawn(command, args, {
-      env: { ...rest, [LINK_VARIABLE]: `${LINK_FD} ${process.pid}` },
-      stdio: ["inherit", "inherit", "inherit", theirs],
-    });
-    handover.close(theirs);
+    try {
+      this.child = spawn(command, args, {
+        env: { ...rest, [LINK_VARIABLE]: `${LINK_FD} ${process.pid}` },
+        stdio: ["inherit", "inherit", "inherit", theirs],
+      });
+    } catch (error) {
+      link[Symbol.dispose]();
+      throw error;
+    } finally {
+      handover.close(theirs);
+    }
     const { pid } = this.child;
     const uid = process.getuid?.();
     this.peer = new Peer(link, (sender) => sender?.pid === pid && sender?.uid === uid);
     this.child.once("error", (error) => this.#exited.resolve(messageOf(error)));
     this.child.once("exit", (code, signal) => this.#exited.resolve(`ended with ${signal ?? `code ${code}`}`));
-    process.once("exit", this.#onExit);
+    process.once("exit", this.#onEnd);
+    stop.addEventListener("abort", this.#onEnd);
   }
 
   /** Why it has failed, in words. */
   async reasonOf(error: unknown): Promise<string> {
+    if (this.#stop.aborted) return String(this.#stop.reason);
     const soon = new Promise<null>((resolve) => void setTimeout(resolve, 1_000, null));
     const end = this.peer.isOpen ? null : await Promise.race([this.#exited.promise, soon]);
     const text = messageOf(error);
@@ -179,11 +203,16 @@ class StartingProcess implements AsyncDisposable {
   /** It is the program from now on. */
   keep(): void {
     this.#isKept = true;
-    process.off("exit", this.#onExit);
+    this.#forget();
+  }
+
+  #forget(): void {
+    process.off("exit", this.#onEnd);
+    this.#stop.removeEventListener("abort", this.#onEnd);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    process.off("exit", this.#onExit);
+    this.#forget();
     if (this.#isKept) return;
     this.peer[Symbol.dispose]();
     await this.kill();

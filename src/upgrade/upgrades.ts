@@ -12,12 +12,16 @@ export interface Upgraded {
 
 /** Where none is said: long enough for a download, and far less than a day. */
 export const DRAIN_MS = 600_000;
+const ENDING = "weir was asked to end";
 
 export class Upgrades implements Disposable {
   readonly #old: OldProcess;
   readonly #done = Promise.withResolvers<Upgraded>();
+  readonly #stop = new AbortController();
   #requests: Disposable | null = null;
   #isRunning = false;
+  /** The one that is being made, or the last: null where it has failed. */
+  #made: Promise<Upgraded | null> = Promise.resolve(null);
 
   constructor(old: OldProcess) {
     this.#old = old;
@@ -38,19 +42,29 @@ export class Upgrades implements Disposable {
   async ask({ to, drainMs }: UpgradeRequest): Promise<UpgradeAnswer> {
     if (this.#isRunning) return { done: false, reason: "an upgrade is being made already" };
     this.#isRunning = true;
+    const made = Promise.withResolvers<Upgraded | null>();
+    this.#made = made.promise;
     const { log, live } = this.#old.host;
     try {
       log.info(`upgrade: starting ${to ?? "the same command once more"}`);
       const { upgradeTo } = await import("./old-process.ts"); // few processes ever need it
-      const successor = await upgradeTo(targetOf(to), this.#old);
+      const successor = await upgradeTo(targetOf(to), this.#old, this.#stop.signal);
+      made.resolve({ successor, drainMs });
       this.#done.resolve({ successor, drainMs });
       return { done: true, pid: successor.pid, connections: live.size, drainMs };
     } catch (error) {
       this.#isRunning = false;
+      made.resolve(null);
       const reason = messageOf(error);
       log.error(`upgrade: nothing has changed: ${reason}`);
       return { done: false, reason };
     }
+  }
+
+  /** Weir is to end: an upgrade fails at once. Resolves with the one that has been made all the same; null: none. */
+  stop(): Promise<Upgraded | null> {
+    this.#stop.abort(ENDING);
+    return this.#made;
   }
 
   [Symbol.dispose](): void {

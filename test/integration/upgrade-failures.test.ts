@@ -68,3 +68,40 @@ test("an old process that is killed in the middle is replaced all the same", { s
   await world.core.create("edge", "made by the new process");
   assert.notDeepEqual(world.processes(), [pid]);
 });
+
+test(
+  "an end that is asked for in the middle ends both, and what was counted is written",
+  { skip },
+  async () => {
+    using launchers = new FailingLaunchers();
+    await using world = await UpgradeWorld.open({ ...LOAD, lanes: 0, userLanes: 0, transfers: 0 });
+    const { core } = world.core;
+    const asked = world.upgrade(launchers.path("silent")).catch((error: unknown) => error);
+    await until("the stores are let go of", () => world.storeOwners().length === 0, {
+      everyMs: 2,
+      withinMs: 300_000,
+    });
+    process.kill(world.pid, "SIGTERM");
+    assert.equal(await core.exited, 0); // its output ends with the last of both
+    await asked;
+    assert.match(core.output(), /nothing has changed: weir was asked to end/);
+    assert.match(core.output(), /users\.db: open again/);
+  },
+);
+
+test(
+  "a configuration that changes in the middle ends the upgrade: the new process knows another",
+  { skip },
+  async () => {
+    using launchers = new FailingLaunchers();
+    await using world = await UpgradeWorld.open({ ...LOAD, lanes: 0, userLanes: 0, transfers: 0 });
+    const { core } = world.core;
+    const asked = world.upgrade(launchers.path("late"));
+    await core.shows(/upgrade: starting/);
+    await core.reload();
+    writeFileSync(join(core.home, "go-on"), "");
+    const answer = await asked;
+    assert.ok(!answer.done);
+    assert.match(answer.reason, /configuration has changed meanwhile/);
+  },
+);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
+import { until } from "../support/until.ts";
 import { UpgradeWorld } from "../support/upgrade-world.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP upgrade: needs Linux";
@@ -18,4 +19,20 @@ test("upgrades under load refuse, break and lose nothing", { skip }, async () =>
   assert.deepEqual(await world.finish(), []);
   assert.deepEqual(await world.differences(), []);
   assert.ok(world.exchanges > 10 && world.flows > 10, `${world.exchanges} exchanges, ${world.flows} flows`);
+});
+
+test("when all end at once the last counters of the one before are written", { skip }, async () => {
+  await using world = await UpgradeWorld.open({ ...LOAD, lanes: 0, userLanes: 0 });
+  const before = world.pid;
+  assert.ok((await world.upgrade(null)).done);
+  await until(
+    "it serves",
+    () => /msg="weir .* is running[^]*msg="weir .* is running/.test(world.core.core.output()),
+    {
+      withinMs: 300_000,
+    },
+  );
+  for (const pid of [world.pid, before]) process.kill(pid, "SIGTERM");
+  await world.core.core.exited;
+  assert.match(world.core.core.output(), /has given its last counters/);
 });

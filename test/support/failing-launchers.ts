@@ -15,7 +15,7 @@ export class FailingLaunchers implements Disposable {
   path(step: string): string {
     const path = join(this.#folder, step);
     const words = [process.execPath, "--disable-warning=ExperimentalWarning", PROGRAM, step];
-    writeFileSync(path, `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(" ")}\n`);
+    writeFileSync(path, `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(" ")} "$@"\n`);
     chmodSync(path, 0o755);
     return path;
   }

@@ -1,13 +1,17 @@
-/** `node failing-successor.ts STEP`: takes over from a weir up to a step and is killed there, or is one that cannot: other-protocol, older, newer, nonsense. */
-import { closeSync } from "node:fs";
+/** `node failing-successor.ts STEP`: takes over from a weir up to a step and is killed there, or is one that cannot: other-protocol, older, newer, nonsense, silent, late. */
+import { closeSync, existsSync } from "node:fs";
+import { join } from "node:path";
 import { openHandover } from "#platform/handover.ts";
 import { FORMATS } from "#upgrade/formats.ts";
 import { PROTOCOL, type Formats } from "#upgrade/messages.ts";
 import { LINK_VARIABLE } from "#upgrade/link-variable.ts";
 import { Peer } from "#upgrade/peer.ts";
+import { until } from "./until.ts";
 
 const WITHIN_MS = 300_000;
-const step = process.argv[2] ?? "";
+const [step = "", , home = ""] = process.argv.slice(2);
+/** With `late` it says that it is ready for the stores once this is there. */
+const goOn = join(home, "go-on");
 const fd = Number((process.env[LINK_VARIABLE] ?? "").split(" ")[0]);
 const handover = openHandover();
 if (handover === null || !Number.isInteger(fd)) throw new Error("it is started by a weir");
@@ -33,10 +37,15 @@ die("hello");
 const { sockets } = await peer.hear("begin", WITHIN_MS);
 for (let left = sockets; left > 0; left--) closeSync((await peer.hear("socket", WITHIN_MS)).fd);
 die("sockets");
+if (step === "late") await until("it may go on", () => existsSync(goOn), { withinMs: WITHIN_MS });
 peer.say({ kind: "checked" });
 die("checked");
 await peer.hear("stores", WITHIN_MS);
 die("stores");
+if (step === "silent") {
+  await link.ended;
+  process.exit(0);
+}
 peer.say({ kind: "ready" });
 die("ready");
 await peer.hear("go", WITHIN_MS);
