@@ -153,6 +153,7 @@ export class App implements AsyncDisposable {
       this.#handedOver = true;
       this.#env.host.sockets.handOver();
       this.#controller.handOver();
+      this.#env.host.portals[Symbol.dispose](); // a link is good in the process that made it: clients come to the other one's
       return true;
     });
   }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
+import { listeningSockets } from "../support/listening-sockets.ts";
 import { until } from "../support/until.ts";
 import { UpgradeWorld } from "../support/upgrade-world.ts";
 
@@ -21,18 +22,26 @@ test("upgrades under load refuse, break and lose nothing", { skip }, async () =>
   assert.ok(world.exchanges > 10 && world.flows > 10, `${world.exchanges} exchanges, ${world.flows} flows`);
 });
 
-test("when all end at once the last counters of the one before are written", { skip }, async () => {
-  await using world = await UpgradeWorld.open({ ...LOAD, lanes: 0, userLanes: 0 });
-  const before = world.pid;
-  assert.ok((await world.upgrade(null)).done);
-  await until(
-    "it serves",
-    () => /msg="weir .* is running[^]*msg="weir .* is running/.test(world.core.core.output()),
-    {
-      withinMs: 300_000,
-    },
-  );
-  for (const pid of [world.pid, before]) process.kill(pid, "SIGTERM");
-  await world.core.core.exited;
-  assert.match(world.core.core.output(), /has given its last counters/);
-});
+test(
+  "the one before listens by nothing, and when all end at once its last counters are written",
+  { skip },
+  async () => {
+    await using world = await UpgradeWorld.open({ ...LOAD, lanes: 0, userLanes: 0 });
+    const before = world.pid;
+    assert.ok((await world.upgrade(null)).done);
+    await until(
+      "it serves",
+      () => /msg="weir .* is running[^]*msg="weir .* is running/.test(world.core.core.output()),
+      {
+        withinMs: 300_000,
+      },
+    );
+    await until("the one before listens by nothing", () => listeningSockets(before) === 0, {
+      withinMs: 60_000,
+    });
+    assert.ok(listeningSockets(world.pid) >= 4, "mixed, edge, Controller, portal");
+    for (const pid of [world.pid, before]) process.kill(pid, "SIGTERM");
+    await world.core.core.exited;
+    assert.match(world.core.core.output(), /has given its last counters/);
+  },
+);

@@ -19,11 +19,12 @@ const DRAIN_MS = 3_600_000;
 /** Only there to end a test that fails: a process is started several times. */
 const WITHIN_MS = 300_000;
 
-const EXTRA = (mixed: number): string => `
+const EXTRA = (mixed: number, portal: number): string => `
 mixed-port: ${mixed}
 traffic-control:
   enabled: true
   store: policies.db
+  portal: { listen: "127.0.0.1:${portal}" }
   global: { enabled: true, id: all }
   devices:
     - { id: here, source-cidrs: [127.0.0.0/8], quota: { total-bytes: 900000000000, window: 1d } }
@@ -80,12 +81,12 @@ export class UpgradeWorld implements AsyncDisposable {
   }
 
   static async open(load: Load): Promise<UpgradeWorld> {
-    const [mixed, edge, controller] = (await freePorts(3)) as [number, number, number];
+    const [mixed, edge, controller, portal] = (await freePorts(4)) as [number, number, number, number];
     const core = await ManagedCore.start({
       listeners: `  - { name: edge, type: vless, listen: 127.0.0.1, port: ${edge}, allow-insecure: true, users: [] }\n`,
       managed: ["edge"],
       controller: `127.0.0.1:${controller}`,
-      extra: EXTRA(mixed),
+      extra: EXTRA(mixed, portal),
       start: { timeoutMs: WITHIN_MS },
     });
     const origin = await openTcpOrigin(echo);
