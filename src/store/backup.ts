@@ -14,7 +14,7 @@ import {
 } from "./second-file.ts";
 import type { Link } from "./thread-messages.ts";
 import { refuseForeignFiles } from "./own-file.ts";
-import { seal, unseal } from "./sealed-blob.ts";
+import { seal, unseal, unsealAll } from "./sealed-blob.ts";
 import type { StoreOptions } from "./store-options.ts";
 
 export interface CommitOptions {
@@ -78,8 +78,8 @@ export class Store implements Disposable {
   }
 
   /** Every record of a part in the order of its keys. Throws `DamageError`. */
-  *entries(part: string): Generator<readonly [key: string, value: Buffer]> {
-    for (const [key, blob] of this.#primary.blobs(part)) yield [key, unseal(key, blob)];
+  entries(part: string): Generator<readonly [key: string, value: Buffer]> {
+    return unsealAll(this.#primary.blobs(part));
   }
 
   /** The same of the last commit, also while the primary is written in another thread. Throws `DamageError`. */

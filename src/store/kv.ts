@@ -4,7 +4,7 @@ import { messageOf, StoreError } from "#core/errors.ts";
 import { cutLog } from "./cut-log.ts";
 import { checkFile, createFile, identityOf } from "./file-safety.ts";
 import { matchesCleanShutdown, writeCleanShutdown, clearCleanShutdown } from "./clean-shutdown.ts";
-import { DamageError, seal, unseal } from "./sealed-blob.ts";
+import { DamageError, seal, unseal, unsealAll } from "./sealed-blob.ts";
 import { connect, createTable, ForeignFileError, orDamaged } from "./sqlite-file.ts";
 
 /** Another program changed the store; nothing was written. */
@@ -224,10 +224,7 @@ export class KeyValueFile implements Disposable {
     this.#makeTables(this.#parts.filter((part) => root.rows[part] === undefined));
     for (const part of this.#parts) {
       let found = 0;
-      for (const [key, blob] of this.blobs(part)) {
-        unseal(key, blob);
-        found++;
-      }
+      for (const _ of unsealAll(this.blobs(part))) found++;
       const wanted = root.rows[part] ?? 0;
       if (found !== wanted) throw new DamageError(`${this.path}: ${found} of ${wanted} records in ${part}`);
     }

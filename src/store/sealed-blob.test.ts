@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { zstdDecompressSync } from "node:zlib";
 import { crc32c } from "./crc32c.ts";
-import { DamageError, seal, unseal } from "./sealed-blob.ts";
+import { DamageError, seal, unseal, unsealAll } from "./sealed-blob.ts";
 
 const valueOf = (at: number) => Buffer.from(JSON.stringify({ id: `user ${at}`, text: `${at}`.repeat(40) }));
 
@@ -54,4 +54,44 @@ test("a plain blob is read, and an enormous length is refused before anything is
   const bomb = seal("k", Buffer.alloc(1024));
   bomb.writeUInt32BE(0x7fffffff, 4);
   assert.throws(() => unseal("k", bomb), DamageError);
+});
+
+test("many records are opened in their order, whatever their size and form", () => {
+  const values = Array.from({ length: 700 }, (_, at): [string, Buffer] => {
+    const size = at === 300 ? 2_000_000 : at === 301 ? 0 : (at * 37) % 3000;
+    return [`k${at}`, Buffer.alloc(size, `${at} is its text`)];
+  });
+  const blobs = values.map(([key, value]): [string, Buffer] => [key, seal(key, value)]);
+  const plain = Buffer.alloc(12);
+  plain.write("TCR1", "latin1");
+  plain.writeUInt32BE(3, 4);
+  plain.writeUInt32BE(crc32c(Buffer.from("plain\0"), Buffer.from("abc")), 8);
+  blobs.splice(500, 0, ["plain", Buffer.concat([plain, Buffer.from("abc")])]);
+  values.splice(500, 0, ["plain", Buffer.from("abc")]);
+  assert.deepEqual([...unsealAll(blobs)], values);
+  assert.deepEqual([...unsealAll([])], []);
+});
+
+test("among many records the damaged one is named, whichever byte it is and whatever its neighbours are", () => {
+  const blobs = [6, 7, 8].map((at): [string, Buffer] => [`k${at}`, seal(`k${at}`, valueOf(at))]);
+  const withSecond = (key: string, blob: Buffer) => blobs.with(1, [key, blob]);
+  const second = seal("k7", valueOf(7));
+  for (let at = 0; at < second.length; at++) {
+    const changed = Buffer.from(second);
+    changed[at] = (changed[at] as number) ^ 0x40;
+    assert.throws(() => [...unsealAll(withSecond("k7", changed))], /record k7/, `byte ${at}`);
+    assert.throws(
+      () => [...unsealAll(withSecond("k7", second.subarray(0, at)))],
+      /record k7/,
+      `cut at ${at}`,
+    );
+  }
+  assert.throws(() => [...unsealAll(withSecond("k9", second))], DamageError);
+  // One says a byte less, its neighbour one more: together they are as long as they should be.
+  const shifted = blobs.map(([key, blob], at): [string, Buffer] => {
+    const copy = Buffer.from(blob);
+    copy.writeUInt32BE(copy.readUInt32BE(4) + ([-1, 1, 0][at] ?? 0), 4);
+    return [key, copy];
+  });
+  assert.throws(() => [...unsealAll(shifted)], /record k6/);
 });
