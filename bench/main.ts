@@ -10,6 +10,7 @@ import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as protocols from "./protocols.ts";
 import * as quic from "./quic.ts";
+import * as quicIdle from "./quic-idle.ts";
 import * as reality from "./reality.ts";
 import * as relay from "./relay.ts";
 import * as tls from "./tls.ts";
@@ -33,6 +34,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   udp,
   protocols,
   quic,
+  quicIdle,
   tls,
   tlsDial,
   reality,

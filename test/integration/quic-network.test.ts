@@ -6,7 +6,7 @@ import { Brutal } from "#transport/quic/congestion/brutal.ts";
 import { bytesOf, echo, echoAll, Echoed } from "../support/quic-echo.ts";
 import { runSchedule } from "../support/quic-schedule.ts";
 import { openQuicServerTls } from "../support/quic-tls.ts";
-import { type LinkOptions, QuicNetwork, seededRandom } from "../support/quic-network.ts";
+import { type LinkOptions, type NetworkPeer, QuicNetwork, seededRandom } from "../support/quic-network.ts";
 import { runs } from "../support/runs.ts";
 
 const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
@@ -155,6 +155,29 @@ describe("QUIC on a network of the test", { skip: SKIP }, () => {
     const came = network.client.sentBytes;
     assert.ok(network.server.sentBytes <= 3 * 2400, `${network.server.sentBytes} bytes for ${came}`);
     assert.ok(!network.server.isConnected);
+  });
+
+  test("a PING is acknowledged as it comes, and bytes of the application when their answer may have gone along", async () => {
+    const network = await QuicNetwork.open({
+      up: { delayMs: 10 },
+      down: { delayMs: 10 },
+      client: { keepAliveMs: 1000 },
+    });
+    network.server.onStream = (stream) => void stream.on("error", () => {}).resume();
+    const isFound = (peer: NetworkPeer): boolean => peer.connection?.statistics.datagramBytes === 1452;
+    await network.run(() => isFound(network.client) && isFound(network.server));
+    const stream = network.client.made.open(true);
+    assert.ok(stream !== null);
+    const acknowledgedAfter = async (isSent: () => boolean): Promise<number> => {
+      const [sent, answered] = [network.client.sentDatagrams, network.server.sentDatagrams];
+      await network.run(() => isSent() && network.client.sentDatagrams > sent);
+      const atMs = network.nowMs;
+      await network.run(() => network.server.sentDatagrams > answered);
+      return Math.round(network.nowMs - atMs);
+    };
+    stream.write("x");
+    assert.equal(await acknowledgedAfter(() => true), 10 + 25);
+    assert.equal(await acknowledgedAfter(() => true), 10, "of the PING a second later");
   });
 
   test("a good end, an end by silence, and a peer that is not there", async () => {

@@ -185,8 +185,10 @@ export class Connection implements PacketHandler {
     if (this.#parts.end.isOver) return;
     if (source !== null) this.#parts.establishment.adopt(source);
     const isNewest = number > space.received.largest;
-    const { isEliciting, isProbing } = this.#parts.dispatch.read(space, frames, this.#nowMs);
-    space.received.add(number, isEliciting, space.id !== APPLICATION_SPACE, this.#nowMs);
+    const { isEliciting, isProbing, isAnswerable } = this.#parts.dispatch.read(space, frames, this.#nowMs);
+    // Where nothing will be said in answer, waiting for it costs a timer and a turn: a PING is acknowledged at once.
+    const isUrgent = space.id !== APPLICATION_SPACE || !isAnswerable;
+    space.received.add(number, isEliciting, isUrgent, this.#nowMs);
     this.#parts.idle.onReceived(this.#nowMs);
     if (space.id === HANDSHAKE_SPACE && this.#parts.isServer) {
       this.#cameBy.isValidated = true;

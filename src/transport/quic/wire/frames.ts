@@ -72,6 +72,8 @@ export interface FramesRead {
   readonly isEliciting: boolean;
   /** Only what a path is probed with (RFC 9000 §9.1). */
   readonly isProbing: boolean;
+  /** It brought bytes of the application, whose answer may take the acknowledgement along. */
+  readonly isAnswerable: boolean;
 }
 
 /** Those that Initial and Handshake packets may carry. */
@@ -84,9 +86,10 @@ const EARLY: ReadonlySet<number> = new Set([
   FRAME.closeTransport,
 ]);
 
-const ELICITING: FramesRead = { isEliciting: true, isProbing: false };
-const SILENT: FramesRead = { isEliciting: false, isProbing: false };
-const PROBING: FramesRead = { isEliciting: true, isProbing: true };
+const ANSWERABLE: FramesRead = { isEliciting: true, isProbing: false, isAnswerable: true };
+const ELICITING: FramesRead = { isEliciting: true, isProbing: false, isAnswerable: false };
+const SILENT: FramesRead = { isEliciting: false, isProbing: false, isAnswerable: false };
+const PROBING: FramesRead = { isEliciting: true, isProbing: true, isAnswerable: false };
 
 /** All frames of one packet; `isEarly`: of an Initial or Handshake packet. Throws `QuicFault`. */
 export function readFrames(reader: WireReader, isEarly: boolean, to: FrameReceiver): FramesRead {
@@ -94,6 +97,7 @@ export function readFrames(reader: WireReader, isEarly: boolean, to: FrameReceiv
   let eliciting = false;
   let probing = false;
   let others = false;
+  let answerable = false;
   while (reader.left > 0) {
     const type = reader.byte();
     if (type === FRAME.padding) continue;
@@ -101,12 +105,20 @@ export function readFrames(reader: WireReader, isEarly: boolean, to: FrameReceiv
       throw new QuicFault(PROTOCOL_VIOLATION, `frame ${type} before the handshake is done`);
     if (type >= FRAME.stream && type <= LAST_STREAM) readStream(reader, type, to);
     else readFrame(reader, type, to);
+    if (isOfApplication(type)) answerable = true;
     if (type !== FRAME.ack && type !== FRAME.ackEcn && type !== FRAME.closeTransport) eliciting = true;
     if (type === FRAME.pathChallenge || type === FRAME.pathResponse || type === FRAME.newConnectionId)
       probing = true;
     else others = true;
   }
+  if (answerable) return ANSWERABLE;
   return eliciting ? (probing && !others ? PROBING : ELICITING) : SILENT;
+}
+
+function isOfApplication(type: number): boolean {
+  return (
+    (type >= FRAME.stream && type <= LAST_STREAM) || type === FRAME.datagram || type === FRAME.datagramLength
+  );
 }
 
 function readStream(reader: WireReader, type: number, to: FrameReceiver): void {
