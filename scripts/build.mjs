@@ -1,6 +1,6 @@
-// Makes the downloadable build: one self-contained folder and archive per platform.
+// Makes the downloadable build: one self-contained folder and archive per platform, and Debian packages.
 //   npm run build                         every platform whose runtime can be had
-//   npm run build -- --platform linux-x64 --no-archive --out DIR
+//   npm run build -- --platform linux-x64 --no-archive --no-deb --out DIR
 import { execFileSync, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -22,6 +22,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { bundleTo } from "./bundle.mjs";
+import { canMakeDeb, makeDeb } from "./deb.mjs";
 import { notices } from "./notices.mjs";
 import { ensureUi } from "./ui.mjs";
 
@@ -32,6 +33,7 @@ const { values: options } = parseArgs({
     platform: { type: "string", multiple: true },
     out: { type: "string", default: join(root, "dist") },
     "no-archive": { type: "boolean", default: false },
+    "no-deb": { type: "boolean", default: false },
   },
 });
 
@@ -82,7 +84,7 @@ async function main() {
   await bundleTo(bundles, version);
   const ui = await ensureUi();
   mkdirSync(options.out, { recursive: true });
-  const archives = [];
+  const files = [];
   for (const platform of wanted) {
     const runtime = runtimeOf(platform);
     if (runtime === null) {
@@ -90,11 +92,12 @@ async function main() {
       continue;
     }
     const folder = await assemble(platform, { bundles, ui }, runtime);
-    if (!options["no-archive"]) archives.push(archive(platform, folder));
+    if (!options["no-archive"]) files.push(archive(platform, folder));
+    if (!options["no-deb"] && canMakeDeb(platform))
+      files.push(makeDeb({ platform, folder, version, out: options.out }));
     console.log(folder);
   }
-  if (archives.length > 0)
-    writeFileSync(join(options.out, "SHA256SUMS"), archives.map(checksumLine).join(""));
+  if (files.length > 0) writeFileSync(join(options.out, "SHA256SUMS"), files.map(checksumLine).join(""));
 }
 
 /** The day of the last commit and its short hash: an identifier, not a semantic version. */
@@ -161,6 +164,7 @@ async function assemble(platform, { bundles, ui }, { executable, folder: runtime
   for (const part of ["LICENSE", "SECURITY.md", "CHANGELOG.md", "docs", "examples", "deploy"])
     cpSync(join(root, part), join(folder, part), { recursive: true });
   rmSync(join(folder, "deploy", "ARCHIVE.md")); // it is the README
+  rmSync(join(folder, "deploy", "debian"), { recursive: true }); // scripts/deb.mjs
   rmSync(join(folder, "docs", "adr"), { recursive: true }); // for those who change the program
   writeLauncher(folder, windows);
   if (platform === `${process.platform}-${process.arch}`) await compile(folder);
