@@ -88,6 +88,7 @@ mkdir "$work/new"
 tar -xzf "$work/$name" -C "$work/new" --strip-components=1 || fail "$name cannot be unpacked: nothing was installed"
 version=$("$work/new/weir" -v) || fail "the program in $name does not run on this machine: nothing was installed"
 # Only what is a weir gives way.
+[ ! -e "$bin/weir" ] || [ -L "$bin/weir" ] || fail "$bin/weir is there and no link: nothing was installed"
 if [ -e "$home" ]; then
   [ -f "$home/version.txt" ] && [ -x "$home/weir" ] || fail "$home is there and is no weir: nothing was installed"
   mv "$home" "$work/old"
@@ -96,7 +97,6 @@ if ! mv "$work/new" "$home"; then
   [ ! -e "$work/old" ] || mv "$work/old" "$home"
   fail "$home cannot be written"
 fi
-if [ -e "$bin/weir" ] && [ ! -L "$bin/weir" ]; then fail "$bin/weir is there and no link; the program is $home/weir"; fi
 ln -sf "$home/weir" "$bin/weir"
 echo "installed: $version"
 echo "in $home, as $bin/weir"

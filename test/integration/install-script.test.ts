@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -84,7 +92,10 @@ test("what has another sum, or none, or does not run, changes nothing", { skip }
       assert.match(error.stderr, reason);
       return true;
     });
-  await refused(put(from, archiveOf("2-b"), bad), new RegExp(`has the sum [0-9a-f]{64}, and .* says ${bad}: nothing`));
+  await refused(
+    put(from, archiveOf("2-b"), bad),
+    new RegExp(`has the sum [0-9a-f]{64}, and .* says ${bad}: nothing`),
+  );
   await refused(put(from, archiveOf("2-b", 1)), /does not run on this machine: nothing was installed/);
   const torn = { ...archiveOf("2-b"), bytes: archiveOf("2-b").bytes.subarray(0, 60) };
   await refused(put(from, torn), /cannot be unpacked: nothing was installed/);

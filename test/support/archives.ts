@@ -61,7 +61,10 @@ export function tarGz(members: readonly Member[]): Buffer {
     const contents = type === "2" ? Buffer.alloc(0) : contentsOf(member);
     const name = Buffer.from(member.name);
     const isLong = name.length > 100;
-    const own = [tarHeader(isLong ? name.subarray(0, 100) : name, type, contents.length), padded(contents)];
+    const own = [
+      tarHeader(isLong ? name.subarray(0, 100) : name, type, contents.length, mode),
+      padded(contents),
+    ];
     return isLong ? [...paxPath(member.name), ...own] : own;
   });
   return gzipSync(Buffer.concat([...blocks, Buffer.alloc(1024)]));
@@ -72,13 +75,13 @@ function paxPath(name: string): Buffer[] {
   const bytes = Buffer.byteLength(rest);
   const length = bytes + String(bytes + 3).length;
   const record = Buffer.from(`${length}${rest}`);
-  return [tarHeader(Buffer.from("PaxHeader"), "x", record.length), padded(record)];
+  return [tarHeader(Buffer.from("PaxHeader"), "x", record.length, 0o644), padded(record)];
 }
 
-function tarHeader(name: Uint8Array, type: string, sizeBytes: number): Buffer {
+function tarHeader(name: Uint8Array, type: string, sizeBytes: number, mode: number): Buffer {
   const header = Buffer.alloc(512);
   header.set(name);
-  header.write("0000644\0", 100, "latin1");
+  header.write(`${(mode & 0o7777).toString(8).padStart(7, "0")}\0`, 100, "latin1");
   header.write(`${sizeBytes.toString(8).padStart(11, "0")}\0`, 124, "latin1");
   header.write("        ", 148, "latin1");
   header.write(type, 156, "latin1");
