@@ -26,6 +26,12 @@ interface LentJournal {
 
 export type EventMark = readonly [key: string, value: string | null];
 
+/** The process that has the file. Neither throws. */
+export interface JournalForward {
+  event(draft: EventDraft, mark: EventMark | null): void;
+  audit(draft: AuditDraft): void;
+}
+
 const MOST_WAITING = 1000;
 const VERSION_KEY = "version";
 
@@ -45,7 +51,7 @@ export class Journal implements JournalControl {
   #mayWait = true;
   #running: Running | null = null;
   /** Another process has the file and gets what is reported; null: not so. */
-  #forward: ((draft: EventDraft, mark: EventMark | null) => void) | null = null;
+  #forward: JournalForward | null = null;
   #lent: LentJournal | null = null;
   readonly #watchers = new Set<(event: WeirEvent) => void>();
   /** What the parts of weir are given to report to. */
@@ -86,7 +92,7 @@ export class Journal implements JournalControl {
   #emit(draft: EventDraft, mark: EventMark | null): void {
     if (this.#forward === null) return this.#open?.events.emit(draft, mark);
     if (mark !== null) this.#lent?.marks.set(...mark);
-    this.#forward(draft, mark);
+    this.#forward.event(draft, mark);
   }
 
   /** Closes the file, which another process gets; reports wait from now on. Never rejects. */
@@ -102,7 +108,7 @@ export class Journal implements JournalControl {
   }
 
   /** The file is another process's for good, and `forward` gets what waits and what is still reported. */
-  forward(forward: (draft: EventDraft, mark: EventMark | null) => void): void {
+  forward(forward: JournalForward): void {
     this.#forward = forward;
     for (const report of this.#waiting.splice(0)) report();
   }
@@ -206,7 +212,10 @@ export class Journal implements JournalControl {
   /** Without an open file the entry waits for one, like reports. */
   async record(draft: AuditDraft): Promise<void> {
     if (this.#open !== null) return this.#open.record(draft);
-    return this.#when(() => void this.#open?.record(draft));
+    return this.#when(() => {
+      if (this.#forward === null) void this.#open?.record(draft);
+      else this.#forward.audit(draft);
+    });
   }
 
   tokens(): readonly TokenView[] {

@@ -1,6 +1,7 @@
 /** What the two processes of an upgrade say to each other; README.md has the order. */
 import * as z from "zod";
 import { MOST_PACKET_BYTES } from "#platform/handover.ts";
+import type { AuditDraft } from "#core/audit.ts";
 import type { EventDraft } from "#core/events.ts";
 
 /** Two processes with different numbers do not know each other's messages. */
@@ -56,6 +57,11 @@ const MESSAGES = {
     draft: z.custom<EventDraft>((value) => typeof value === "object" && value !== null),
     mark: mark.nullable(),
   }),
+  /** A change that was made in the old process, for the audit log. */
+  audit: z.object({
+    kind: z.literal("audit"),
+    draft: z.custom<AuditDraft>((value) => typeof value === "object" && value !== null),
+  }),
 };
 
 const message = z.discriminatedUnion("kind", [
@@ -72,6 +78,7 @@ const message = z.discriminatedUnion("kind", [
   MESSAGES.left,
   MESSAGES.counts,
   MESSAGES.event,
+  MESSAGES.audit,
 ]);
 
 export type Message = z.infer<typeof message>;

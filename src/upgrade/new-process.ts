@@ -2,6 +2,7 @@
 import { closeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "#config/config.ts";
+import type { AuditDraft } from "#core/audit.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Endpoint } from "#core/session.ts";
@@ -127,6 +128,7 @@ export class Arrival implements Disposable {
         if (fd >= 0) closeSync(fd);
         if (message.kind === "left") this.#left.resolve();
         else if (message.kind === "event") host.journal.take(message.draft, message.mark);
+        else if (message.kind === "audit") this.#record(host, message.draft);
         else if (message.kind === "counts") {
           const barred = await counts.take(message);
           this.#peer.say({ kind: "taken", seq: message.seq, barred: [...barred] });
@@ -141,6 +143,12 @@ export class Arrival implements Disposable {
     } finally {
       this.#end();
     }
+  }
+
+  #record(host: Host, draft: AuditDraft): void {
+    host.journal.record(draft).catch((error: unknown) => {
+      this.#log.error(`an entry of the process before is not in the audit log: ${messageOf(error)}`);
+    });
   }
 
   #end(): void {

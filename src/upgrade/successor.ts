@@ -2,10 +2,8 @@
 import type { ChildProcess } from "node:child_process";
 import type { ForwardedSums } from "#governance/ledger.ts";
 import { messageOf } from "#core/errors.ts";
-import type { EventDraft } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 import type { Host } from "#host/host.ts";
-import type { EventMark } from "#journal/journal.ts";
 import { MOST_PACKET_BYTES } from "#platform/handover.ts";
 import { lastOf } from "#lib/at.ts";
 import type { MessageOf } from "./messages.ts";
@@ -93,7 +91,11 @@ export class Successor implements AsyncDisposable {
 
   /** Nothing is listened by here any more: it may say that it is the program. Counters go over from now on. */
   begin(): void {
-    this.#host.journal.forward((draft, mark) => this.#event(draft, mark));
+    this.#host.journal.forward({
+      event: (draft, mark) =>
+        this.#tell({ kind: "event", draft, mark: mark === null ? null : [mark[0], mark[1]] }),
+      audit: (draft) => this.#tell({ kind: "audit", draft }),
+    });
     this.#peer.say({ kind: "left" });
     this.#timer = setInterval(() => this.#reportSoon(), REPORT_MS).unref();
     this.#child.unref();
@@ -156,7 +158,12 @@ export class Successor implements AsyncDisposable {
     );
   }
 
-  #event(draft: EventDraft, mark: EventMark | null): void {
-    this.#peer.say({ kind: "event", draft, mark: mark === null ? null : [mark[0], mark[1]] });
+  /** Never throws: who reports goes on. */
+  #tell(said: MessageOf<"event"> | MessageOf<"audit">): void {
+    try {
+      this.#peer.say(said);
+    } catch (error) {
+      this.#log.error(`the journal of process ${this.pid} does not get it: ${messageOf(error)}`);
+    }
   }
 }
