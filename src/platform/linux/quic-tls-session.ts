@@ -43,7 +43,7 @@ export class QuicTlsSession implements Disposable {
   readonly #events: QuicTlsEvents;
   readonly #forget: () => void;
   /** The library keeps the address. */
-  readonly #parameters: Uint8Array;
+  #parameters: Uint8Array;
   readonly #pending: { readonly level: TlsLevel; readonly bytes: Uint8Array }[] = [];
   readonly #lent: Uint8Array[] = [];
   #readLevel: TlsLevel = 0;
@@ -242,8 +242,11 @@ export class QuicTlsSession implements Disposable {
     this.ssl = 0n;
     this.#lent.length = 0;
     this.#pending.length = 0;
+    this.#parameters = NOTHING; // connections keep this object for all their life
   }
 }
+
+const NOTHING = new Uint8Array(0);
 
 /** A copy outside the moving heap. */
 function pinned(bytes: Uint8Array): Uint8Array {

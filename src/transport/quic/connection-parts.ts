@@ -61,7 +61,6 @@ export class ConnectionParts implements Needed {
   readonly paths: Paths;
   readonly streams: StreamSet;
   readonly recovery: Recovery;
-  readonly parameters: Uint8Array;
   readonly handshake: Handshake;
   readonly sender: PacketSender;
   readonly migration: Migration;
@@ -105,8 +104,7 @@ export class ConnectionParts implements Needed {
       sendBufferBytes: () => this.#sendBufferBytes(),
     });
     this.recovery = new Recovery(options.congestion, this.streams);
-    this.parameters = parametersOf(options, start, this.ownIds.first);
-    this.handshake = new Handshake(this);
+    this.handshake = new Handshake(this, parametersOf(options, start, this.ownIds.first));
     this.sender = new PacketSender(this, this.paths.current);
     this.migration = new Migration(this);
     this.receiver = new PacketReceiver(this);

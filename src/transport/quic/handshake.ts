@@ -38,7 +38,6 @@ export interface HandshakeOptions {
   readonly isServer: boolean;
   readonly ciphers: QuicCiphers;
   readonly openTls: OpenQuicTls;
-  readonly parameters: Uint8Array;
   readonly spaces: readonly [PacketSpace, PacketSpace, PacketSpace];
   readonly keys: ApplicationKeys;
 }
@@ -51,9 +50,10 @@ export class Handshake implements Disposable {
   isResumed = false;
   readonly #options: HandshakeOptions;
 
-  constructor(options: HandshakeOptions) {
+  /** `parameters`: what we say of ourselves. */
+  constructor(options: HandshakeOptions, parameters: Uint8Array) {
     this.#options = options;
-    this.tls = options.openTls(options.parameters, {
+    this.tls = options.openTls(parameters, {
       send: (level, bytes) => options.spaces[spaceOf(level)].crypto.write(bytes),
       secret: (level, forWriting, suite, secret) => this.#setSecret(level, forWriting, suite, secret),
       peerParameters: (bytes) => {

@@ -5,9 +5,12 @@ function numberAt(numbers: readonly number[], index: number): number {
   return numbers[index] as number;
 }
 
+/** Of a set that had no range yet; never changed. */
+const NONE: number[] = [];
+
 export class RangeSet {
-  readonly #from: number[] = [];
-  readonly #to: number[] = [];
+  #from = NONE;
+  #to = NONE;
 
   get size(): number {
     return this.#from.length;
@@ -72,6 +75,12 @@ export class RangeSet {
   }
 
   #insert(place: number, from: number, to: number): void {
+    if (this.#from === NONE) {
+      // What `push` makes has room for many, and most sets have one range for all their life.
+      this.#from = [from];
+      this.#to = [to];
+      return;
+    }
     if (place === this.size) {
       this.#from.push(from);
       this.#to.push(to);
@@ -91,7 +100,8 @@ export class RangeSet {
     this.#drop(0, 1);
   }
 
+  /** With the memory of its ranges. */
   clear(): void {
-    this.#drop(0, this.size);
+    this.#from = this.#to = NONE;
   }
 }

@@ -45,6 +45,7 @@ export class PacketSpace {
     this.seals = this.opens = null;
     this.lossAtMs = Infinity;
     this.probes = this.eliciting = 0;
+    this.received.clear();
     this.crypto.clear();
     return this.sent.release();
   }

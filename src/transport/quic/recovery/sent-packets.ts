@@ -21,6 +21,7 @@ const MOST_SLOTS = 131_072;
 const NO_FLOATS = new Float64Array(1);
 const NO_SHORTS = new Uint16Array(1);
 const NO_BYTES = new Uint8Array(1);
+const NO_ITEMS = new Map<number, readonly SentItem[]>();
 
 export class SentPackets {
   /** Of the oldest packet that is in flight; those below are settled. */
@@ -42,7 +43,7 @@ export class SentPackets {
   deliveredAt = NO_FLOATS;
   firstSentAt = NO_FLOATS;
   isAppLimited = NO_BYTES;
-  readonly items = new Map<number, readonly SentItem[]>();
+  items = new Map<number, readonly SentItem[]>();
   #slots = 0;
 
   constructor() {
@@ -100,6 +101,7 @@ export class SentPackets {
     this.delivered = this.deliveredAt = this.firstSentAt = NO_FLOATS;
     this.bytes = this.length = NO_SHORTS;
     this.state = this.eliciting = this.isLast = this.isAppLimited = NO_BYTES;
+    this.items = NO_ITEMS;
     return bytes;
   }
 

@@ -29,6 +29,7 @@ export class CryptoStream {
   /** Nothing is said or read any more. */
   clear(): void {
     this.#out.length = 0;
+    this.#in.clear();
   }
 
   get hasData(): boolean {
