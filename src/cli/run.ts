@@ -26,7 +26,7 @@ const GIVING_MS = 180_000;
 /** Where it comes in the middle of an upgrade: the stores are opened again first. */
 const TAKING_BACK_MS = 30_000;
 /** A process before this one that ends by the same signal gives its last counters within moments. */
-const LAST_COUNTS_MS = 3_000;
+const LAST_COUNTS_MS = 4_000;
 
 /** Where lines go; and what tests hand in of the workers. */
 interface Surroundings extends Pick<WorkerBackendOptions, "seams"> {

@@ -40,7 +40,12 @@ test(
       withinMs: 60_000,
     });
     assert.ok(listeningSockets(world.pid) >= 4, "mixed, edge, Controller, portal");
+    process.kill(before, "SIGSTOP"); // it comes last
     for (const pid of [world.pid, before]) process.kill(pid, "SIGTERM");
+    await until("nothing but the portal is listened by", () => listeningSockets(world.pid) <= 1, {
+      withinMs: 60_000,
+    });
+    process.kill(before, "SIGCONT");
     await world.core.core.exited;
     assert.match(world.core.core.output(), /has given its last counters/);
   },
