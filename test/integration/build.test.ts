@@ -7,7 +7,8 @@ import { basename, dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { installedProgram } from "../support/installed-program.ts";
+import { buildInside, lastOf, stepsOf } from "../support/container-steps.ts";
+import { installedProgram, startAs } from "../support/installed-program.ts";
 import { openDebianSystem } from "../support/debian-system.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { linkedFiles, namedFiles } from "../support/named-files.ts";
@@ -134,6 +135,23 @@ test("the package is installed, serves, is upgraded, removed and purged", { skip
   await dpkg("-P weir");
   await sh("! getent passwd weir && ! getent group weir");
   assert.deepEqual([...(await system.changes())].sort(), ["./etc/weir/", "./etc/weir/notes"]);
+});
+
+test("the steps of the image lead to a program that serves and is found well", { skip: debian }, async () => {
+  await using system = await openDebianSystem(folder);
+  const { sh } = system;
+  const steps = stepsOf(readFileSync(join(folder, "deploy/container/Containerfile"), "utf8"));
+  await buildInside(system, steps);
+  await sh("install -m 644 /mnt/deploy/container/single.yaml /etc/weir/config.yaml");
+  const [user = "", group = ""] = lastOf(steps, "USER").split(":");
+  const health = JSON.parse(lastOf(steps, "HEALTHCHECK").replace(/^.*? CMD /, "")) as string[];
+  const check = () => sh(`setpriv --reuid ${user} --regid ${group} --clear-groups ${health.join(" ")}`);
+  await assert.rejects(check());
+  const command = ["ENTRYPOINT", "CMD"].flatMap((word) => JSON.parse(lastOf(steps, word)) as string[]);
+  await using program = await startAs(system, user, group, command);
+  await check();
+  assert.equal(await program.stop(), 0);
+  await assert.rejects(check());
 });
 
 /** The package once more with a higher version. */

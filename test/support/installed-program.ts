@@ -1,4 +1,4 @@
-/** The program that a package has installed, started with the command and as the user of its unit. */
+/** An installed program, started as the user that its package or image names. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { DebianSystem } from "./debian-system.ts";
@@ -16,8 +16,18 @@ export async function installedProgram(system: DebianSystem): Promise<InstalledP
     if (value === undefined) throw new Error(`the installed unit has no ${name}`);
     return value;
   };
-  const user = ["setpriv", "--reuid", setting("User"), "--regid", setting("Group"), "--clear-groups"];
-  const [first, ...args] = [...system.prefix, ...user, ...setting("ExecStart").split(" ")];
+  return startAs(system, setting("User"), setting("Group"), setting("ExecStart").split(" "));
+}
+
+/** The same for any command; `user` and `group` are names or numbers. */
+export async function startAs(
+  system: DebianSystem,
+  user: string,
+  group: string,
+  command: readonly string[],
+): Promise<InstalledProgram> {
+  const identity = ["setpriv", "--reuid", user, "--regid", group, "--clear-groups"];
+  const [first, ...args] = [...system.prefix, ...identity, ...command];
   const child = spawn(first as string, args, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");
   let said = "";
