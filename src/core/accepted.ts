@@ -13,7 +13,12 @@ export type PlainHandshake = "mixed" | "socks" | "http" | "none" | "redirected";
 
 /** How the connections of a listener begin. `unknown`: in a way that only the event loop can read. */
 export type Handshake =
-  | { readonly handshake: Exclude<PlainHandshake, "redirected"> | "unknown" }
+  | { readonly handshake: Exclude<PlainHandshake, "none" | "redirected"> | "unknown" }
+  | {
+      readonly handshake: "none";
+      /** The address that all its connections lead to; absent: each leads elsewhere, or to a name. */
+      readonly destination?: Endpoint;
+    }
   | {
       readonly handshake: "redirected";
       /** Asks the kernel where a connection was going before it was redirected; null: it was not. */

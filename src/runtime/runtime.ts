@@ -136,7 +136,7 @@ export class Runtime {
       findProcessMode: config.general.findProcessMode,
       outbound: (name) => outbounds.all.get(name) ?? null,
       mustAsk,
-      isHeld: () => selfDials.hasNotes, // its client may be one of ours
+      isHeld: () => selfDials.busy, // its client may be one of ours
       ownPorts: () => sockets.listening.tcpPorts,
     });
   }

@@ -105,7 +105,7 @@ class OneWorker {
     const word = new VersionWord();
     this.#decider = new Decider(memory, { reportLazily() {} }, word, ports.port2);
     const listeners = [null, ...router.lists.nested.map(({ name }) => name)].flatMap((list) =>
-      NAMES.map((name) => ({ name, root: snapshot.rootOf(list), fixed: null })),
+      NAMES.map((name) => ({ name, root: snapshot.rootOf(list), fixed: null, destination: null })),
     );
     const ways = snapshot.chains.map((chain) => (chain === null ? null : PLAIN_WAY));
     const ignoresPrograms = findProcessMode === "off";

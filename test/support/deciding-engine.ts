@@ -1,5 +1,6 @@
-/** Workers that decide by what a test publishes, behind one mixed listener, and everything that is reported of them. */
-import type { WorkerConnection } from "#core/accepted.ts";
+/** Workers that decide by what a test publishes, behind one listener, and everything that is reported of them. */
+import type { Handshake, WorkerConnection } from "#core/accepted.ts";
+import type { Endpoint } from "#core/session.ts";
 import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
@@ -34,6 +35,7 @@ export class DecidingEngine implements AsyncDisposable {
   rules: readonly Condition[] | null = [{ is: "always" }];
   version = 0;
   isHeld = false;
+  ownPorts: ReadonlySet<number> = new Set();
   /** What becomes of one that is asked for. */
   answer: (client: WorkerConnection) => void = (client) => client.reset();
   readonly port: number;
@@ -46,11 +48,12 @@ export class DecidingEngine implements AsyncDisposable {
     this.#owned = owned;
   }
 
-  static async open(threads: number, seams?: SharedArrayBuffer): Promise<DecidingEngine> {
+  /** The listener is mixed, or a tunnel to `destination`; null: to a name. */
+  static async open(threads: number, destination?: Endpoint | null): Promise<DecidingEngine> {
     await using opened = new AsyncDisposableStack();
     let made: DecidingEngine | null = null;
     const onDeath = (): void => void (made === null ? 0 : made.deaths++);
-    const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads, onDeath, seams }));
+    const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads, onDeath }));
     const pool = new SocketPool();
     const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
     const context = { name: "in", ruleList: null, target: null };
@@ -58,7 +61,12 @@ export class DecidingEngine implements AsyncDisposable {
       made?.asked.push(client);
       made?.answer(client);
     };
-    const options = { ...byWorkers(on), handshake: "mixed" as const, context };
+    const handshake: Handshake =
+      destination === undefined
+        ? { handshake: "mixed" }
+        : { handshake: "none", ...(destination && { destination }) };
+    const { probes, onAccepted } = byWorkers(on);
+    const options = { ...handshake, probes, onAccepted, context };
     const lease = opened.use(await pool.leaseTcp(where, options));
     made = new DecidingEngine(engine, lease.endpoint.port, opened.move());
     engine.decideBy({ take: () => made?.take() ?? null, isHeld: () => made?.isHeld === true });
@@ -73,7 +81,7 @@ export class DecidingEngine implements AsyncDisposable {
     const version = ++this.version;
     const { version: _, listeners: __, ...tables } = decisionData(1, rules);
     return {
-      tables,
+      tables: { ...tables, ownPorts: this.ownPorts },
       factsOf: ({ name }) => ({ name, root: -1, fixed: null }),
       served: (connection, uploadBytes, downloadBytes) =>
         void this.served.push({ ...connection, version, uploadBytes, downloadBytes }),

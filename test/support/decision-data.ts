@@ -26,7 +26,7 @@ export function decisionData(
     version,
     rules: { main: { name: "rules", steps, leads, disabled: null }, nested: [] },
     ways: [null, PLAIN_WAY],
-    listeners: [{ name: "in", root: MAIN_LIST, fixed: null }],
+    listeners: [{ name: "in", root: MAIN_LIST, fixed: null, destination: null }],
     ignoresPrograms: false,
     ownPorts: new Set(),
   };

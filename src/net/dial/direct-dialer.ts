@@ -72,6 +72,7 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
   const dial = async (ip: Ip, port: number, context: DialContext): Promise<Socket> => {
     const { signal, metadata } = context;
     const hops = selfDials?.hop("tcp", ip, port, metadata) ?? 0;
+    using _ = hops > 0 ? selfDials?.dials() : null;
     const onBound = (bound: Socket): void => {
       const near = parseIp(bound.localAddress ?? "");
       if (near === null || bound.localPort === undefined || bound.destroyed) return;

@@ -27,20 +27,25 @@ export class SelfDials {
   readonly #chained = new Map<string, number>();
   /** Nodes of subscriptions come and go: a name goes with the last of them from memory. */
   readonly #gone = new FinalizationRegistry<string>((outbound) => this.#unchain(outbound));
+  /** Dials to a listener of ours whose note is still to come. */
+  #dialling = 0;
   /** What is captured may come back by any address. */
   #notesAll = false;
 
-  readonly #onNotes: () => void;
+  readonly #onBusy: () => void;
 
-  /** `onNotes` is called when the first connection is noted, and when the last one has ended. */
-  constructor(listeners: OwnListeners, onNotes: () => void = () => {}) {
+  /** `onBusy` is called when `busy` has changed. */
+  constructor(listeners: OwnListeners, onBusy: () => void = () => {}) {
     this.#listeners = listeners;
-    this.#onNotes = onNotes;
+    this.#onBusy = onBusy;
   }
 
-  /** Is any connection of ours to a listener of ours open? */
-  get hasNotes(): boolean {
-    return this.#notes.size > 0;
+  /**
+   * Is any connection of ours to a listener of ours open, or being dialled? Its other end may reach a worker before it is
+   * noted here, for the name of the near end is known only once the kernel has connected it.
+   */
+  get busy(): boolean {
+    return this.#notes.size + this.#dialling > 0;
   }
 
   /** `outbound` dials through another one. */
@@ -73,17 +78,26 @@ export class SelfDials {
     return hops;
   }
 
+  /** To be called before a dial that is a hop, and what it answers with to be disposed of when it is noted or has failed. */
+  dials(): Disposable {
+    this.#change(() => this.#dialling++);
+    return { [Symbol.dispose]: () => this.#change(() => this.#dialling--) };
+  }
+
+  #change(apply: () => void): void {
+    const before = this.busy;
+    apply();
+    if (this.busy !== before) this.#onBusy();
+  }
+
   /** `near` is the local end of a socket whose dial is a hop. Until it is disposed of. */
   add(network: Network, near: Endpoint, hops: number, { metadata }: DialContext, owner: string): Disposable {
     const key = keyOf(network, near);
     const note: Note = { hops, origin: metadata === null ? null : this.originOf(metadata), owner };
-    this.#notes.set(key, note);
-    if (this.#notes.size === 1) this.#onNotes();
+    this.#change(() => this.#notes.set(key, note));
     return {
       [Symbol.dispose]: () => {
-        if (this.#notes.get(key) !== note) return;
-        this.#notes.delete(key);
-        if (this.#notes.size === 0) this.#onNotes();
+        if (this.#notes.get(key) === note) this.#change(() => this.#notes.delete(key));
       },
     };
   }

@@ -43,8 +43,9 @@ async function open(options: TunnelOptions, env: InboundEnv): Promise<Inbound> {
 
 function listenTcp(destination: Destination, env: InboundEnv): Promise<readonly Endpoint[]> {
   const asked = { network: "tcp", type: "Tunnel", user: null, destination } as const;
+  const { ip, port } = destination;
   return listenSilently(env, {
-    handshake: { handshake: "none" },
+    handshake: ip === null ? { handshake: "none" } : { handshake: "none", destination: { ip, port } },
     describe: (client) => describe(env, client, asked),
   });
 }

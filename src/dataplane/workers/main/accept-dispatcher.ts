@@ -1,5 +1,4 @@
 import type { Endpoint } from "#core/session.ts";
-import type { ListenerContext } from "#net/listen/accept.ts";
 import type { OffloadOptions, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
@@ -16,6 +15,7 @@ import {
 } from "#dataplane/workers/shared/accept-memory.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
+import type { DecidableListener } from "./decisions.ts";
 import { type WorkerClientEnv, WorkerClient, socketOfSlot } from "./worker-connection.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
@@ -25,8 +25,8 @@ import { socketOf } from "./socket-of.ts";
 import { int32At } from "#lib/at.ts";
 
 /**
- * Handshakes by which a worker knows the destination. Not `redirected`: the loop detector arms itself by the first captured
- * connection that the main thread sees.
+ * Handshakes that say the destination. Not `redirected`: the loop detector arms itself by the first captured connection that
+ * the main thread sees.
  */
 const DECIDABLE: ReadonlySet<string> = new Set(["mixed", "socks", "http"]);
 
@@ -41,6 +41,13 @@ interface Listener {
   /** That is where all its clients come to, too. */
   readonly isBound: boolean;
   readonly done: PromiseWithResolvers<void>;
+}
+
+function decidableBy(options: OffloadOptions): DecidableListener | null {
+  const { context = null } = options;
+  const { destination = null } = options.handshake === "none" ? options : {};
+  const isKnown = destination !== null || DECIDABLE.has(options.handshake);
+  return context !== null && isKnown ? { context, destination } : null;
 }
 
 interface DispatcherEnv {
@@ -70,13 +77,9 @@ export class AcceptDispatcher implements AcceptOffload {
     return calls === null ? null : new AcceptDispatcher(calls, tlsLibrary, env);
   }
 
-  /** By number of the listener: what the sessions of its connections have in common; null: workers cannot decide them. */
-  get contexts(): readonly (ListenerContext | null)[] {
-    return this.#listeners.map((listener) =>
-      listener === null || !DECIDABLE.has(listener.options.handshake)
-        ? null
-        : (listener.options.context ?? null),
-    );
+  /** By number of the listener; null: workers cannot decide its connections. */
+  get decidable(): readonly (DecidableListener | null)[] {
+    return this.#listeners.map((listener) => (listener === null ? null : decidableBy(listener.options)));
   }
 
   duplicate(fd: number): number {

@@ -1,4 +1,5 @@
 /** Publishes to all workers what they decide by, one version after the other. */
+import type { Endpoint } from "#core/session.ts";
 import type { DecisionSource, DecisionVersion } from "#dataplane/decision-source.ts";
 import type { ListenerContext } from "#net/listen/accept.ts";
 import { NO_VERSION, VersionWord, type DecisionData } from "#dataplane/workers/shared/decision-data.ts";
@@ -18,11 +19,18 @@ const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   ownPorts: new Set(),
 };
 
+export interface DecidableListener {
+  /** What the sessions of its connections have in common. */
+  readonly context: ListenerContext;
+  /** Where all of them lead; null: each client asks. */
+  readonly destination: Endpoint | null;
+}
+
 export interface DecisionsEnv {
   /** Of workers that are alive. */
   readonly rows: () => readonly DecidedRows[];
   /** By number of the listener; null: its connections do not begin in a way by which workers can decide. */
-  readonly listeners: () => readonly (ListenerContext | null)[];
+  readonly listeners: () => readonly (DecidableListener | null)[];
 }
 
 export class Decisions {
@@ -79,8 +87,12 @@ export class Decisions {
   /** An empty one makes workers give up what they had. */
   #newVersion(by: DecisionVersion | null): PublishedVersion {
     if (by === null) return { data: { ...NOTHING, version: this.#last }, by, contexts: [], users: 1 };
-    const contexts = this.#env.listeners();
-    const listeners = contexts.map((context) => (context === null ? null : by.factsOf(context)));
+    const decidable = this.#env.listeners();
+    const contexts = decidable.map((listener) => listener?.context ?? null);
+    const listeners = decidable.map((listener) => {
+      const facts = listener === null ? null : by.factsOf(listener.context);
+      return listener === null || facts === null ? null : { ...facts, destination: listener.destination };
+    });
     const { tables } = by;
     const rules = (this.#rules ??= tables.rules);
     return { data: { ...tables, rules, version: this.#last, listeners }, by, contexts, users: 1 };

@@ -94,7 +94,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     });
     this.#decisions = new Decisions({
       rows: () => this.#threads.filter(({ alive }) => alive).map(({ decided }) => decided),
-      listeners: () => this.accepting?.contexts ?? [],
+      listeners: () => this.accepting?.decidable ?? [],
     });
     this.afterBytes = options.afterBytes ?? AFTER_BYTES;
   }

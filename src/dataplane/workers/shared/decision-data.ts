@@ -1,20 +1,26 @@
 /** What a worker decides by, as the main thread posts it: one immutable version at a time. */
+import type { Endpoint } from "#core/session.ts";
 import type { RuleTablesData } from "#router/tables/decide.ts";
 import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
 
 /** In the shared word: no version is in force, and the main thread decides. */
 export const NO_VERSION = 0;
 
+export interface DecidedListener extends ListenerFacts {
+  /** Where all its clients go: they are asked for nothing. Null: each asks. */
+  readonly destination: Endpoint | null;
+}
+
 export interface DecisionData extends Omit<DecisionTables, "rules"> {
   readonly version: number;
   /** Null: those of the version before, which the worker has. */
   readonly rules: RuleTablesData | null;
   /** By number of the listener; null: the main thread decides. */
-  readonly listeners: readonly (ListenerFacts | null)[];
+  readonly listeners: readonly (DecidedListener | null)[];
 }
 
 /** What clients speak, by its index in shared memory: API spelling, as in `InboundInfo.type`. */
-export const REQUEST_TYPES = ["Socks4", "Socks5", "HTTPS"] as const;
+export const REQUEST_TYPES = ["Socks4", "Socks5", "HTTPS", "Tunnel"] as const;
 
 export type RequestType = (typeof REQUEST_TYPES)[number];
 

@@ -28,16 +28,20 @@ import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 
-/** What a client asks for, and who it is. */
-export interface AskedConnection {
-  readonly slot: number;
-  readonly listener: number;
+/** What a client wants. */
+export interface Wish {
   readonly type: RequestType;
   readonly destination: Destination;
-  /** Socket address of the listening side; lent. */
-  readonly local: Uint8Array;
   /** The answer of the handshake when it is connected. */
   readonly success: (local: Endpoint) => Uint8Array;
+}
+
+/** That, and who it is. */
+export interface AskedConnection extends Wish {
+  readonly slot: number;
+  readonly listener: number;
+  /** Socket address of the listening side; lent. */
+  readonly local: Uint8Array;
 }
 
 interface DeciderHost {
@@ -83,6 +87,14 @@ export class Decider {
     this.#version = tables === null ? null : { data, tables };
   }
 
+  /** What all clients of a listener want that are asked for nothing; null: the main thread knows. `decide` looks whether it still holds. */
+  wishOf(listener: number): Wish | null {
+    const to = this.#version?.data.listeners[listener]?.destination ?? null;
+    return to === null
+      ? null
+      : { type: "Tunnel", destination: { host: null, ...to }, success: () => NO_BYTES };
+  }
+
   /** How to dial for a client; null: the main thread has to decide. */
   decide(asked: AskedConnection): Dial | null {
     const version = this.#version;
@@ -99,7 +111,12 @@ export class Decider {
     return dial;
   }
 
-  /** Names have to be resolved; what leads to our own listeners, or from elsewhere to this machine, has to be looked at. */
+  /**
+   * Names have to be resolved; what leads to our own listeners, or from elsewhere to this machine, has to be looked at by
+   * `ReachGuard`. What comes from this machine may do so for a client from elsewhere, by a connection of ours to a listener of
+   * ours: no version is in force from before that is dialled until it has ended (`SelfDials.busy`), so that none of those is
+   * decided here, not even by a listener that reads nothing of its clients.
+   */
   #isFree({ slot, destination: { host, ip, port } }: AskedConnection, { ownPorts }: DecisionData): boolean {
     if (host !== null || ip === null || ownPorts.has(port)) return false;
     const { ip: source } = this.#sockaddrs.source(this.#shared.source(slot));

@@ -154,8 +154,8 @@ export class PendingConnection implements RequestingTask {
   /** True: it was decided here. */
   #decide(): boolean {
     const { decider, shared } = this.#acceptor;
-    const { wish } = this.#request;
-    if (wish === null || this.#mustAsk) return false; // where it wants to is not known here
+    const wish = this.#mustAsk ? null : (this.#request.wish ?? decider.wishOf(this.listener));
+    if (wish === null) return false; // where it wants to is not known here
     const { slot, listener } = this;
     const local = this.#acceptor.localOf(listener, this.fd);
     const dial = decider.decide({ ...wish, slot, listener, local });
