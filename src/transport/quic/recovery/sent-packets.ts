@@ -11,7 +11,7 @@ export interface SentItem {
   onLost(): void;
 }
 
-const FIRST_SLOTS = 16;
+const FIRST_SLOTS = 8;
 /** So many that are settled: some that were called lost are only late. */
 const REMEMBERED = 64;
 /** More packets are not sent before some are acknowledged. */

@@ -125,6 +125,7 @@ export class QuicServerConnection {
   #onConnected(): void {
     this.isConnected = true;
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#events = this.#host.onConnected(this);
   }
 
