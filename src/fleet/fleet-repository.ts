@@ -39,9 +39,12 @@ export class FleetRepository implements UserRepository {
     this.#env = env;
   }
 
-  async refresh(listener: string | null): Promise<void> {
+  async refresh(listener: string | null, revision: number | null): Promise<void> {
     const { connection, follower } = this.#env;
     this.#refuseAway();
+    const book = listener === null ? undefined : follower().bookOf(listener);
+    // The database compares the revision again when it commits: asking for it before is a round trip more in every change.
+    if (book !== undefined && book.id !== UNKNOWN_ID && book.revision === revision) return;
     const ask: Parameters<Follower["followAll"]>[0] = (work) => connection.run(work);
     try {
       await (listener === null ? follower().followAll(ask) : follower().follow(listener, ask));
@@ -59,7 +62,14 @@ export class FleetRepository implements UserRepository {
   ): Promise<void> {
     const { snapshot, onChanged } = this.#env;
     const before = this.#bookBefore(book);
-    await this.#commit(book, { expected: before.revision, id, user, kind });
+    try {
+      await this.#commit(book, { expected: before.revision, id, user, kind });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 409) throw error;
+      await this.refresh(book.listener, null); // others were quicker: who is refused reads the users again, from here
+      const isGone = before.users.has(id) && !this.#bookBefore(book).users.has(id);
+      throw isGone ? new ApiError(404, "user not found") : error;
+    }
     onChanged();
     await snapshot.write(book, [{ before: before.users.get(id) ?? null, after: user, traffic }]);
   }

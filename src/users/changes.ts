@@ -55,7 +55,7 @@ export class Changes {
   create(draft: UserDraft): Promise<UserDetailView> {
     const { env, queues, registry, repository, views } = this.#shared;
     return queues.on(draft.inbound, async () => {
-      if (registry.listeners.has(draft.inbound)) await repository.refresh(draft.inbound);
+      if (registry.listeners.has(draft.inbound)) await repository.refresh(draft.inbound, draft.revision);
       const listener = registry.listeners.get(draft.inbound);
       const book = registry.books.get(draft.inbound);
       if (listener === undefined || book === undefined)
@@ -142,10 +142,10 @@ export class Changes {
     stepOf: (found: Found) => Step,
   ): Promise<Found> {
     const { queues, registry, repository } = this.#shared;
-    if (registry.find(id) === null) await repository.refresh(null);
+    if (registry.find(id) === null) await repository.refresh(null, null);
     const { listener } = this.#demand(id).book;
     return queues.on(listener, async () => {
-      await repository.refresh(listener);
+      await repository.refresh(listener, revision);
       const found = this.#demand(id);
       books.checkRevision(found.book, revision);
       return this.#change(found, kind, stepOf(found));

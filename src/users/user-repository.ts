@@ -12,10 +12,14 @@ export type ChangeKind = "create" | "update" | "delete" | "reset-traffic" | "rot
 export interface UserRepository {
   /**
    * Before a change of the listener is judged, in its queue: the registry gets what others have made of its users. Null:
-   * of all listeners, outside of a queue. Rejects with `ApiError` 503 where it cannot be told.
+   * of all listeners, outside of a queue. `revision` is the one that the change names: where the registry has it, `keep` itself
+   * may find out whether others have gone on from it. Rejects with `ApiError` 503 where it cannot be told.
    */
-  refresh(listener: string | null): Promise<void>;
-  /** A book with one user as it will be; null: the user goes. Rejects with `StoreError`, `ApiError`. */
+  refresh(listener: string | null, revision: number | null): Promise<void>;
+  /**
+   * A book with one user as it will be; null: the user goes. Rejects with `StoreError`, `ApiError`; with 409, or
+   * 404 for a user who is gone, the registry has what others have made of it.
+   */
   keep(
     book: UserBook,
     id: string,

@@ -36,6 +36,8 @@ test(
     const winner = both.find(({ status }) => status === 200)?.json.revision ?? 0;
     const loser = both.find(({ status }) => status === 409)?.json.message ?? "";
     assert.equal(loser, `listener edge: expected revision ${revision}, the current revision is ${winner}`);
+    const refused = both[0].status === 409 ? a : b;
+    assert.equal(await refused.core.revision("edge"), winner, "who was refused reads what is in force");
     await agree("edge", a, b);
     assert.equal((await a.core.user(alice.id)).name, (await b.core.user(alice.id)).name);
     // A user made there a moment ago is known here, and so is one that is gone.
