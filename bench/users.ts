@@ -152,7 +152,7 @@ class LoopProbe implements Disposable {
   /** Since the last time. */
   async read(pid: number): Promise<string> {
     rmSync(this.#file, { force: true });
-    process.kill(pid, "SIGUSR2");
+    process.kill(pid, "SIGWINCH");
     while (!existsSync(this.#file)) await sleep(5);
     const { p50, p99, worst } = JSON.parse(readFileSync(this.#file, "utf8")) as Record<string, number>;
     return `p50 ${p50?.toFixed(1)}, p99 ${p99?.toFixed(1)}, worst ${worst?.toFixed(1)} ms`;

@@ -13,7 +13,7 @@ interface Row {
   readonly id: string;
   readonly upload: number;
   readonly download: number;
-  readonly metadata: { readonly remoteDestination: string };
+  readonly metadata: { readonly remoteDestination: string; readonly sourcePort: string };
 }
 
 interface Connections {
@@ -66,10 +66,11 @@ for (const relay of ["auto", "portable"])
     }
 
     const reset = once(first.socket, "error");
-    const [oldest] = seen.connections ?? [];
+    const port = String(first.socket.localPort);
+    const killed = seen.connections?.find(({ metadata }) => metadata.sourcePort === port);
     const ids = new Set(seen.connections?.map(({ id }) => id));
     assert.equal(ids.size, 2);
-    const kill = await fetch(`http://127.0.0.1:${controller}/connections/${oldest?.id}`, {
+    const kill = await fetch(`http://127.0.0.1:${controller}/connections/${killed?.id}`, {
       method: "DELETE",
     });
     assert.equal(kill.status, 204);
@@ -80,7 +81,7 @@ for (const relay of ["auto", "portable"])
     await exchange(second, 2);
     const left = await connections(controller);
     assert.deepEqual(
-      left.connections?.map(({ id }) => ids.has(id) && id !== oldest?.id),
+      left.connections?.map(({ id }) => ids.has(id) && id !== killed?.id),
       [true],
     );
 

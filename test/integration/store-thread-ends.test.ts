@@ -92,7 +92,7 @@ test(
       void core.core.exited.then(() => (isUp = false));
       const end = async (): Promise<void> => {
         for (let round = 1; round <= ENDS; round++) {
-          process.kill(core.core.pid, "SIGUSR2");
+          process.kill(core.core.pid, "SIGWINCH");
           await core.core.shows(new RegExp(`(open again[^]*){${round}}`));
           const some = writers.map(({ taken }) => taken + 2);
           while (isUp && writers.some(({ taken }, at) => taken < (some[at] as number))) await nextTurn();

@@ -86,7 +86,7 @@ export async function proveChanges({ rounds, seamMs }: ChangesPlan): Promise<Cha
     }
   };
   for (let round = 0; round < rounds && found.faults.length === 0; round++) {
-    if (seamMs > 0 && round % Math.ceil(rounds / SEAMS.length) === 0) process.kill(core.pid, "SIGUSR2");
+    if (seamMs > 0 && round % Math.ceil(rounds / SEAMS.length) === 0) process.kill(core.pid, "SIGWINCH");
     await turn(core, check, round % 4 === 0);
   }
   await load.stop();

@@ -82,7 +82,7 @@ export async function proveSeams({
   for (let turn = 0; turn <= SEAMS.length && faults.length === 0; turn++) {
     seam = SEAMS[turn - 1] ?? seam;
     await Promise.race([delay(secondsEach * 1_000), ended, lost]);
-    if (turn < SEAMS.length) process.kill(core.pid, "SIGUSR2");
+    if (turn < SEAMS.length) process.kill(core.pid, "SIGWINCH");
   }
   load.stop();
   if (faults.length === 0) await lost;
