@@ -53,9 +53,8 @@ export class Changes {
   }
 
   create(draft: UserDraft): Promise<UserDetailView> {
-    const { env, queues, registry, repository, views } = this.#shared;
-    return queues.on(draft.inbound, async () => {
-      if (registry.listeners.has(draft.inbound)) await repository.refresh(draft.inbound, draft.revision);
+    const { env, registry, views } = this.#shared;
+    return this.#inTurn(draft.inbound, draft.revision, async () => {
       const listener = registry.listeners.get(draft.inbound);
       const book = registry.books.get(draft.inbound);
       if (listener === undefined || book === undefined)
@@ -141,14 +140,32 @@ export class Changes {
     kind: ChangeKind,
     stepOf: (found: Found) => Step,
   ): Promise<Found> {
-    const { queues, registry, repository } = this.#shared;
+    const { registry, repository } = this.#shared;
     if (registry.find(id) === null) await repository.refresh(null, null);
     const { listener } = this.#demand(id).book;
-    return queues.on(listener, async () => {
-      await repository.refresh(listener, revision);
+    return this.#inTurn(listener, revision, async () => {
       const found = this.#demand(id);
       books.checkRevision(found.book, revision);
       return this.#change(found, kind, stepOf(found));
+    });
+  }
+
+  /**
+   * In the listener's queue. Others may have gone on from `revision`, which is to be said before a fault in a field: so where
+   * one is found, it is judged again by what they have made of the users.
+   */
+  #inTurn<T>(listener: string, revision: number, work: () => Promise<T>): Promise<T> {
+    const { queues, registry, repository } = this.#shared;
+    return queues.on(listener, async () => {
+      if (!registry.listeners.has(listener)) return work(); // which says so
+      await repository.refresh(listener, revision);
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 400) throw error;
+        await repository.refresh(listener, null);
+        return work();
+      }
     });
   }
 
