@@ -168,7 +168,7 @@ function itemsOf(member: string, value: unknown, context: Context, depth: number
 /** `1000:2000`, `:1000`, `1000:`. */
 function portItem(type: string, texts: readonly string[]): readonly string[] | null {
   const ranges = texts.map((text) => {
-    const [, from = "", colon = "", to = ""] = /^(\d*)(:?)(\d*)$/.exec(text) ?? [];
+    const [, from = "", colon = "", to = ""] = /^(\d*)(?:(:)(\d*))?$/.exec(text) ?? [];
     if (from === "" && to === "") return null;
     return colon === "" ? from : `${from || "0"}-${to || "65535"}`;
   });
