@@ -8,7 +8,16 @@ export function streamKeys(stream: Json, where: string, report: LeftOut): Json |
   const security = securityKeys(stream, where, report);
   if (Object.keys(objectOf(stream["sockopt"])).length > 0)
     report.add(`${where}.sockopt`, "options of sockets are not taken");
-  return carrier === null || security === null ? null : { ...carrier, ...security };
+  return carrier === null || security === null
+    ? null
+    : { ...carrier, ...security, ...alpnKeys(stream, carrier) };
+}
+
+/** A server whose only `alpn` is h3 serves XHTTP over UDP alone. */
+function alpnKeys(stream: Json, carrier: Json): Json {
+  const [first, ...others] = textsOf(objectOf(stream["tlsSettings"])["alpn"]);
+  const isHttp3 = first === "h3" && others.length === 0 && "xhttp-config" in carrier;
+  return isHttp3 && textOf(stream["security"]).toLowerCase() === "tls" ? { alpn: ["h3"] } : {};
 }
 
 function carrierKeys(stream: Json, where: string, report: LeftOut): Json | null {

@@ -162,6 +162,7 @@ const xhttpServerOptions = z.object({
 
 /** Keys of the listeners that speak through a transport. All that are set are served on the one port. */
 export const transportServerFields = {
+  alpn: list(choice(["h3", "h2", "http/1.1"])).optional(),
   "ws-path": text().optional(),
   "grpc-service-name": text().optional(),
   "h2-config": h2ServerOptions.optional(),
@@ -169,6 +170,8 @@ export const transportServerFields = {
 };
 
 export interface TransportServerFields {
+  /** What clients may agree on; absent: all that the transports speak over TCP. With `h3` XHTTP is served over UDP, too. */
+  readonly alpn?: readonly string[] | undefined;
   readonly "ws-path"?: string | undefined;
   readonly "grpc-service-name"?: string | undefined;
   readonly "h2-config"?: z.output<typeof h2ServerOptions> | undefined;

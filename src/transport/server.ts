@@ -1,6 +1,6 @@
 /** The server's transport: the security layer, then whatever carrier the client chose among those that are offered. */
 import type { Duplex } from "node:stream";
-import { messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { TlsProvider } from "#core/tls.ts";
@@ -11,10 +11,12 @@ import { ByteReader } from "#net/stream/byte-reader.ts";
 import { XHTTP_TUNING, type TransportServerFields } from "./fields.ts";
 import { http1Server } from "./http1/server.ts";
 import { serveHttp2 } from "./http2/server.ts";
+import { HTTP3_ALPN } from "./http3/alpn.ts";
 import { decodeHead, parseConfiguredPath, pathOf } from "./http-head.ts";
 import type { Secured, SecurityServerFields } from "./security.ts";
 import { chooseSecurityServer } from "./security.ts";
 import { acceptUpgrade } from "./websocket/server.ts";
+import { openXhttpQuic, type QuicCarrier } from "./xhttp/http3-server.ts";
 import { XhttpServer } from "./xhttp/server.ts";
 
 export interface TransportServerContext {
@@ -35,6 +37,10 @@ export interface TransportServer extends Disposable {
   readonly security: "none" | "tls";
   /** By what threads may shake hands in its place; null: they may not. */
   readonly contexts: TlsContextSource | null;
+  /** False: it is reached over `quic` alone. */
+  readonly isOverTcp: boolean;
+  /** Null: nothing of it is reached over UDP. */
+  readonly quic: QuicCarrier | null;
   /** Takes a connection over; each stream that it carries is given to `on`. Never throws. */
   serve(connection: AcceptedConnection, on: (carried: Secured) => void): void;
 }
@@ -43,6 +49,8 @@ export interface TransportServer extends Disposable {
 export const BARE_SERVER: TransportServer = {
   security: "none",
   contexts: null,
+  isOverTcp: true,
+  quic: null,
   serve: (connection, on) => on({ stream: connection.stream(), alpn: null, serverName: null, bypass: null }),
   [Symbol.dispose]() {},
 };
@@ -55,12 +63,18 @@ export async function openTransportServer(
   fields: SecurityServerFields & TransportServerFields,
   { name, bypassable, tls, files, dialer, through, nowMs, log }: TransportServerContext,
 ): Promise<TransportServer> {
-  const carriers = carriersOf(fields);
+  const where = `listener ${name}`;
+  const carriers = carriersOf(fields, where);
   for (const key of XHTTP_TUNING)
     if (fields["xhttp-config"]?.[key] !== undefined)
       log.warning(`listener ${name}: xhttp-config.${key} has no effect here, and its users get no links`);
+  using undo = new DisposableStack();
+  const quic =
+    carriers.overQuic === null
+      ? null
+      : undo.use(await openXhttpQuic(fields, carriers.overQuic, { where, tls, files, log }));
   const security = await chooseSecurityServer(fields, {
-    where: `listener ${name}`,
+    where,
     alpn: carriers.alpn,
     bypassable: () => carriers.bare && bypassable?.() === true,
     carriesHttp2: !carriers.bare,
@@ -71,6 +85,7 @@ export async function openTransportServer(
     nowMs,
     log,
   });
+  undo.move();
   const serveOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
     const secured = await security.accept(connection);
     secured.stream.on("error", () => secured.stream.destroy());
@@ -88,6 +103,8 @@ export async function openTransportServer(
   return {
     security: security.kind,
     contexts: carriers.bare ? security.contexts : null,
+    isOverTcp: carriers.isOverTcp,
+    quic,
     serve(connection, on) {
       serveOne(connection, on).catch((error) => {
         log.debug(() => `listener ${name}: ${messageOf(error)}`);
@@ -95,12 +112,13 @@ export async function openTransportServer(
     },
     [Symbol.dispose]() {
       security[Symbol.dispose]();
+      quic?.[Symbol.dispose]();
       carriers.http2?.xhttp?.[Symbol.dispose]();
     },
   };
 }
 
-function carriersOf(fields: TransportServerFields) {
+function carriersOf(fields: SecurityServerFields & TransportServerFields, where: string) {
   const wsPath = fields["ws-path"] || null;
   const grpcServiceName = fields["grpc-service-name"] || null;
   const h2 =
@@ -117,11 +135,34 @@ function carriersOf(fields: TransportServerFields) {
   const upgrade = wsPath === null ? null : { path: parseConfiguredPath(wsPath).path, host: null };
   const bare = http2 === null && upgrade === null;
   const http1 = xhttp === null ? null : http1Server(xhttp);
-  const alpn = [
+  const spoken = [
     ...(http2 === null && !bare ? [] : ["h2"]),
     ...(upgrade === null && http1 === null && !bare ? [] : ["http/1.1"]),
   ];
-  return { bare, http2, http1, upgrade, alpn, ownsPath: (path: string) => xhttp?.owns(path) === true };
+  const wanted = fields.alpn ?? spoken;
+  const alpn = spoken.filter((one) => wanted.includes(one));
+  const overQuic = wanted.includes(HTTP3_ALPN) ? xhttp : null;
+  checkAlpn(fields, where, { overQuic, isSpoken: alpn.length > 0 });
+  const ownsPath = (path: string) => xhttp?.owns(path) === true;
+  const isOverTcp = overQuic === null || alpn.length > 0;
+  return { bare, http2, http1, upgrade, alpn, overQuic, isOverTcp, ownsPath };
+}
+
+/** Throws `ConfigError` where `alpn` asks for what the listener has not. */
+function checkAlpn(
+  { alpn, "reality-config": reality }: SecurityServerFields & TransportServerFields,
+  where: string,
+  { overQuic, isSpoken }: { readonly overQuic: XhttpServer | null; readonly isSpoken: boolean },
+): void {
+  const wantsQuic = alpn?.includes(HTTP3_ALPN) === true;
+  if (wantsQuic && overQuic === null)
+    throw new ConfigError(`${where}: alpn: h3 carries nothing but XHTTP; set xhttp-config, or remove h3`);
+  if (wantsQuic && reality !== undefined)
+    throw new ConfigError(`${where}: alpn: REALITY is not spoken over HTTP/3; remove h3, or reality-config`);
+  if (alpn !== undefined && !isSpoken && (!wantsQuic || alpn.length > 1))
+    throw new ConfigError(
+      `${where}: alpn: the listener's transports speak none of ${alpn.join(", ")} over TCP`,
+    );
 }
 
 /** The path of an HTTP/1.1 request, which stays in the stream. */

@@ -22,6 +22,8 @@ function layer(security: "none" | "tls"): TransportServer & { disposed: number }
   return {
     security,
     contexts: null,
+    isOverTcp: true,
+    quic: null,
     disposed: 0,
     serve() {},
     [Symbol.dispose]() {

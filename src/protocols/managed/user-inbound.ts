@@ -6,8 +6,13 @@ import type { Endpoint } from "#core/session.ts";
 import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
+import { OWN_NUMBERS } from "#transport/quic/connection-options.ts";
+import type { QuicServerConnection } from "#transport/quic/server/connection.ts";
+import { QuicPorts } from "#transport/quic/server/port.ts";
 import type { Secured } from "#transport/security.ts";
 import type { TransportServer } from "#transport/server.ts";
+import type { QuicCarrier } from "#transport/xhttp/http3-server.ts";
 import { AuthenticatedConnection } from "./authenticated-connection.ts";
 import { UserList } from "./user-list.ts";
 
@@ -67,12 +72,34 @@ export class UserInbound<Table extends UserTable> {
       throw new ConfigError(
         `listener ${name}: ${type.toLowerCase()} hides nothing by itself: set certificate and private-key, or allow-insecure: true`,
       );
+    const endpoints = [
+      ...(layer.isOverTcp ? await this.#listenTcp(layer, options) : []),
+      ...(layer.quic === null ? [] : await this.#listenUdp(layer.quic, options)),
+    ];
+    return this.open(endpoints, undo.move());
+  }
+
+  #listenTcp(layer: TransportServer, options: ListenOptions): Promise<readonly Endpoint[]> {
     const onAccepted = (connection: AcceptedConnection): void => this.#serve(connection, layer, options);
     const { contexts } = layer;
     const handshake: Handshake =
       contexts === null ? { handshake: "unknown" } : { handshake: "tls", contexts };
-    const endpoints = await this.#env.listenTcp({ ...handshake, onAccepted });
-    return this.open(endpoints, undo.move());
+    return this.#env.listenTcp({ ...handshake, onAccepted });
+  }
+
+  #listenUdp(carrier: QuicCarrier, options: ListenOptions): Promise<readonly Endpoint[]> {
+    const ports = this.#env.memory?.of(QuicPorts) ?? new QuicPorts();
+    const quic = carrier.options((client, stream) => {
+      const ends = {
+        get source() {
+          return client.peer;
+        },
+        local: client.local,
+      };
+      const carried = { stream, alpn: HTTP3_ALPN, serverName: null, bypass: null };
+      this.#authenticate(carried, ends, () => settle(client), options);
+    });
+    return this.#env.listenUdp((socket) => void ports.open(socket, quic));
   }
 
   /** The listener, for protocols that listen by themselves. It ends with `life`. */
@@ -130,25 +157,35 @@ export class UserInbound<Table extends UserTable> {
     return table;
   }
 
-  #serve(
-    connection: AcceptedConnection,
-    layer: TransportServer,
-    { authenticate, silenceMs }: ListenOptions,
-  ): void {
+  #serve(connection: AcceptedConnection, layer: TransportServer, options: ListenOptions): void {
     const { source, local } = connection;
     const ends = { source, local }; // kept by sessions, which must not keep the socket
     const isKnown = this.#env.unauthenticated?.enter(connection, layer.security === "tls");
-    layer.serve(connection, (carried) => {
-      const startedAtMs = performance.now();
-      guardErrors(carried.stream);
-      authenticate(carried, ends).then(isKnown, (error) => {
-        this.#env.log.debug(() => `listener ${this.#env.name}: ${ends.source.ip}: ${messageOf(error)}`);
-        if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
-        // Counted from the start, so that a peer which sends too little is kept no longer than one which sends nonsense.
-        discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));
-      });
+    layer.serve(connection, (carried) => this.#authenticate(carried, ends, isKnown, options));
+  }
+
+  #authenticate(
+    carried: Secured,
+    ends: ConnectionEnds,
+    isKnown: (() => void) | undefined,
+    { authenticate, silenceMs }: ListenOptions,
+  ): void {
+    const startedAtMs = performance.now();
+    guardErrors(carried.stream);
+    authenticate(carried, ends).then(isKnown, (error) => {
+      this.#env.log.debug(() => `listener ${this.#env.name}: ${ends.source.ip}: ${messageOf(error)}`);
+      if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
+      // Counted from the start, so that a peer which sends too little is kept no longer than one which sends nonsense.
+      discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));
     });
   }
+}
+
+/** The client of a tunnel has shown who it is. */
+function settle(client: QuicServerConnection): void {
+  if (client.isSettled) return; // by another tunnel
+  client.settle();
+  client.connection.widen(OWN_NUMBERS.maxData);
 }
 
 function isSame(user: string, before: UserTable, after: UserTable): boolean {

@@ -97,6 +97,15 @@ test("the link of a listener names its transport and its encryption", () => {
   assert.deepEqual(links("vless", { users, "xhttp-config": xhttp }), [
     `${at}&type=xhttp&path=%2Fx&mode=auto#in%20a`,
   ]);
+  const tls = { certificate: "PEM", "private-key": "PEM" };
+  assert.match(
+    links("vless", { users, "xhttp-config": xhttp, alpn: ["h3"], ...tls })[0] ?? "",
+    /[?&]alpn=h3(&|#)/,
+  );
+  assert.doesNotMatch(
+    links("vless", { users, "xhttp-config": xhttp, alpn: ["h3", "h2"], ...tls })[0] ?? "",
+    /alpn/,
+  );
   assert.throws(
     () => links("vless", { users, "xhttp-config": { ...xhttp, "no-sse-header": true } }),
     /cannot carry xhttp-config\.no-sse-header,/,

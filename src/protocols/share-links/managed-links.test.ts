@@ -76,6 +76,8 @@ test("svc-admin-api §15.9 vless over XHTTP names path, host and mode", () => {
   );
   assert.equal(link({ mode: "packet-up" }), `${at}&mode=packet-up&path=${end}`);
   assert.equal(link({ path: "/x" }), `${at}&path=%2Fx${end}`);
+  const overQuic = vlessLink({ ...TLS, alpn: ["h3"], "xhttp-config": { path: "/x" } }, "alice");
+  assert.equal(overQuic, `${at.replace("?", "?alpn=h3&")}&path=%2Fx${end}`);
   assert.deepEqual(parseLink(link({ mode: "packet-up" }) as string)["xhttp-opts"], {
     path: "/",
     mode: "packet-up",

@@ -3,7 +3,7 @@ import type { LinkedUser, PublicAddress } from "#core/protocol.ts";
 import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "#core/share-link.ts";
 import { joinLink } from "#protocols/shared/links/grammar.ts";
 import { common, needUser, server } from "#protocols/shared/links/node.ts";
-import { clientNodes, tunedKeys, usersOf } from "#protocols/shared/links/listener.ts";
+import { clientNodes, isOverQuicAlone, tunedKeys, usersOf } from "#protocols/shared/links/listener.ts";
 import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import { singBoxHead, singBoxTls, singBoxTransport } from "#protocols/shared/links/sing-box.ts";
 import {
@@ -13,6 +13,7 @@ import {
   transportFields,
   fieldsOf,
 } from "#protocols/shared/links/stream.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { clientSetting, readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
 import type { InboundOptions } from "./options.ts";
 
@@ -91,7 +92,13 @@ function carrierQuery(options: InboundOptions): Readonly<Record<string, string>>
   const xhttp = options["xhttp-config"];
   if (xhttp !== undefined) {
     const { path: base, host, mode } = xhttp;
-    return { type: "xhttp", path: base, ...(host === "" ? {} : { host }), ...(mode === "" ? {} : { mode }) };
+    return {
+      type: "xhttp",
+      path: base,
+      ...(host === "" ? {} : { host }),
+      ...(mode === "" ? {} : { mode }),
+      ...(isOverQuicAlone(options.alpn) ? { alpn: HTTP3_ALPN } : {}),
+    };
   }
   const h2 = options["h2-config"];
   if (h2 === undefined) return { type: "tcp" };

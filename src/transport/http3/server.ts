@@ -28,6 +28,8 @@ export interface Http3Answer {
   readonly fields: readonly Field[];
   /** A stream is destroyed where it cannot be sent. Null: there is none. */
   readonly body: Buffer | Readable | null;
+  /** The request is read to its end, however long the answer is over; absent: what was not read by then is refused. */
+  readonly keepsRequest?: boolean;
 }
 
 export interface Http3ServerOptions {
@@ -88,7 +90,7 @@ export class Http3Server {
   }
 
   async #serve(stream: QuicStream, reader: RequestReader, request: Http3Request): Promise<void> {
-    const { status, fields, body } = await this.#options.answer(request);
+    const { status, fields, body, keepsRequest = false } = await this.#options.answer(request);
     const isBodyless = request.method === "HEAD" || body === null;
     if (!stream.destroyed) stream.write(encodeHeaders([[":status", String(status)], ...fields]));
     try {
@@ -98,7 +100,8 @@ export class Http3Server {
         if (!isBodyless && Buffer.isBuffer(body)) stream.write(DataFrames.encode(body));
         stream.end();
       } else await pipeline(body, new DataFrames(), stream, { end: true });
-      if (!stream.readableEnded) await finished(stream, { readable: false });
+      if (keepsRequest && !stream.readableEnded) await finished(stream);
+      else if (!stream.readableEnded) await finished(stream, { readable: false });
       reader.detach();
       stream.abortCode = H3_NO_ERROR; // for the rest of a body that was not read
       stream.destroy();

@@ -1,7 +1,8 @@
 /** One request and its answer as the XHTTP server sees them, whatever version of HTTP carries them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import type { Duplex, Readable } from "node:stream";
+import { type Duplex, PassThrough, type Readable } from "node:stream";
+import type { Http3Answer, Http3Request } from "#transport/http3/server.ts";
 import { MessagePair } from "#transport/message-pair.ts";
 
 type Fields = Readonly<Record<string, string>>;
@@ -15,7 +16,6 @@ export interface Exchange {
   readonly body: Duplex;
   /** The request's body, in place of `body` and whatever becomes of the answer. Has an 'error' listener. */
   readonly request: Readable;
-  readonly answered: boolean;
   /** Begins an answer of status 200 with a body. */
   begin(fields: Fields): void;
   /** An answer without a body; what is still to come of the request is thrown away. */
@@ -29,9 +29,6 @@ export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHe
     referer: headers.referer ?? "",
     body: stream,
     request: stream,
-    get answered() {
-      return stream.headersSent || stream.destroyed;
-    },
     begin: (fields) => stream.respond({ ":status": 200, ...fields }),
     finish(status, fields = {}) {
       if (stream.destroyed || stream.headersSent) return;
@@ -53,9 +50,6 @@ export function http1Exchange(request: IncomingMessage, answer: ServerResponse):
       body ??= new MessagePair(answer, request).on("error", () => body?.destroy());
       return body;
     },
-    get answered() {
-      return answer.headersSent || answer.destroyed;
-    },
     begin(fields) {
       answer.writeHead(200, fields);
       answer.flushHeaders();
@@ -67,4 +61,27 @@ export function http1Exchange(request: IncomingMessage, answer: ServerResponse):
       request.resume();
     },
   };
+}
+
+/** The answer settles when the server has decided what it is. */
+export function http3Exchange({ method, authority, fields, body: request }: Http3Request): {
+  readonly exchange: Exchange;
+  readonly answer: Promise<Http3Answer>;
+} {
+  const { promise, resolve } = Promise.withResolvers<Http3Answer>();
+  let body: MessagePair | null = null;
+  const answered = new PassThrough();
+  const exchange: Exchange = {
+    method,
+    host: authority,
+    referer: fields.find(([name]) => name === "referer")?.[1] ?? "",
+    request,
+    get body() {
+      body ??= new MessagePair(answered, request).on("error", () => body?.destroy());
+      return body;
+    },
+    begin: (own) => resolve({ status: 200, fields: Object.entries(own), body: answered, keepsRequest: true }),
+    finish: (status, own = {}) => resolve({ status, fields: Object.entries(own), body: null }),
+  };
+  return { exchange, answer: promise };
 }

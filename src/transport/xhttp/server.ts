@@ -10,8 +10,8 @@ import { XhttpSession } from "./session.ts";
 /** Sessions at one time; further ones are refused with 503. */
 const MAX_SESSIONS = 1024;
 /**
- * Bodies that wait for an earlier one, over all sessions; clients need no credentials to send them. Beyond this a post
- * is refused with 503.
+ * Bodies that are coming or wait for an earlier one, over all sessions; clients need no credentials to send them. Beyond
+ * this a post is refused with 503.
  */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /**
@@ -95,18 +95,30 @@ export class XhttpServer implements Disposable {
     const { request } = exchange;
     const parts: Buffer[] = [];
     let size = 0;
+    let isRefused = false;
+    const forget = (): void => {
+      this.#waitingBytes -= size;
+      size = parts.length = 0;
+    };
+    const refuse = (status: number): void => {
+      isRefused = true;
+      forget();
+      exchange.finish(status);
+    };
     request.on("data", (bytes: Buffer) => {
+      if (isRefused) return;
+      if (size + bytes.length > MAX_POST_BYTES) return refuse(413);
+      if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) return refuse(503);
       size += bytes.length;
-      if (size <= MAX_POST_BYTES) return void parts.push(bytes);
-      parts.length = 0;
-      exchange.finish(413);
+      this.#waitingBytes += bytes.length;
+      parts.push(bytes);
     });
+    request.once("close", forget);
     request.on("end", () => {
-      if (size > MAX_POST_BYTES) return; // answered
-      if (this.#waitingBytes + size > MAX_WAITING_BYTES) return exchange.finish(503);
-      session.receive(sequence, Buffer.concat(parts), (status) =>
-        exchange.finish(status, { "x-padding": padding() }),
-      );
+      if (isRefused) return;
+      const body = Buffer.concat(parts);
+      forget(); // the session counts it
+      session.receive(sequence, body, (status) => exchange.finish(status, { "x-padding": padding() }));
     });
   }
 }

@@ -11,6 +11,7 @@ import { quicCertificate } from "../quic-tls.ts";
 const PYTHON = process.env["AIOQUIC_PYTHON"] ?? "python3";
 const PROGRAM = join(import.meta.dirname, "quic-peer.py");
 const MOST_CLIENT_MS = 300_000;
+const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 export function aioquicAbsent(): string | false {
   const found = spawnSync(PYTHON, ["-c", "import aioquic"]).status === 0;
@@ -52,10 +53,24 @@ export function visitByAioquic(port: number): Promise<string> {
   return run("visit", port);
 }
 
-async function run(what: "client" | "visit", port: number): Promise<string> {
+/** Posts `body` to a path of a web server by HTTP/3: the status, and the body of the answer. */
+export async function postByAioquic(
+  port: number,
+  { path, referer, body }: { readonly path: string; readonly referer: string; readonly body: Buffer },
+): Promise<{ readonly status: string; readonly body: Buffer }> {
+  const [status = "", answer = ""] = (await run("post", port, [path, referer], body)).split(" ");
+  return { status, body: Buffer.from(answer, "hex") };
+}
+
+async function run(
+  what: "client" | "visit" | "post",
+  port: number,
+  more: readonly string[] = [],
+  input: Buffer = Buffer.alloc(0),
+): Promise<string> {
   using files = certificateFiles();
-  const execute = promisify(execFile);
-  const options = { timeout: MOST_CLIENT_MS };
-  const { stdout } = await execute(PYTHON, [PROGRAM, what, String(port), files.cert], options);
-  return stdout.trim();
+  const options = { timeout: MOST_CLIENT_MS, maxBuffer: MOST_OUTPUT_BYTES };
+  const running = promisify(execFile)(PYTHON, [PROGRAM, what, String(port), files.cert, ...more], options);
+  running.child.stdin?.end(input);
+  return (await running).stdout.trim();
 }

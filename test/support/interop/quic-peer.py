@@ -3,6 +3,7 @@
 server PORT CERTIFICATE KEY [retry]   echoes streams and datagrams
 client PORT CERTIFICATE               runs every case against an echo server, and prints its name or what went wrong
 visit PORT CERTIFICATE                asks a web server for / by HTTP/3, and prints the status and the body
+post PORT CERTIFICATE PATH REFERER    posts what standard input has, and prints the status and the body in hex
 """
 import asyncio
 import os
@@ -75,10 +76,12 @@ class Visitor(QuicConnectionProtocol):
         self.status = b""
         self.body = b""
 
-    def ask(self, path):
+    def ask(self, path, method=b"GET", more=(), body=b""):
         stream = self._quic.get_next_available_stream_id()
-        fields = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"server.test"), (b":path", path)]
-        self.http.send_headers(stream, fields, end_stream=True)
+        fields = [(b":method", method), (b":scheme", b"https"), (b":authority", b"server.test"), (b":path", path)]
+        self.http.send_headers(stream, fields + list(more), end_stream=body == b"")
+        if body != b"":
+            self.http.send_data(stream, body, end_stream=True)
         self.transmit()
 
     def quic_event_received(self, event):
@@ -88,15 +91,26 @@ class Visitor(QuicConnectionProtocol):
             elif isinstance(each, DataReceived):
                 self.body += each.data
             if each.stream_ended and not self.answer.done():
-                self.answer.set_result(f"{self.status.decode()} {self.body.decode()}")
+                self.answer.set_result(self.status.decode())
 
 
-async def visit(port, certificate):
+async def ask(port, certificate, *what):
     configuration = QuicConfiguration(alpn_protocols=["h3"], server_name="server.test")
     configuration.load_verify_locations(cafile=certificate)
     async with connect(HOST, port, configuration=configuration, create_protocol=Visitor) as visitor:
-        visitor.ask(b"/")
-        print(await asyncio.wait_for(visitor.answer, 30))
+        visitor.ask(*what)
+        return await asyncio.wait_for(visitor.answer, 30), visitor.body
+
+
+async def visit(port, certificate):
+    status, body = await ask(port, certificate, b"/")
+    print(status, body.decode())
+
+
+async def post(port, certificate, path, referer):
+    fields = [(b"referer", referer.encode())]
+    status, body = await ask(port, certificate, path.encode(), b"POST", fields, sys.stdin.buffer.read())
+    print(status, body.hex())
 
 
 class Cases:
@@ -200,5 +214,7 @@ if sys.argv[1] == "server":
     asyncio.run(run_server(int(sys.argv[2]), sys.argv[3], sys.argv[4], "retry" in sys.argv))
 elif sys.argv[1] == "visit":
     asyncio.run(visit(int(sys.argv[2]), sys.argv[3]))
+elif sys.argv[1] == "post":
+    asyncio.run(post(int(sys.argv[2]), *sys.argv[3:6]))
 else:
     asyncio.run(run_client(int(sys.argv[2]), sys.argv[3]))

@@ -2,6 +2,7 @@
 import { UnusableError } from "#core/errors.ts";
 import type { LinkNode, ListenerContext } from "#core/share-link.ts";
 import { XHTTP_TUNING } from "#transport/fields.ts";
+import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { publicKeyOf, publishedEch } from "./public-key.ts";
 import { mapOf, textOf, fieldsOf } from "./stream.ts";
 
@@ -69,10 +70,20 @@ function transport(fields: LinkNode): LinkNode {
     const keys = tunedKeys(xhttp).map((key) => `xhttp-config.${key}`);
     if (keys.length > 0)
       throw new UnusableError(`a link cannot carry ${keys.join(", ")}, and clients that know it alone fail`);
-    return { network: "xhttp", "xhttp-opts": xhttp };
+    const alpn = fields["alpn"];
+    return {
+      network: "xhttp",
+      "xhttp-opts": xhttp,
+      ...(isOverQuicAlone(alpn) ? { alpn: [HTTP3_ALPN] } : {}),
+    };
   }
   const h2 = mapOf(fields["h2-config"]);
   return h2 === null ? {} : { network: "h2", "h2-opts": h2 };
+}
+
+/** By `alpn` of a listener with XHTTP; one that is reached over TCP, too, is reached so by its links. */
+export function isOverQuicAlone(alpn: unknown): boolean {
+  return Array.isArray(alpn) && alpn.length === 1 && alpn[0] === HTTP3_ALPN;
 }
 
 /** What the listener was given and a link cannot say. */

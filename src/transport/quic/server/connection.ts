@@ -39,6 +39,8 @@ export class QuicServerConnection {
   readonly closed: Promise<Error | null>;
   /** The handshake is done. */
   isConnected = false;
+  /** `settle` was called. */
+  isSettled = false;
   isForgotten = false;
   readonly #host: ServerConnectionHost;
   readonly #first: Endpoint;
@@ -108,6 +110,7 @@ export class QuicServerConnection {
    * called when nothing is exported from it any more.
    */
   settle(): void {
+    this.isSettled = true;
     this.connection.releaseTls();
     this.#host.onSettled(this);
   }
