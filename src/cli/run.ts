@@ -204,7 +204,8 @@ function announce(app: App, log: LogHub): void {
 
 function isReachable({ config, controllerEndpoints, inbounds }: App): boolean {
   const { tun, tunListeners, dns } = config;
-  if (tun.enable || tunListeners.length > 0 || dns.listen !== null) return true; // what they cannot they say themselves
+  if (tun.enable || tunListeners.length > 0 || (dns.listen ?? dns.listenQuic ?? dns.listenH3) !== null)
+    return true; // what they cannot they say themselves
   return controllerEndpoints.length > 0 || inbounds.some(({ endpoints }) => endpoints.length > 0);
 }
 

@@ -103,6 +103,22 @@ export function checkController(
     );
 }
 
+/** Listeners of DNS that need the certificate of `tls`. */
+export function checkDnsListeners(
+  { report }: Context,
+  { listenQuic, listenH3 }: Pick<Config["dns"], "listenQuic" | "listenH3">,
+  { certificate, privateKey }: { readonly certificate: string; readonly privateKey: string },
+): void {
+  if (certificate !== "" && privateKey !== "") return;
+  for (const [key, listen] of Object.entries({ "listen-quic": listenQuic, "listen-h3": listenH3 }))
+    if (listen !== null)
+      report.warning(
+        ["dns", key],
+        `dns.${key} needs tls.certificate and tls.private-key; without them it stays closed`,
+        "key",
+      );
+}
+
 interface Endpoint {
   readonly host: string;
   readonly port: number;

@@ -3,6 +3,7 @@ import type {
   DnsOptions,
   DomainCondition,
   FakeIpRule,
+  ListenHost,
   NameserverOptions,
   PolicyOptions,
 } from "#core/dns-options.ts";
@@ -68,7 +69,9 @@ export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames
     );
   return {
     ...rest,
-    listen: readListen(keys.listen, context),
+    listen: readListen("listen", keys.listen, context),
+    listenQuic: readListen("listen-quic", keys.listenQuic, context),
+    listenH3: readListen("listen-h3", keys.listenH3, context),
     ipv6TimeoutMs: ipv6Timeout,
     ...readFakeIp(keys, context, ruleSets),
     fakeIpTtlSeconds: fakeIpTtl,
@@ -199,12 +202,12 @@ function readPatterns(
     .flatMap((condition) => (condition.kind === "domain" ? [condition.pattern] : []));
 }
 
-function readListen(source: string, { report }: Context): DnsOptions["listen"] {
+function readListen(key: string, source: string, { report }: Context): ListenHost | null {
   if (source === "") return null;
   const listen = parseHostPort(source);
   if (listen === null)
     report.warning(
-      ["dns", "listen"],
+      ["dns", key],
       `expected host:port such as 127.0.0.1:53 or :53, got ${show(source)}; no DNS listener is opened`,
     );
   return listen === null || listen.port === 0 ? null : listen;

@@ -5,6 +5,7 @@ import type { Config, RuleConfig } from "./config.ts";
 import { Context, parseSafely, type Registries } from "./context.ts";
 import {
   checkController,
+  checkDnsListeners,
   checkManagedListeners,
   checkPortal,
   checkTimeDialer,
@@ -124,6 +125,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
   const controller = { ...flat.controller, saysEveryOrigin: saysEveryOrigin(root) };
   checkController(context, controller, blocks.tls);
+  checkDnsListeners(context, dns, blocks.tls);
   checkTimeDialer(context, blocks.ntp, sections.outbounds);
   const sources = { proxyProviders: sections.proxyProviders, ruleProviders: ruleProviders.configs };
   warnOfProviderNames(context, "proxy-providers", sources.proxyProviders, sections.outbounds);

@@ -64,10 +64,18 @@ export interface FakeIpRule {
   readonly fake: boolean;
 }
 
+export interface ListenHost {
+  readonly host: string;
+  readonly port: number;
+}
+
 export interface DnsOptions {
   readonly enable: boolean;
   /** Null: no server. `host` is empty for all addresses. */
-  readonly listen: { readonly host: string; readonly port: number } | null;
+  readonly listen: ListenHost | null;
+  /** The same of DNS over QUIC, and over HTTP/3. */
+  readonly listenQuic: ListenHost | null;
+  readonly listenH3: ListenHost | null;
   readonly listenRoutingMark: number;
   /** Already masked by the general `ipv6`. */
   readonly ipv6: boolean;

@@ -28,8 +28,8 @@ export interface Protocol {
   readonly type: string;
   readonly inbound?: Side<never, InboundEnv, Inbound>;
   readonly outbound?: OutboundSide<never>;
-  /** Why its listeners cannot go to another process of weir in an upgrade. Absent: they can. */
-  readonly staysWithProcess?: string;
+  /** Why a listener with these options cannot go to another process of weir in an upgrade; null, or absent: it can. */
+  readonly staysWithProcess?: (options: object) => string | null;
   /** Its listeners' users can be managed while they run: their inbound is a `ManagedInbound`. */
   readonly users?: UserSupport;
   /** What its sessions are called in IN-TYPE rules, in capitals. Absent: the type itself. */

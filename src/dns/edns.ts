@@ -4,11 +4,22 @@ import type { IpPrefix } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { lastOf } from "#lib/at.ts";
 import { OUR_UDP_BYTES } from "./answer.ts";
+import { walkName } from "./name.ts";
+import { type RecordPosition, walkRecords } from "./packet.ts";
 import { type Edns, type Query, QueryReader } from "./query.ts";
-import { EDNS_CLIENT_SUBNET, EDNS_DO, EDNS_PADDING, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
+import {
+  EDNS_CLIENT_SUBNET,
+  EDNS_DO,
+  EDNS_PADDING,
+  FLAG,
+  HEADER_BYTES,
+  MAX_MESSAGE_BYTES,
+  TYPE,
+} from "./types.ts";
 
 /** Queries of encrypted transports have a multiple of this length (RFC 8467 §4.1). */
 const PADDED_BYTES = 128;
+const PADDED_ANSWER_BYTES = 468;
 
 /**
  * The query as it goes out: one question, the asker's OPT without the options that concern only the hop between the
@@ -35,6 +46,42 @@ export function paddedQuery(bytes: Uint8Array): Uint8Array {
   if (query === null) throw new ProtocolError("DNS query without a question");
   const { dnssecOk, subnet } = query.edns ?? { dnssecOk: false, subnet: null };
   return encodeQuery(query, { dnssecOk, subnet }, PADDED_BYTES);
+}
+
+/**
+ * The same of an answer, where it has an OPT as its last record, as ours have (RFC 8467 §4.1): a client that sent none is
+ * not told of padding.
+ */
+export function paddedAnswer(answer: Uint8Array): Uint8Array {
+  const opt = optOf(answer);
+  const size = Math.ceil((answer.length + 4) / PADDED_ANSWER_BYTES) * PADDED_ANSWER_BYTES;
+  if (opt === null || opt.end !== answer.length || size > MAX_MESSAGE_BYTES) return answer;
+  const out = Buffer.alloc(size);
+  out.set(answer);
+  out.writeUInt16BE(size - opt.dataAt, opt.dataAt - 2);
+  out.writeUInt16BE(EDNS_PADDING, answer.length);
+  out.writeUInt16BE(size - answer.length - 4, answer.length + 2);
+  return out;
+}
+
+/** Has the message an option of this code? Throws `ProtocolError` where it cannot be read. */
+export function hasOption(message: Uint8Array, code: number): boolean {
+  const opt = optOf(message);
+  if (opt === null) return false;
+  const view = new DataView(message.buffer, message.byteOffset, message.length);
+  for (let at = opt.dataAt; at + 4 <= opt.end; at += 4 + view.getUint16(at + 2))
+    if (view.getUint16(at) === code) return true;
+  return false;
+}
+
+/** Null: there is none, or no question. */
+function optOf(message: Uint8Array): RecordPosition | null {
+  if (message.length < HEADER_BYTES || message[4] !== 0 || message[5] !== 1) return null;
+  let found: RecordPosition | null = null;
+  walkRecords(message, walkName(message, HEADER_BYTES) + 4, (one) => {
+    if (one.type === TYPE.OPT) found = one;
+  });
+  return found;
 }
 
 // ECS (RFC 7871 §6): FAMILY(2) SOURCE PREFIX-LENGTH(1) SCOPE PREFIX-LENGTH(1)=0 ADDRESS (as many bytes as needed)

@@ -34,6 +34,15 @@ export interface Packet {
   readonly minTtl: number;
 }
 
+/** Of a whole message, in seconds; 0 where there is no record, or no question. */
+export function smallestTtlOf(message: Uint8Array): number {
+  try {
+    return openPacket(message).minTtl;
+  } catch {
+    return 0;
+  }
+}
+
 /** RFC 2181 §8: a TTL with the top bit set counts as zero. */
 const LARGEST_TTL = 0x7fffffff;
 /** A week, whatever the server claims (RFC 8767 §4): no answer is kept for years. */

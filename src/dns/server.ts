@@ -13,6 +13,8 @@ import { FrameReader, frameOf } from "./frames.ts";
 import type { HandleDns } from "./service.ts";
 
 export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> & {
+  /** Questions that are being answered; shared with the other ways by which clients ask. */
+  readonly questions: PerClientLimiter;
   readonly handle: HandleDns;
   /** Called behind a flood of questions: what they took can be given back. Absent: nothing is. */
   readonly onSettled?: () => void;
@@ -36,12 +38,15 @@ const IDLE_MS = 10_000;
 /** A client that does not take its answers is cut off. */
 const MAX_UNSENT_BYTES = 1 << 20;
 
+export function dnsQuestions(): PerClientLimiter {
+  return new PerClientLimiter(RUNNING);
+}
+
 /** Answers questions on the given sockets and returns their addresses. TCP connections end with their clients. */
 export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoint[]> {
-  const { listenTcp, listenUdp, log, handle } = env;
-  const questions = new PerClientLimiter(RUNNING);
+  const { listenTcp, listenUdp, log, questions, handle } = env;
   const streams = new PerClientLimiter(STREAMS);
-  const udp = await listenUdp((socket) => serveDatagrams(socket, questions, env));
+  const udp = await listenUdp((socket) => serveDatagrams(socket, env));
   const onAccepted = (connection: AcceptedConnection): void => {
     const client = connection.source.ip;
     const stream = connection.stream();
@@ -63,8 +68,7 @@ interface Question {
 
 function serveDatagrams(
   socket: DatagramListener,
-  limiter: PerClientLimiter,
-  { handle, log, onSettled = () => {} }: DnsServerEnv,
+  { questions: limiter, handle, log, onSettled = () => {} }: DnsServerEnv,
 ): void {
   const work = async ({ message, from }: Question): Promise<void> => {
     try {

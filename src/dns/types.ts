@@ -44,6 +44,8 @@ export const RCODE_MASK = 0x000f;
 /** In the TTL field of OPT (RFC 6891 §6.1.3): "DNSSEC OK". */
 export const EDNS_DO = 0x8000;
 export const EDNS_CLIENT_SUBNET = 8;
+/** RFC 7828. */
+export const EDNS_TCP_KEEPALIVE = 11;
 export const EDNS_PADDING = 12;
 
 export const HEADER_BYTES = 12;

@@ -1,44 +1,114 @@
 import type { Config } from "#config/config.ts";
+import type { ListenHost } from "#core/dns-options.ts";
 import { messageOf } from "#core/errors.ts";
-import { openDnsServer } from "#dns/server.ts";
+import type { PerClientLimiter } from "#lib/in-flight.ts";
+import { openQuicDnsServer, quicDnsAlpn } from "#dns/quic-server.ts";
+import { dnsQuestions, openDnsServer } from "#dns/server.ts";
 import { ANY_V6, parseIp } from "#net/address/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
+import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
 import { LeaseBook } from "./leases.ts";
 import type { RuntimeEnv } from "./runtime-env.ts";
 
+type DnsListenerEnv = Pick<RuntimeEnv, "host" | "inForce" | "tolerant">;
+
+/** Sockets on which clients ask. Nothing arrives before `activate`. */
+export interface DnsListeners extends AsyncDisposable {
+  activate(): void;
+}
+
+/** One of them. */
+interface Listening {
+  /** The key that names it. */
+  readonly owner: string;
+  readonly at: ListenHost;
+  /** Throws where it cannot be. */
+  readonly open: (book: LeaseBook, life: AsyncDisposableStack) => Promise<unknown>;
+}
+
 /**
- * The server of `dns.listen`; a book without leases where there is none. Its TCP connections outlive a reload: every message
- * is answered by the engine in force.
+ * The servers of `dns.listen`, `listen-quic` and `listen-h3`. Connections outlive a reload: every message is answered by the
+ * engine in force.
  */
-export async function openDnsListener(
-  { dns: { enable, listen, listenRoutingMark: mark } }: Config,
+export async function openDnsListeners(
+  config: Config,
   claims: Set<string>,
-  { host, inForce, tolerant }: Pick<RuntimeEnv, "host" | "inForce" | "tolerant">,
-): Promise<LeaseBook> {
-  const ip = listen === null ? null : listen.host === "" ? ANY_V6 : parseIp(listen.host);
-  const hosts = ip === null ? [] : [ip];
-  const book = new LeaseBook(host.sockets, {
-    owner: "dns.listen",
-    servesDns: true,
-    hosts,
-    ports: [listen?.port ?? 0],
-    claims,
-    ...(mark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, mark) }),
-  });
-  if (!enable || hosts.length === 0) return book;
-  try {
-    await openDnsServer({
+  env: DnsListenerEnv,
+): Promise<DnsListeners> {
+  const { host, tolerant } = env;
+  const { enable, listenRoutingMark: mark } = config.dns;
+  const books: LeaseBook[] = [];
+  await using life = new AsyncDisposableStack();
+  for (const { owner, at, open } of enable ? listeningOf(config, env, dnsQuestions()) : []) {
+    const ip = at.host === "" ? ANY_V6 : parseIp(at.host);
+    if (ip === null) continue;
+    await using opened = new AsyncDisposableStack();
+    const configure = mark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, mark) };
+    const ask = { owner, servesDns: true, hosts: [ip], ports: [at.port], claims, ...configure };
+    const book = opened.use(new LeaseBook(host.sockets, ask));
+    try {
+      await open(book, opened);
+      books.push(book);
+      life.use(opened.move());
+    } catch (error) {
+      if (!tolerant) throw new Error(`${owner}: ${messageOf(error)}`, { cause: error });
+      host.log.error(`${owner}: ${messageOf(error)}`);
+    }
+  }
+  const kept = life.move();
+  return {
+    activate: () => books.forEach((book) => book.activate()),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+function listeningOf(config: Config, env: DnsListenerEnv, questions: PerClientLimiter): readonly Listening[] {
+  const { listen, listenQuic, listenH3 } = config.dns;
+  const isShared = listenQuic !== null && isSame(listenQuic, listenH3);
+  const { certificate, privateKey } = config.tls;
+  const quic = (owner: string, at: ListenHost | null, alpn: readonly string[]): readonly Listening[] =>
+    at === null || certificate === "" || privateKey === ""
+      ? []
+      : [{ owner, at, open: openQuic(config, env, { owner, alpn, questions }) }];
+  return [
+    ...(listen === null ? [] : [{ owner: "dns.listen", at: listen, open: openPlain(env, questions) }]),
+    ...quic("dns.listen-quic", listenQuic, isShared ? quicDnsAlpn.both : quicDnsAlpn.doq),
+    ...(isShared ? [] : quic("dns.listen-h3", listenH3, quicDnsAlpn.http3)),
+  ];
+}
+
+function openPlain({ host, inForce }: DnsListenerEnv, questions: PerClientLimiter): Listening["open"] {
+  return (book) =>
+    openDnsServer({
       listenTcp: (options) => book.listenTcp(options),
       listenUdp: (on) => book.listenUdp(on),
       log: host.log,
+      questions,
       handle: inForce.handleDns,
       onSettled: () => host.memoryRelease.soon(),
     });
-    return book;
-  } catch (error) {
-    await book[Symbol.asyncDispose]();
-    if (!tolerant) throw new Error(`dns.listen: ${messageOf(error)}`, { cause: error });
-    host.log.error(`dns.listen: ${messageOf(error)}`);
-    return book;
-  }
+}
+
+function openQuic(
+  { tls: { certificate, privateKey }, general }: Config,
+  { host, inForce }: DnsListenerEnv,
+  {
+    owner: where,
+    alpn,
+    questions,
+  }: { readonly owner: string; readonly alpn: readonly string[]; readonly questions: PerClientLimiter },
+): Listening["open"] {
+  const { files, log, memory } = host;
+  return async (book, life) => {
+    const keys = { certificate, "private-key": privateKey, "client-auth-type": "" } as const;
+    const tls = life.use(
+      await openQuicTlsServer(keys, { where, alpn, tls: host.tls[general.relay], files, log }),
+    );
+    const listenUdp: LeaseBook["listenUdp"] = (on) => book.listenUdp(on);
+    await openQuicDnsServer({ tls, questions, log, memory, handle: inForce.handleDns, listenUdp });
+  };
+}
+
+function isSame(one: ListenHost, other: ListenHost | null): boolean {
+  return one.host === other?.host && one.port === other.port;
 }

@@ -6,11 +6,10 @@ import type { PersistFakeIp } from "#dns/journaled-pool.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import { openRouterInSteps } from "#router/router.ts";
-import { openDnsListener } from "./dns-listener.ts";
+import { type DnsListeners, openDnsListeners } from "./dns-listener.ts";
 import { CoreDialers } from "./core-dialers.ts";
 import { FakeIpStore } from "./fake-ip-store.ts";
 import { Inbounds } from "./inbounds.ts";
-import type { LeaseBook } from "./leases.ts";
 import { RuleData } from "./lists.ts";
 import { openDnsStack, type DnsStack } from "./names.ts";
 import { dnsAnswers, openOutbounds, type Outbounds } from "./outbounds.ts";
@@ -37,7 +36,7 @@ interface OutboundParts {
 /** Everything by which it comes in. */
 interface InboundParts {
   readonly inbounds: Inbounds;
-  readonly dnsLeases: LeaseBook;
+  readonly dnsListeners: DnsListeners;
   readonly tuns: TunChange;
 }
 
@@ -174,9 +173,11 @@ async function openInboundParts(
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());
-  const dnsLeases = opened.use(await openDnsListener(config, inbounds.claims, { host, inForce, tolerant }));
+  const dnsListeners = opened.use(
+    await openDnsListeners(config, inbounds.claims, { host, inForce, tolerant }),
+  );
   const tuns = opened.use(await changeTuns(config, lists));
   await adopt(config, inbounds);
   opened.move();
-  return { inbounds, dnsLeases, tuns };
+  return { inbounds, dnsListeners, tuns };
 }

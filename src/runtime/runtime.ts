@@ -15,10 +15,10 @@ import type { SessionEnv } from "#dataplane/session-env.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#dataplane/timeouts.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import type { Users } from "#users/users.ts";
+import type { DnsListeners } from "./dns-listener.ts";
 import type { FakeIpStore } from "./fake-ip-store.ts";
 import type { Inbounds } from "./inbounds.ts";
 import { openDirectClassifier } from "./direct-classifier.ts";
-import type { LeaseBook } from "./leases.ts";
 import type { RuleData } from "./lists.ts";
 import type { DnsStack } from "./names.ts";
 import type { Outbounds } from "./outbounds.ts";
@@ -42,7 +42,7 @@ export class Runtime {
   /** What kernel-direct may learn while this runtime is in force. */
   readonly classifier: DirectClassifier;
   readonly #fakeIps: FakeIpStore | null;
-  readonly #dnsLeases: LeaseBook;
+  readonly #dnsListeners: DnsListeners;
   readonly #tuns: TunChange;
   readonly #timeKeeper: TimeKeeper;
   readonly #owned: AsyncDisposableStack;
@@ -67,7 +67,7 @@ export class Runtime {
     this.trust = parts.trust;
     this.classifier = openDirectClassifier({ ...parts, mode });
     this.#fakeIps = parts.fakeIps;
-    this.#dnsLeases = parts.dnsLeases;
+    this.#dnsListeners = parts.dnsListeners;
     this.#tuns = parts.tuns;
     this.#timeKeeper = parts.timeKeeper;
     this.#owned = owned;
@@ -118,7 +118,7 @@ export class Runtime {
     this.#host.sockets.useThreads(this.#env.backend?.accepting ?? null);
     this.#host.relayPath.decideBy(this.#env.backend === null ? null : this.#decisionSource());
     this.inbounds.activate();
-    this.#dnsLeases.activate();
+    this.#dnsListeners.activate();
     this.lists.activate();
     this.#tuns.activate();
     this.#timeKeeper.activate();
@@ -184,7 +184,7 @@ export class Runtime {
     if (next !== null) this.#fakeIps?.close();
     this.#timeKeeper[Symbol.dispose]();
     await this.lists.quiet();
-    await this.#dnsLeases[Symbol.asyncDispose]();
+    await this.#dnsListeners[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
     await this.outbounds.quiet();
   }

@@ -15,7 +15,7 @@ import { type Dns, openDns } from "#dns/dns.ts";
 import type { DnsEnv } from "#dns/env.ts";
 import { frameOf, FrameReader } from "#dns/frames.ts";
 import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from "#dns/message.ts";
-import { openDnsServer } from "#dns/server.ts";
+import { dnsQuestions, openDnsServer } from "#dns/server.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { parseNameserver } from "#net/dial/nameserver.ts";
@@ -29,6 +29,8 @@ export const server = (text: string): NameserverOptions => parseNameserver(text,
 export const OPTIONS: DnsOptions = {
   enable: true,
   listen: null,
+  listenQuic: null,
+  listenH3: null,
   listenRoutingMark: 0,
   ipv6: true,
   ipv6TimeoutMs: 100,
@@ -173,6 +175,7 @@ export async function listen(handle: Dns["handle"]): Promise<Listener> {
   const endpoint = [at];
   await openDnsServer({
     log: SILENT,
+    questions: dnsQuestions(),
     handle,
     listenUdp: async (on) => (on(udp.socket), endpoint),
     listenTcp: async ({ onAccepted }) => {

@@ -13,7 +13,7 @@ import { vless } from "#protocols/vless/index.ts";
 import { COMMAND_TCP, encodeRequest } from "#protocols/vless/wire.ts";
 import { openTestInbound, openTestOutbound } from "../support/inbound-env.ts";
 import { ask, visit } from "../support/hysteria2-listener.ts";
-import { aioquicAbsent, postByAioquic } from "../support/interop/aioquic.ts";
+import { aioquicAbsent, askHttpByAioquic } from "../support/interop/aioquic.ts";
 import { quicCertificate } from "../support/quic-tls.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { until } from "../support/until.ts";
@@ -174,9 +174,8 @@ describe("XHTTP over HTTP/3 as a listener", { skip: SKIP }, () => {
     await using listener = await openListener(echo);
     const payload = randomBytes(500_000);
     const head = encodeRequest(ID, { flow: "", command: COMMAND_TCP, destination: TO });
-    const { status, body } = await postByAioquic(listener.port, {
-      path: "/x/",
-      referer: REFERER,
+    const { status, body } = await askHttpByAioquic(listener.port, "/x/", {
+      fields: { referer: REFERER },
       body: Buffer.concat([head, payload]),
     });
     assert.equal(status, "200");

@@ -1,6 +1,6 @@
 import type { CachesControl, DnsControl } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
-import { openPacket } from "#dns/packet.ts";
+import { smallestTtlOf } from "#dns/packet.ts";
 import type { DnsStack } from "#runtime/names.ts";
 
 /** `names` answers with those of the current runtime. */
@@ -17,17 +17,9 @@ export function dnsControl(names: () => DnsStack): DnsControl {
     query: async (name, type, signal) => engine().query(name, type, signal),
     async exchange(question) {
       const message = await engine().handle(question, { network: "tcp" });
-      return { message, ttlSeconds: ttlOf(message) };
+      return { message, ttlSeconds: smallestTtlOf(message) };
     },
   };
-}
-
-function ttlOf(message: Uint8Array): number {
-  try {
-    return openPacket(message).minTtl;
-  } catch {
-    return 0; // an answer without a question has no TTL either
-  }
 }
 
 export function cachesControl(names: () => DnsStack): CachesControl {

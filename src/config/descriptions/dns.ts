@@ -5,6 +5,14 @@ export const dns: Descriptions = {
   dns: "How names are resolved, and the DNS server for clients.",
   "dns.enable": "Whether this section is in force; off, the system's resolver is asked.",
   "dns.listen": ["Address of the DNS server for clients, UDP and TCP. Empty: none.", "0.0.0.0:1053"],
+  "listen-quic": [
+    "Address of DNS over QUIC (RFC 9250) for clients, on UDP, with the certificate of `tls`. Empty: none.",
+    "0.0.0.0:853",
+  ],
+  "listen-h3": [
+    "Address of DNS over HTTP/3 for clients, at the path /dns-query, with the certificate of `tls`. It may be that of `listen-quic`. Empty: none.",
+    "0.0.0.0:443",
+  ],
   "listen-routing-mark": ["Firewall mark of the DNS server's sockets on Linux.", 6666],
   "dns.ipv6":
     "Whether clients get IPv6 addresses. Look-ups of the program itself follow `ipv6` at the top alone.",

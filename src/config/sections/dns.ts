@@ -10,6 +10,8 @@ const policy = () => mapOf(servers());
 export const dns = block({
   enable: flag().default(false),
   listen: text().default(""),
+  "listen-quic": text().default(""),
+  "listen-h3": text().default(""),
   "listen-routing-mark": leftOut(mark()).default(0),
   ipv6: flag().default(false),
   "ipv6-timeout": int(0, 5000).default(100),

@@ -14,7 +14,7 @@ const schema = z.object({ udp: flag().default(true) });
 export const tproxy: Protocol = {
   type: "tproxy",
   inbound: inboundSide(schema, open),
-  staysWithProcess: "its UDP socket is read by the process that opened it",
+  staysWithProcess: () => "its UDP socket is read by the process that opened it",
 };
 
 /** Throws `ConfigError` where this system or this user cannot have transparent sockets. */

@@ -1,6 +1,7 @@
 /** VMess with the AEAD header (docs/protocols/vmess.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
+import { http3Stays } from "#transport/http3/alpn.ts";
 import { descriptions } from "./descriptions.ts";
 import { links, listenerNodes } from "./links.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
@@ -12,6 +13,7 @@ export const vmess: Protocol = {
     async (...given) => (await import("./inbound.ts")).openInbound(...given),
     outboundsOfReality,
   ),
+  staysWithProcess: http3Stays,
   outbound: outboundSide("Vmess", outboundSchema, async (...given) =>
     (await import("./outbound.ts")).openOutbound(...given),
   ),

@@ -53,17 +53,27 @@ export function visitByAioquic(port: number): Promise<string> {
   return run("visit", port);
 }
 
-/** Posts `body` to a path of a web server by HTTP/3: the status, and the body of the answer. */
-export async function postByAioquic(
+/** Posts `body` to a path of a web server by HTTP/3, or gets it where that is empty: the status, and the answer's body. */
+export async function askHttpByAioquic(
   port: number,
-  { path, referer, body }: { readonly path: string; readonly referer: string; readonly body: Buffer },
+  path: string,
+  {
+    fields = {},
+    body = Buffer.alloc(0),
+  }: { readonly fields?: Record<string, string>; readonly body?: Buffer } = {},
 ): Promise<{ readonly status: string; readonly body: Buffer }> {
-  const [status = "", answer = ""] = (await run("post", port, [path, referer], body)).split(" ");
+  const words = Object.entries(fields).map((pair) => pair.join("="));
+  const [status = "", answer = ""] = (await run("http", port, [path, ...words], body)).split(" ");
   return { status, body: Buffer.from(answer, "hex") };
 }
 
+/** The answer to a message by DNS over QUIC. */
+export async function askDoqByAioquic(port: number, message: Uint8Array): Promise<Buffer> {
+  return Buffer.from(await run("doq", port, [], Buffer.from(message)), "hex");
+}
+
 async function run(
-  what: "client" | "visit" | "post",
+  what: "client" | "visit" | "http" | "doq",
   port: number,
   more: readonly string[] = [],
   input: Buffer = Buffer.alloc(0),

@@ -3,7 +3,9 @@
 server PORT CERTIFICATE KEY [retry]   echoes streams and datagrams
 client PORT CERTIFICATE               runs every case against an echo server, and prints its name or what went wrong
 visit PORT CERTIFICATE                asks a web server for / by HTTP/3, and prints the status and the body
-post PORT CERTIFICATE PATH REFERER    posts what standard input has, and prints the status and the body in hex
+http PORT CERTIFICATE PATH [NAME=VALUE …]   posts what standard input has, or gets where that is nothing, and prints
+                                      the status and the body in hex
+doq PORT CERTIFICATE                  asks what standard input has by DNS over QUIC, and prints the answer in hex
 """
 import asyncio
 import os
@@ -107,10 +109,24 @@ async def visit(port, certificate):
     print(status, body.decode())
 
 
-async def post(port, certificate, path, referer):
-    fields = [(b"referer", referer.encode())]
-    status, body = await ask(port, certificate, path.encode(), b"POST", fields, sys.stdin.buffer.read())
-    print(status, body.hex())
+async def http(port, certificate, path, *fields):
+    body = sys.stdin.buffer.read()
+    more = [tuple(each.encode().split(b"=", 1)) for each in fields]
+    status, answer = await ask(port, certificate, path.encode(), b"GET" if body == b"" else b"POST", more, body)
+    print(status, answer.hex())
+
+
+async def doq(port, certificate):
+    configuration = QuicConfiguration(alpn_protocols=["doq"], server_name="server.test")
+    configuration.load_verify_locations(cafile=certificate)
+    message = sys.stdin.buffer.read()
+    async with connect(HOST, port, configuration=configuration) as client:
+        reader, writer = await client.create_stream()
+        writer.write(len(message).to_bytes(2, "big") + message)
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 30)
+        assert len(answer) - 2 == int.from_bytes(answer[:2], "big"), "not one whole message"
+        print(answer[2:].hex())
 
 
 class Cases:
@@ -214,7 +230,9 @@ if sys.argv[1] == "server":
     asyncio.run(run_server(int(sys.argv[2]), sys.argv[3], sys.argv[4], "retry" in sys.argv))
 elif sys.argv[1] == "visit":
     asyncio.run(visit(int(sys.argv[2]), sys.argv[3]))
-elif sys.argv[1] == "post":
-    asyncio.run(post(int(sys.argv[2]), *sys.argv[3:6]))
+elif sys.argv[1] == "http":
+    asyncio.run(http(int(sys.argv[2]), *sys.argv[3:]))
+elif sys.argv[1] == "doq":
+    asyncio.run(doq(int(sys.argv[2]), sys.argv[3]))
 else:
     asyncio.run(run_client(int(sys.argv[2]), sys.argv[3]))

@@ -39,6 +39,8 @@ export class QuicServerConnection {
   readonly closed: Promise<Error | null>;
   /** The handshake is done. */
   isConnected = false;
+  /** What was agreed on; null: the handshake is not done. */
+  alpn: string | null = null;
   /** `settle` was called. */
   isSettled = false;
   isForgotten = false;
@@ -72,7 +74,7 @@ export class QuicServerConnection {
           ? {}
           : { sendRun: (datagrams, size, { peer }) => sendRun(datagrams, size, peer ?? this.#first) }),
         wake: () => this.#clock.wake(),
-        connected: () => this.#onConnected(),
+        connected: (alpn) => this.#onConnected(alpn),
         stream: (stream) => this.#events?.onStream(stream),
         datagram: (payload) => this.#events?.onDatagram(payload),
         idle() {},
@@ -125,8 +127,9 @@ export class QuicServerConnection {
     this.connection.discard();
   }
 
-  #onConnected(): void {
+  #onConnected(alpn: string | null): void {
     this.isConnected = true;
+    this.alpn = alpn;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#events = this.#host.onConnected(this);
