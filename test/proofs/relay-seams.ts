@@ -88,6 +88,7 @@ export async function proveSeams({
   if (faults.length === 0) await lost;
   if (faults.length === 0)
     faults.push(...(await compare(accounting === "alone" ? totalsOf : countersOf, controller, origin.sums)));
+  if (faults.length > 0) faults.push(...origin.complaints.map((line) => `the origin: ${line}`));
   faults.push(...faultsOf(core));
   return { sessions: load.sessions, unknownClients: load.unknownClients, faults: [...faults] };
 }
@@ -147,7 +148,11 @@ async function compare(
     await until("the same sums", isSame);
     return [];
   } catch (error) {
-    return [`counted ${own}; the peers ${theirs} (${String(error)})`];
+    return [
+      `counted ${own}; the peers ${theirs} (${String(error)})`,
+      `totals ${sumsText(await totalsOf(controller))}`,
+      `still open: ${JSON.stringify((await read<{ connections: unknown }>(controller, "/connections")).connections)}`,
+    ];
   }
 }
 

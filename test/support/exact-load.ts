@@ -21,8 +21,8 @@ export interface ExactOrigin extends Origin {
   readonly complaints: readonly string[];
 }
 
-// What a client begins with: how much it is to be sent, in ten digits.
-const HEAD_BYTES = 10;
+// What a client begins with: how much it is to be sent and how much it sends behind this, in ten digits each.
+const HEAD_BYTES = 20;
 const BLOCK = randomBytes(256 * 1024);
 
 export async function openExactOrigin(): Promise<ExactOrigin> {
@@ -37,15 +37,18 @@ export async function openExactOrigin(): Promise<ExactOrigin> {
     };
     socket.on("error", ({ message }) => complain(message));
     socket.once("end", () => {
-      if (!/^\d{10}$/.test(head)) complain("no such head");
+      if (!/^\d{20}$/.test(head)) complain("no such head");
+      else if (socket.bytesRead !== HEAD_BYTES + Number(head.slice(10)))
+        complain(`an end before ${HEAD_BYTES + Number(head.slice(10))} bytes`);
     });
     socket.on("data", (chunk: Buffer) => {
       sums.uploadBytes += chunk.length;
       if (head.length === HEAD_BYTES) return;
       head = (head + chunk.toString("latin1")).slice(0, HEAD_BYTES);
       if (head.length < HEAD_BYTES) return;
-      sums.downloadBytes += Number(head);
-      socket.end(BLOCK.subarray(0, Number(head)));
+      const downloadBytes = Number(head.slice(0, 10));
+      sums.downloadBytes += downloadBytes;
+      socket.end(BLOCK.subarray(0, downloadBytes));
     });
   });
   return { ...origin, sums, complaints };
@@ -76,7 +79,7 @@ async function converse(stream: Socket, says: string, bytes: { up: number; down:
   stream.once("data", () => see("the first bytes"));
   stream.on("data", (chunk: Buffer) => (got += chunk.length));
   const closed = new Promise((resolve) => void stream.once("close", resolve));
-  const head = String(bytes.down).padStart(HEAD_BYTES, "0");
+  const head = [bytes.down, bytes.up].map((count) => String(count).padStart(10, "0")).join("");
   stream.end(Buffer.concat([Buffer.from(says + head), BLOCK.subarray(0, bytes.up)]));
   await closed;
   const answer = says === "" ? 0 : "HTTP/1.1 200 Connection established\r\n\r\n".length;
