@@ -132,27 +132,23 @@ async function totalsOf(controller: number): Promise<Counted> {
 
 const sumsText = ([sessions, up, down]: Counted): string => `${sessions} sessions, ${up} up, ${down} down`;
 
-/** The last sums come a moment behind the last end. */
+/** A client is done before its last bytes are with the origin, and the last sums come a moment behind the last end. */
 async function compare(
   counted: (controller: number) => Promise<Counted>,
   controller: number,
   peers: ExactSums,
 ): Promise<string[]> {
-  let own = "";
-  const theirs = sumsText([peers.sessions, peers.uploadBytes, peers.downloadBytes]);
+  let [own, theirs] = ["", ""];
   const isSame = async (): Promise<boolean> => {
     own = sumsText(await counted(controller));
+    theirs = sumsText([peers.sessions, peers.uploadBytes, peers.downloadBytes]);
     return own === theirs;
   };
   try {
     await until("the same sums", isSame);
     return [];
   } catch (error) {
-    return [
-      `counted ${own}; the peers ${theirs} (${String(error)})`,
-      `totals ${sumsText(await totalsOf(controller))}`,
-      `still open: ${JSON.stringify((await read<{ connections: unknown }>(controller, "/connections")).connections)}`,
-    ];
+    return [`counted ${own}; the peers ${theirs} (${String(error)})`];
   }
 }
 
