@@ -24,10 +24,11 @@ export function connection13(options: Dial13Options = {}): ClientConnection {
     protocols = null,
     serverName = "server.test",
     session = null,
+    hello = buildHello(template, { serverName, protocols, session }),
     ...others
   } = options;
   return new ClientConnection({
-    hello: buildHello(template, { serverName, protocols, session }),
+    hello,
     identity: null,
     judge: acceptAnybody,
     ...others,

@@ -1,15 +1,19 @@
-/** `npm run fuzz -- <executions> [seed] [name]`: hostile input for every decoder; ends with a line of what was done. */
+/**
+ * `npm run fuzz -- <executions> [seed] [names]`: hostile input for every decoder, or for those whose name holds one of the
+ * given texts (`TLS,REALITY`); ends with a line of what was done.
+ */
 import { drive } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
 const ROUND = 250_000;
 
-const [count = "200000", seedText = `${Date.now() % 0x7fff_ffff}`, name = ""] = process.argv.slice(2);
+const [count = "200000", seedText = `${Date.now() % 0x7fff_ffff}`, names = ""] = process.argv.slice(2);
 const total = Number(count.replaceAll("_", ""));
 const seed = Number(seedText);
-const targets = TARGETS.filter((target) => target.name.includes(name));
+const parts = names.split(",");
+const targets = TARGETS.filter((target) => parts.some((part) => target.name.includes(part)));
 if (!Number.isSafeInteger(total) || total < 1 || !Number.isSafeInteger(seed) || targets.length === 0) {
-  console.error("npm run fuzz -- <executions> [seed] [part of a decoder's name]");
+  console.error("npm run fuzz -- <executions> [seed] [parts of decoders' names, with commas between]");
   process.exit(2);
 }
 console.log(`${targets.length} decoders, ${total} executions, seed ${seed}`);

@@ -7,7 +7,7 @@ import { readDestFlight } from "#transport/reality/server/dest-flight.ts";
 import { finishWithClient } from "#transport/reality/server/finishing.ts";
 import { OwnCertificate } from "#transport/reality/server/own-certificate.ts";
 import { RealityConnection } from "#transport/reality/server/server-connection.ts";
-import { shapeFlight } from "#transport/reality/server/server-handshake.ts";
+import { type ShapedFlight, shapeFlight } from "#transport/reality/server/server-handshake.ts";
 import { Tap } from "#transport/reality/server/tap.ts";
 import { sealHello } from "#transport/reality/token.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
@@ -60,13 +60,13 @@ const FLIGHT = Buffer.concat([
   ...[32, 900, 120, 70].map(record),
 ]);
 
-function connectionOf(bytes: Buffer): RealityConnection | null {
+function shapeLike(bytes: Buffer): ShapedFlight | null {
   const flight = readDestFlight(bytes);
-  if (typeof flight === "string") return null;
-  const shaped = shapeFlight(ADMITTED, flight, CERTIFICATE);
-  return shaped === null ? null : new RealityConnection(shaped, () => [100]);
+  return typeof flight === "string" ? null : shapeFlight(ADMITTED, flight, CERTIFICATE);
 }
-if (connectionOf(FLIGHT) === null) throw new Error("the flight of the site is none");
+/** One flight for all clients: none of them has its keys. */
+const SHAPED = shapeLike(FLIGHT);
+if (SHAPED === null) throw new Error("the flight of the site is none");
 
 /** What one end says behind the flight while the other one is silent. Neither has the keys. */
 function finishing(name: string, seeds: readonly Buffer[], from: "client" | "dest"): Target {
@@ -74,8 +74,7 @@ function finishing(name: string, seeds: readonly Buffer[], from: "client" | "des
     name,
     seeds,
     run(pieces) {
-      using connection = connectionOf(FLIGHT);
-      if (connection === null) return;
+      using connection = new RealityConnection(SHAPED, () => [100]);
       connection.start();
       const ends = { client: new Tap(new PassThrough()), dest: new Tap(new PassThrough()) };
       let isFinished = false;
@@ -101,7 +100,7 @@ export const realityTargets: readonly Target[] = [
       }
     },
   },
-  once("REALITY flight of dest", [FLIGHT], connectionOf),
+  once("REALITY flight of dest", [FLIGHT], shapeLike),
   finishing("REALITY records of a client", [Buffer.concat([FLIGHT.subarray(-200), record(60)])], "client"),
   finishing(
     "REALITY client without keys",
