@@ -4,22 +4,21 @@
  * way (10), as on a network. `port`: of a site with TLS 1.3 on 127.0.0.1; without it one is made. Ends with 1 where anything
  * differs, or a median of the times by more than a tenth.
  */
-import { openPlainRelay, Tap, visitAs } from "../test/support/probing/dest.ts";
+import { Tap, visitAs } from "../test/support/probing/dest.ts";
 import { realityProbers } from "../test/support/probing/reality-probers.ts";
-import { openReality, openSite } from "../test/support/reality.ts";
+import { forkReality } from "../test/support/probing/reality-process.ts";
+import { openSite } from "../test/support/reality.ts";
 import { until } from "../test/support/until.ts";
 
 const APART = 0.1;
 const HANDSHAKE_TIMEOUT_MS = 1000;
-const HOUR_MS = 3600_000;
 
 const [countText = "1000", delayText = "10", portText = ""] = process.argv.slice(2);
 const count = Number(countText);
 const turns = Array.from({ length: count }, (_, turn) => turn);
 const own = await openSite({ handshakeTimeout: HANDSHAKE_TIMEOUT_MS });
 const tap = await Tap.open(Number(portText) || own.port, Number(delayText));
-const relay = await openPlainRelay(tap.port);
-const server = await openReality({ dest: tap.port, more: { "max-time-difference": HOUR_MS } });
+const { server, relay, child } = await forkReality(tap.port);
 await until("the site was asked in advance", () => tap.count === 1);
 
 const apart = ([seen, expected]: readonly [number, number]): number =>
@@ -32,7 +31,7 @@ console.log(
   "| Prober | Visits | Differences | First byte, ms (server / relay) | End, ms |\n|---|---|---|---|---|",
 );
 for (const kind of await realityProbers()) {
-  const found = await visitAs({ server: server.port, relay: relay.port, tap }, kind, turns);
+  const found = await visitAs({ server, relay, tap }, kind, turns);
   const { differences, firstMs, closedMs } = found;
   console.log(
     `| ${found.kind} | ${found.count} | ${differences.length} | ${shown(firstMs)} | ${shown(closedMs)} |`,
@@ -41,4 +40,5 @@ for (const kind of await realityProbers()) {
   isGood &&= differences.length === 0 && Math.max(apart(firstMs), apart(closedMs)) <= APART;
 }
 console.log(isGood ? "nothing to tell them apart" : "they can be told apart");
+child.kill();
 process.exit(isGood ? 0 : 1);

@@ -6,6 +6,9 @@ import { connect, createServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { connect as tlsConnect } from "node:tls";
+import type { Dialer } from "#core/outbound.ts";
+import { directDialer } from "../support/direct-accept.ts";
+import { relayPlainly } from "../support/probing/dest.ts";
 import {
   dialReality,
   helloWithToken,
@@ -42,6 +45,45 @@ for (const [group, hybrid] of [
       stream.end(sent);
       assert.equal(sha(await readAll(stream)), sha(sent));
     });
+
+test("clients of a site that chooses another key exchange than before", async () => {
+  await using classic = await openSite({ ecdhCurve: "X25519" });
+  await using hybrid = await openSite({ ecdhCurve: "X25519MLKEM768" });
+  const chosen = { port: classic.port };
+  await using dest = await listening(
+    createServer({ allowHalfOpen: true }, (socket) => void relayPlainly(socket, chosen.port)),
+  );
+  await using server = await openReality({ dest: dest.port });
+  for (const { port } of [classic, classic, hybrid, hybrid, classic]) {
+    chosen.port = port;
+    const stream = await dial(server.port);
+    stream.end("here");
+    assert.equal(String(await readAll(stream)), "here");
+  }
+  assert.deepEqual(server.refused, []);
+});
+
+test("a client that says its hello before the site can be dialled, and one that ends behind it", async () => {
+  await using dest = await openSite();
+  const { promise: reachable, resolve: reach } = Promise.withResolvers<void>();
+  const late: Dialer = {
+    ...directDialer,
+    async connect(to, context) {
+      await reachable;
+      return await directDialer.connect(to, context);
+    },
+  };
+  await using server = await openReality({ dest: dest.port, more: { proxy: "late" }, through: () => late });
+  const served = dial(server.port);
+  const visitor = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+  visitor.end(plainHello());
+  await once(visitor, "finish");
+  reach();
+  assert.equal((await readAll(visitor))[0], 22, "the site's own handshake");
+  const stream = await served;
+  stream.end("here");
+  assert.equal(String(await readAll(stream)), "here");
+});
 
 test("a server that speaks first, through a bypassable layer", async () => {
   await using dest = await openSite();

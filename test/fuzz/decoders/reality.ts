@@ -1,4 +1,5 @@
 /** What clients, sites and servers say to the two sides of REALITY before they are known. */
+import { fail } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { PassThrough } from "node:stream";
 import { checkProof } from "#transport/reality/certificate.ts";
@@ -65,8 +66,7 @@ function shapeLike(bytes: Buffer): ShapedFlight | null {
   return typeof flight === "string" ? null : shapeFlight(ADMITTED, flight, CERTIFICATE);
 }
 /** One flight for all clients: none of them has its keys. */
-const SHAPED = shapeLike(FLIGHT);
-if (SHAPED === null) throw new Error("the flight of the site is none");
+const SHAPED = shapeLike(FLIGHT) ?? fail("the flight of the site is none");
 
 /** What one end says behind the flight while the other one is silent. Neither has the keys. */
 function finishing(name: string, seeds: readonly Buffer[], from: "client" | "dest"): Target {

@@ -4,6 +4,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Listening, listening } from "../reality.ts";
 import { quantile } from "../slow-clients.ts";
+import { until } from "../until.ts";
 import { recordShapes } from "./recording.ts";
 
 /** What a prober does. */
@@ -57,11 +58,9 @@ export async function visitAs(ways: Ways, kind: ProberKind, turns: readonly numb
   for (const turn of turns) {
     const prober = kind.next(turn);
     const isFirst = turn % 2 === 0; // the second probe finds warm caches
-    const early = isFirst ? null : await visit(ways.relay, prober);
-    const before = ways.tap.count;
-    const seen = await visit(ways.server, prober);
-    const beyond = await ways.tap.since(before);
-    const expected = early ?? (await visit(ways.relay, prober));
+    const early = isFirst ? null : await visitTapped(ways.relay, prober, ways.tap);
+    const [seen, beyond] = await visitTapped(ways.server, prober, ways.tap);
+    const [expected] = early ?? (await visitTapped(ways.relay, prober, ways.tap));
     visits.push([seen, expected]);
     for (const what of compare(kind, prober, { seen, expected, beyond }))
       differences.push(`turn ${turn}: ${what}`);
@@ -102,6 +101,13 @@ function* compare(kind: ProberKind, prober: Prober, { seen, expected, beyond }: 
   if (end !== expected.end) return; // the site took too long for itself once
   if (prober.ends === "fin" && end !== "reset" && heard.length !== words.length)
     yield `the site got ${heard.length} of ${words.length} bytes`;
+}
+
+/** With what the site had of it. */
+async function visitTapped(port: number, prober: Prober, tap: Tap): Promise<readonly [Visit, Tapped]> {
+  const before = tap.count;
+  const seen = await visit(port, prober);
+  return [seen, await tap.since(before)];
 }
 
 async function visit(port: number, prober: Prober): Promise<Visit> {
@@ -181,8 +187,9 @@ export class Tap implements AsyncDisposable {
     return this.#connections.length;
   }
 
-  /** The one connection since then, once it is over. */
+  /** The one connection since then, once it is over: a prober who breaks off may be gone before it is there. */
   async since(count: number): Promise<Tapped> {
+    await until("the site was dialled", () => this.count > count);
     const [one, ...others] = this.#connections.slice(count);
     if (one === undefined || others.length > 0) throw new Error(`${others.length} connections beside one`);
     await Promise.race([one.over, delay(GIVEN_UP_MS, undefined, { ref: false })]);

@@ -7,7 +7,7 @@ import type { ConnectionOutput, Handshake } from "#transport/tls13/handshake.ts"
 import { EXTENSION } from "#transport/tls13/extensions.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
 import { decodeServerHello, readServerShare, TLS_1_3 } from "#transport/tls13/hello-messages.ts";
-import { answerKeyShare, GROUP } from "#transport/tls13/key-exchange.ts";
+import { answerKeyShare, GROUP, type KeyAnswer } from "#transport/tls13/key-exchange.ts";
 import { finishedData, KeySchedule, type StageSecrets } from "#transport/tls13/key-schedule.ts";
 import { plainRecord, RECORD, RecordSealer } from "#transport/tls13/records.ts";
 import { ED25519_SCHEME, signTranscript } from "#transport/tls13/signatures.ts";
@@ -22,6 +22,8 @@ const NOTHING = Buffer.alloc(0);
 /** All that is sent and known before the client says more. */
 export interface ShapedFlight {
   readonly suite: CipherSuite;
+  /** Of the key exchange, as dest chose it. */
+  readonly group: number;
   /** ServerHello, ChangeCipherSpec and protected records, as long as those of dest. */
   readonly records: Buffer;
   readonly handshake: StageSecrets;
@@ -30,15 +32,37 @@ export interface ShapedFlight {
   readonly clientFinished: Buffer;
 }
 
-/** Null: dest's flight is too short, or its ServerHello chooses what cannot be imitated. Throws `TlsFault` for shares that are none. */
+/** Our half of a key exchange, made before dest has chosen its group: visitors do not wait for it then. */
+export interface PreparedShare {
+  readonly group: number;
+  readonly answer: KeyAnswer;
+}
+
+/** `group`: what dest chose for others. Null: the client has no such share, or one that cannot be used. */
+export function prepareShare({ shares }: Admitted, group: number): PreparedShare | null {
+  const client = shares.get(group);
+  if (client === undefined) return null;
+  try {
+    const answer = answerKeyShare(group, client);
+    return answer === null ? null : { group, answer };
+  } catch {
+    return null; // dest has the answer
+  }
+}
+
+/**
+ * Null: dest's flight is too short, or its ServerHello chooses what cannot be imitated. Throws `TlsFault` for shares that are
+ * none. `prepared`: of this client; another group than dest's is of no use.
+ */
 export function shapeFlight(
   admitted: Admitted,
   dest: DestFlight,
   certificate: OwnCertificate,
+  prepared: PreparedShare | null = null,
 ): ShapedFlight | null {
-  const chosen = answerAs(dest.serverHello, admitted);
+  const chosen = answerAs(dest.serverHello, admitted, prepared);
   if (chosen === null) return null;
-  const { suite, serverHello, secret } = chosen;
+  const { suite, group, serverHello, secret } = chosen;
   const transcript = new Transcript();
   transcript.add(admitted.hello);
   transcript.choose(suite);
@@ -62,6 +86,7 @@ export function shapeFlight(
   const digest = transcript.digest();
   return {
     suite,
+    group,
     records: Buffer.concat([
       plainRecord(RECORD.handshake, serverHello),
       plainRecord(RECORD.changeCipherSpec, Buffer.of(1)),
@@ -74,7 +99,7 @@ export function shapeFlight(
 }
 
 /** Dest's ServerHello, in which only the key share is our own. */
-function answerAs(destHello: Buffer, { shares, sessionId }: Admitted) {
+function answerAs(destHello: Buffer, { shares, sessionId }: Admitted, prepared: PreparedShare | null) {
   const serverHello = Buffer.from(destHello);
   const hello = decodeServerHello(serverHello.subarray(4));
   const suite = cipherSuite(hello.suite);
@@ -84,10 +109,10 @@ function answerAs(destHello: Buffer, { shares, sessionId }: Admitted) {
   const { group, share } = readServerShare(chosen);
   const client = shares.get(group);
   if ((group !== GROUP.x25519 && group !== GROUP.x25519MlKem768) || client === undefined) return null;
-  const answer = answerKeyShare(group, client);
+  const answer = prepared?.group === group ? prepared.answer : answerKeyShare(group, client);
   if (answer === null || answer.share.length !== share.length) return null;
   share.set(answer.share); // `share` lies in `serverHello`
-  return { suite, serverHello, secret: answer.secret };
+  return { suite, group, serverHello, secret: answer.secret };
 }
 
 /** Null: a message does not fit into dest's record. */

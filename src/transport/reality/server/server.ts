@@ -22,7 +22,7 @@ import { hearHello, readAnswer } from "./hearing.ts";
 import type { RealityServerOptions } from "./options.ts";
 import { OwnCertificate } from "./own-certificate.ts";
 import { RealityConnection } from "./server-connection.ts";
-import { type ShapedFlight, shapeFlight } from "./server-handshake.ts";
+import { type PreparedShare, prepareShare, type ShapedFlight, shapeFlight } from "./server-handshake.ts";
 import { Tap } from "./tap.ts";
 
 const DIAL_TIMEOUT_MS = 10_000;
@@ -46,6 +46,8 @@ export class RealityServer implements Disposable {
   readonly #probe: DestProbe;
   /** Of dest, and told already; asked again, dest mostly says the same. */
   readonly #warned = new Set<string>();
+  /** The key exchange that dest chose last; null: none yet. */
+  #group: number | null = null;
 
   /** Asks dest at once what it sends behind a handshake, and whether that can be imitated. */
   constructor(options: RealityServerOptions, env: RealityServerEnv) {
@@ -64,7 +66,9 @@ export class RealityServer implements Disposable {
   async accept(connection: AcceptedConnection, bypassable: boolean): Promise<TlsAccepted> {
     const stream = connection.stream();
     guardErrors(stream);
-    const ends = { client: new Tap(stream), dest: new Tap(await this.#dial(connection, stream)) };
+    const client = new Tap(stream);
+    client.listen(); // while dest is dialled
+    const ends = { client, dest: new Tap(await this.#dial(connection, stream)) };
     const leave = (fromDest: Buffer): void => relay(ends.client, ends.dest, fromDest, this.#options);
     const admission = (hello: Buffer): Admitted | null => admit(hello, this.#options, this.#env.nowMs());
     const { admitted, fromDest } = await hearHello(ends, admission);
@@ -72,9 +76,10 @@ export class RealityServer implements Disposable {
       leave(fromDest);
       throw new AuthError("no token of REALITY; the client is connected with dest");
     }
+    const prepared = this.#group === null ? null : prepareShare(admitted, this.#group); // while dest makes its answer
     const answer = await readAnswer(ends);
     const { flight } = answer;
-    const shaped = flight === null ? null : this.#shape(admitted, flight);
+    const shaped = flight === null ? null : this.#shape(admitted, flight, prepared);
     if (flight === null || shaped === null) {
       leave(answer.fromDest);
       throw new ProtocolError("dest's handshake was not imitated; the client is connected with dest");
@@ -122,9 +127,11 @@ export class RealityServer implements Disposable {
     }
   }
 
-  #shape(admitted: Admitted, flight: DestFlight): ShapedFlight | null {
+  #shape(admitted: Admitted, flight: DestFlight, prepared: PreparedShare | null): ShapedFlight | null {
     try {
-      return shapeFlight(admitted, flight, this.#certificate);
+      const shaped = shapeFlight(admitted, flight, this.#certificate, prepared);
+      this.#group = shaped?.group ?? this.#group;
+      return shaped;
     } catch {
       return null; // shares or a ServerHello that are none: dest has the answer
     }

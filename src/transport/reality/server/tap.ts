@@ -60,6 +60,11 @@ export class Tap {
     if (this.stream.isPaused()) this.stream.resume();
   }
 
+  /** What comes before the first reader is there waits for it: one piece, for that one pauses the stream. */
+  listen(): void {
+    this.#flow();
+  }
+
   /** There is no reader until the next one. */
   leave(): void {
     this.#reader = null;
