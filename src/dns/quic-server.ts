@@ -55,13 +55,16 @@ function serve(
   env: QuicDnsEnv,
 ): QuicServerEvents {
   const isHttp = client.alpn === HTTP3_ALPN;
-  const { ip } = client.peer;
-  client.settle(); // its address is proved, and the number of those is bounded here
-  if (!connections.enter(ip)) {
-    setImmediate(() => client.connection.close(isHttp ? EXCESSIVE_LOAD : DOQ.excessiveLoad, ""));
-    return { onStream: (stream) => void stream.on("error", () => {}), onDatagram() {} };
-  }
-  void client.closed.then(() => connections.leave(ip));
   const questions = new ClientQuestions(client, env);
-  return isHttp ? new Doh3Server(client.connection, questions) : new DoqServer(client.connection, questions);
+  const server = isHttp
+    ? new Doh3Server(client.connection, questions)
+    : new DoqServer(client.connection, questions);
+  const onConnected = (): void => {
+    const { ip } = client.peer;
+    client.settle(); // its address is proved, and the number of those is bounded here
+    if (connections.enter(ip)) return void client.closed.then(() => connections.leave(ip));
+    setImmediate(() => client.connection.close(isHttp ? EXCESSIVE_LOAD : DOQ.excessiveLoad, ""));
+  };
+  if (client.isConnected) onConnected();
+  return { onStream: (stream) => server.onStream(stream), onDatagram() {}, onConnected };
 }

@@ -102,7 +102,14 @@ function openQuic(
   return async (book, life) => {
     const keys = { certificate, "private-key": privateKey, "client-auth-type": "" } as const;
     const tls = life.use(
-      await openQuicTlsServer(keys, { where, alpn, tls: host.tls[general.relay], files, log }),
+      await openQuicTlsServer(keys, {
+        where,
+        alpn,
+        tls: host.tls[general.relay],
+        files,
+        log,
+        mayBeEarly: true, // a question that is asked twice changes nothing (RFC 9250 §4.5)
+      }),
     );
     const listenUdp: LeaseBook["listenUdp"] = (on) => book.listenUdp(on);
     await openQuicDnsServer({ tls, questions, log, memory, handle: inForce.handleDns, listenUdp });

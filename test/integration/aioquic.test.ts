@@ -11,7 +11,7 @@ import { openListener } from "../support/hysteria2-listener.ts";
 import { aioquicAbsent, runAioquic, startAioquic, visitByAioquic } from "../support/interop/aioquic.ts";
 import { dialQuic } from "../support/quic-dial.ts";
 import { echoed, echoing } from "../support/quic-server-network.ts";
-import { openQuicClientTls } from "../support/quic-tls.ts";
+import { openEarlyClientTls, openQuicClientTls } from "../support/quic-tls.ts";
 import { until } from "../support/until.ts";
 
 const SKIP = process.platform === "linux" ? aioquicAbsent() : "SKIP libssl by FFI: only on Linux";
@@ -68,6 +68,19 @@ describe("QUIC with aioquic", { skip: SKIP }, () => {
       [first, second].map(({ connection }) => connection.statistics.isResumed),
       [false, true],
     );
+    second.close(0);
+  });
+
+  test("as a server that takes 0-RTT", async () => {
+    await using server = await startAioquic(false);
+    const early = { openTls: openEarlyClientTls(), startsEarly: true };
+    const first = await dialQuic(server.port, early);
+    await echoes(first, [1000]);
+    first.close(0);
+    const second = await dialQuic(server.port, early);
+    assert.equal(second.connection.isEarly, true);
+    await echoes(second, [1, 20_000, 3]);
+    assert.equal(second.connection.statistics.isEarlyAccepted, true);
     second.close(0);
   });
 

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { SILENT } from "#core/log.ts";
+import type { DatagramListener } from "#core/sockets.ts";
 import { PerClientLimiter } from "#lib/in-flight.ts";
 import { frameOf } from "#dns/frames.ts";
 import { decodeMessage, encodeMessage, type Message } from "#dns/message.ts";
@@ -24,7 +25,7 @@ import { dialQuic } from "../support/quic-dial.ts";
 import { openQuicClientTls, openQuicServerTls, quicCertificate } from "../support/quic-tls.ts";
 import { type Core, startCore } from "../support/start-core.ts";
 import { until } from "../support/until.ts";
-import { openTestDns, server } from "./dns-kit.ts";
+import { address, openTestDns, reply, server } from "./dns-kit.ts";
 
 const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
 const QUESTION = questionOf("a.example", TYPE_A, 0);
@@ -73,19 +74,38 @@ async function openServer(handle: HandleDns, questions = new PerClientLimiter({ 
   const library = quicLibrary();
   assert.ok(library !== null);
   const { socket, close } = await listeningDatagrams({ ip: LOOPBACK_V4, port: 0 });
+  const firstBytes: number[] = [];
+  const seen: DatagramListener = {
+    local: socket.local,
+    closed: socket.closed,
+    send: (payload, to) => socket.send(payload, to),
+    sendRun: (payloads, size, to) => socket.sendRun(payloads, size, to),
+    beforeClose: (on) => socket.beforeClose(on),
+    receive: (on) =>
+      socket.receive((payload, from) => {
+        firstBytes.push(payload[0] ?? 0);
+        on(payload, from);
+      }),
+  };
   await openQuicDnsServer({
     tls: {
-      open: openQuicServerTls({ alpn: [...quicDnsAlpn.both] }),
+      open: openQuicServerTls({ alpn: [...quicDnsAlpn.both], isEarly: true }),
       ciphers: library.ciphers,
       [Symbol.dispose]() {},
     },
     questions,
     log: SILENT,
     handle,
-    listenUdp: async (on) => (on(socket), [socket.local]),
+    listenUdp: async (on) => (on(seen), [socket.local]),
   });
-  return { port: socket.local.port, [Symbol.dispose]: () => close() };
+  return { port: socket.local.port, firstBytes, [Symbol.dispose]: () => close() };
 }
+
+/** One address for every name. */
+const answered: HandleDns = async (message) => {
+  const query = decodeMessage(Buffer.from(message));
+  return encodeMessage(reply(query, [address(query.questions[0]?.name ?? "", "192.0.2.1")]));
+};
 
 const echo: HandleDns = async (message) => Buffer.from(message);
 
@@ -125,6 +145,22 @@ describe("DNS over QUIC and HTTP/3 for clients", { skip: SKIP }, () => {
     });
     assert.deepEqual(addressesIn(await askDoq(client)), ["192.0.2.7"]);
     client.close(0);
+  });
+
+  test("the first question of an upstream's next connection goes by 0-RTT", async () => {
+    for (const scheme of ["quic", "h3"]) {
+      using opened = await openServer(answered);
+      const upstream = `${scheme}://127.0.0.1:${opened.port}${scheme === "h3" ? PATH : ""}`;
+      await using dns = await openTestDns({ nameserver: [server(`${upstream}#skip-cert-verify=true`)] });
+      const ask = async (name: string) =>
+        addressesIn(decodeMessage(Buffer.from(await dns.handle(questionOf(name), { network: "tcp" }))));
+      assert.deepEqual(await ask("one.example"), ["192.0.2.1"]);
+      const early = () => opened.firstBytes.filter((byte) => (byte & 0xf0) === 0xd0).length;
+      assert.equal(early(), 0);
+      dns.networkChanged(); // its connections are given up
+      assert.deepEqual(await ask("two.example"), ["192.0.2.1"]);
+      assert.ok(early() > 0, scheme);
+    }
   });
 
   test("without a certificate they stay closed, and the file's check says so", async () => {

@@ -1,7 +1,7 @@
 /** TLS of both sides of QUIC for tests, with a certificate of their own. */
 import assert from "node:assert/strict";
 import { quicLibrary } from "#platform/quic.ts";
-import { readQuicTlsClient, serverTls } from "#transport/quic/native-tls.ts";
+import { quicClientCrypto, readQuicTlsClient, serverTls } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";
 import { clientTuning } from "#transport/tls/tuning.ts";
 import { textFiles } from "./text-files.ts";
@@ -24,11 +24,37 @@ export function openQuicClientTls(
   );
 }
 
+/** The same for 0-RTT, with any certificate; connections that are made by one go on with each other's sessions. */
+export function openEarlyClientTls(): OpenQuicTls {
+  const crypto = quicClientCrypto(
+    {
+      where: "test",
+      serverName: "server.test",
+      nameCertVerify: null,
+      skipCertVerify: true,
+      fingerprint: null,
+      alpn: ["h3"],
+      minVersion: "TLSv1.3",
+      carriesHttp2: false,
+      keyPair: null,
+      trust: { authorities: () => [], context: () => undefined } as never,
+      clientFingerprint: "",
+      reality: null,
+      ech: null,
+    },
+    true,
+  );
+  assert.ok(crypto !== null);
+  return crypto.openTls;
+}
+
 export function openQuicServerTls(
   options: {
     readonly ciphers?: string;
     readonly certificate?: TestCertificate;
     readonly alpn?: string[];
+    /** 0-RTT is taken. */
+    readonly isEarly?: boolean;
   } = {},
 ): OpenQuicTls {
   const native = quicLibrary();
@@ -43,7 +69,7 @@ export function openQuicServerTls(
     asksClient: false,
     authorities: null,
   });
-  const open = serverTls(() => context);
+  const open = serverTls(() => context, "", options.isEarly);
   assert.ok(open !== null);
   return open;
 }

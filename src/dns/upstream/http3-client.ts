@@ -7,19 +7,27 @@ import { openControlStream, REQUEST_CANCELLED } from "#transport/http3/request.t
 import { readResponse } from "#transport/http3/response.ts";
 import { checkStatus } from "./http-body.ts";
 import { type HttpClient, type HttpTarget, MEDIA_TYPE } from "./http-client.ts";
-import { QuicQuestions } from "./quic-client.ts";
+import { QuicQuestions, type QuicServer, quicServer } from "./quic-client.ts";
 import type { UpstreamEnv } from "./upstream.ts";
 
 const HTTP3 = { alpn: HTTP3_ALPN, noError: NO_ERROR, cancelled: REQUEST_CANCELLED };
 
 /** Throws `DialError`; nothing is left open then. */
-export async function openHttp3(
+export type OpenHttp3 = (signal: AbortSignal) => Promise<HttpClient>;
+
+/** `startsEarly`: as of `QuicServer`. */
+export function http3Opener(
   target: HttpTarget,
   server: NameserverOptions,
   env: UpstreamEnv,
-  signal: AbortSignal,
-): Promise<HttpClient> {
-  const questions = await QuicQuestions.open(server, env, HTTP3, signal);
+  startsEarly: boolean,
+): OpenHttp3 {
+  const to = quicServer(server, env, HTTP3, startsEarly);
+  return (signal) => openHttp3(target, to, signal);
+}
+
+async function openHttp3(target: HttpTarget, to: QuicServer, signal: AbortSignal): Promise<HttpClient> {
+  const questions = await QuicQuestions.open(to, signal);
   openControlStream(questions.connection);
   const { authority, authorization, text } = target;
   return {

@@ -4,6 +4,7 @@ import type { NameserverOptions } from "#core/dns-options.ts";
 import { HEADER_BYTES } from "#dns/types.ts";
 import { dialStream, dialTls, inDialTime } from "./dial.ts";
 import { fasterOf } from "./faster.ts";
+import type { OpenHttp3 } from "./http3-client.ts";
 import type { HttpClient, HttpTarget } from "./http-client.ts";
 import { type AskingClient, type DialClient, openKeptClient } from "./kept-client.ts";
 import type { Upstream, UpstreamEnv } from "./upstream.ts";
@@ -36,9 +37,12 @@ function dialOf(server: NameserverOptions, env: UpstreamEnv): DialClient {
       ),
     );
   };
+  let opener: Promise<OpenHttp3> | null = null;
   const byQuic: DialClient = async (life) => {
-    const { openHttp3 } = await import("./http3-client.ts");
-    return asked(inTime(life, (signal) => openHttp3(target, server, env, signal)));
+    // Where TLS races, a connection has to show that it comes about.
+    opener ??= import("./http3-client.ts").then((all) => all.http3Opener(target, server, env, http3));
+    const openHttp3 = await opener;
+    return asked(inTime(life, openHttp3));
   };
 
   if (scheme === "http") return byClearHttp;

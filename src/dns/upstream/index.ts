@@ -8,7 +8,7 @@ import { nameserverKey } from "#net/dial/nameserver.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { openDhcpUpstream } from "./dhcp.ts";
 import { openHttpsUpstream } from "./https.ts";
-import { openKeptClient } from "./kept-client.ts";
+import { type DialClient, openKeptClient } from "./kept-client.ts";
 import { withParameters } from "./parameters.ts";
 import { openRcodeUpstream } from "./rcode.ts";
 import { openTcpUpstream, openTlsUpstream } from "./stream.ts";
@@ -43,8 +43,7 @@ const OPENERS: Readonly<Record<NameserverOptions["scheme"], Opener>> = {
   rcode: openRcodeUpstream,
   system: (_, __, pool) => pool.openSystem(),
   dhcp: ({ host }, _, pool) => pool.openDhcp(host),
-  quic: (server, env) =>
-    openKeptClient(server.text, async (life) => (await import("./quic.ts")).dialQuic(server, env, life)),
+  quic: (server, env) => openDoq(server, env),
   tailscale: unsupported, // left out of its list before it comes here
 };
 
@@ -95,4 +94,12 @@ export class UpstreamPool implements AsyncDisposable {
     this.#open.clear();
     await Promise.all(open.map((upstream) => upstream[Symbol.asyncDispose]()));
   }
+}
+
+function openDoq(server: NameserverOptions, env: UpstreamEnv): Upstream {
+  let dial: Promise<DialClient> | null = null;
+  return openKeptClient(server.text, async (life) => {
+    dial ??= import("./quic.ts").then((all) => all.doqDial(server, env));
+    return (await dial)(life);
+  });
 }

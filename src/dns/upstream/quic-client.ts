@@ -1,9 +1,10 @@
 /** A connection of QUIC to a DNS server, on which every question has a stream of its own. */
 import { asDialError, DialError, ProtocolError } from "#core/errors.ts";
 import type { NameserverOptions } from "#core/dns-options.ts";
+import type { TlsClientOptions } from "#core/tls.ts";
 import { Cubic } from "#transport/quic/congestion/cubic.ts";
 import { QuicClient } from "#transport/quic/client.ts";
-import { quicClientCrypto } from "#transport/quic/native-tls.ts";
+import { type QuicClientCrypto, quicClientCrypto } from "#transport/quic/native-tls.ts";
 import { openBidi } from "#transport/quic/open-bidi.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { resolveServer } from "./dial.ts";
@@ -22,6 +23,41 @@ export interface QuicProtocol {
   readonly cancelled: number;
 }
 
+/** What the connections to one server share: its sessions are in `crypto`. */
+export interface QuicServer {
+  readonly server: NameserverOptions;
+  readonly env: UpstreamEnv;
+  readonly protocol: QuicProtocol;
+  /** Null: this runtime has no QUIC. */
+  readonly crypto: QuicClientCrypto | null;
+  /** The first questions of a connection that goes on with a session are asked by 0-RTT (RFC 9250 §4.5). */
+  readonly startsEarly: boolean;
+}
+
+export function quicServer(
+  server: NameserverOptions,
+  env: UpstreamEnv,
+  protocol: QuicProtocol,
+  startsEarly: boolean,
+): QuicServer {
+  const options: TlsClientOptions = {
+    where: server.text,
+    serverName: server.host,
+    nameCertVerify: server.nameCertVerify,
+    skipCertVerify: server.skipCertVerify,
+    fingerprint: null,
+    alpn: [protocol.alpn],
+    minVersion: "TLSv1.3",
+    carriesHttp2: false,
+    keyPair: null,
+    trust: env.trust,
+    clientFingerprint: "",
+    reality: null,
+    ech: null,
+  };
+  return { server, env, protocol, crypto: quicClientCrypto(options, startsEarly), startsEarly };
+}
+
 export class QuicQuestions {
   readonly #client: QuicClient;
   readonly #text: string;
@@ -32,26 +68,9 @@ export class QuicQuestions {
 
   /** Throws `DialError`; nothing is left open then. */
   static async open(
-    server: NameserverOptions,
-    env: UpstreamEnv,
-    protocol: QuicProtocol,
+    { server, env, crypto, protocol, startsEarly }: QuicServer,
     signal: AbortSignal,
   ): Promise<QuicQuestions> {
-    const crypto = quicClientCrypto({
-      where: server.text,
-      serverName: server.host,
-      nameCertVerify: server.nameCertVerify,
-      skipCertVerify: server.skipCertVerify,
-      fingerprint: null,
-      alpn: [protocol.alpn],
-      minVersion: "TLSv1.3",
-      carriesHttp2: false,
-      keyPair: null,
-      trust: env.trust,
-      clientFingerprint: "",
-      reality: null,
-      ech: null,
-    });
     if (crypto === null) throw new DialError("unsupported", `${server.text}: this runtime has no QUIC`);
     const { dialer } = env.exit();
     const to = { ip: await resolveServer(server, env, signal), port: server.port };
@@ -63,6 +82,7 @@ export class QuicQuestions {
         ...crypto,
         node: server.text,
         flow,
+        startsEarly,
         server: destination,
         filter: null,
         congestion: new Cubic(),

@@ -6,8 +6,8 @@ import { FrameReader, frameOf } from "#dns/frames.ts";
 import { HEADER_BYTES } from "#dns/types.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { inDialTime } from "./dial.ts";
-import type { AskingClient } from "./kept-client.ts";
-import { QuicQuestions } from "./quic-client.ts";
+import type { AskingClient, DialClient } from "./kept-client.ts";
+import { QuicQuestions, quicServer } from "./quic-client.ts";
 import type { UpstreamEnv } from "./upstream.ts";
 import { checkAnswers, idOf } from "./wire.ts";
 
@@ -18,15 +18,13 @@ const REQUEST_CANCELLED = 0x3;
 
 const DOQ = { alpn: "doq", noError: NO_ERROR, cancelled: REQUEST_CANCELLED };
 
-/** A connection that lives until `life` aborts. Rejects where it does not come about in time. */
-export function dialQuic(
-  server: NameserverOptions,
-  env: UpstreamEnv,
-  life: AbortSignal,
-): Promise<AskingClient> {
-  return inDialTime(server.text, life, async (signal) =>
-    doqClient(server.text, await QuicQuestions.open(server, env, DOQ, signal)),
-  );
+/** Connections that live until `life` aborts, and go on with each other's sessions. Rejects where one does not come about in time. */
+export function doqDial(server: NameserverOptions, env: UpstreamEnv): DialClient {
+  const to = quicServer(server, env, DOQ, true);
+  return (life) =>
+    inDialTime(server.text, life, async (signal) =>
+      doqClient(server.text, await QuicQuestions.open(to, signal)),
+    );
 }
 
 function doqClient(text: string, questions: QuicQuestions): AskingClient {

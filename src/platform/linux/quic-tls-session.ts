@@ -12,7 +12,9 @@ const INTERNAL_ERROR_ALERT = 80;
 export type TlsLevel = 0 | 1 | 2 | 3;
 /** As `TlsLevel`: Initial, 0-RTT, Handshake, 1-RTT. */
 const LEVELS = [0, 1, 2, 3] as const;
+const EARLY: TlsLevel = 1;
 const APPLICATION: TlsLevel = 3;
+const SSL_EARLY_DATA_ACCEPTED = 2;
 
 /** Called from within `give`. What is passed is the receiver's. */
 export interface QuicTlsEvents {
@@ -54,6 +56,9 @@ export class QuicTlsSession implements Disposable {
   /** Null: of the accepting side. */
   readonly #tickets: SslTickets | null;
   #keepsTickets = false;
+  /** Of the dialling side: the peer's parameters in the connection that the offered ticket is of; null: none is offered. */
+  remembered: Uint8Array | null = null;
+  #peerParameters: Uint8Array | null = null;
 
   constructor(
     library: QuicTlsCalls,
@@ -94,7 +99,7 @@ export class QuicTlsSession implements Disposable {
     this.#pending.push({ level, bytes: pinned(bytes) });
     this.#drive();
     if (level === APPLICATION && this.#keepsTickets && !this.#isClosed)
-      this.#tickets?.keep(this.ssl, performance.now());
+      this.#tickets?.keep(this.ssl, performance.now(), this.#peerParameters);
   }
 
   #drive(): void {
@@ -114,10 +119,13 @@ export class QuicTlsSession implements Disposable {
   }
 
   #step(): void {
-    const { ERR_clear_error, SSL_do_handshake, SSL_read, SSL_get_error } = this.#library.functions;
+    const { ERR_clear_error, SSL_do_handshake, SSL_read, SSL_get_error, SSL_is_init_finished } =
+      this.#library.functions;
     ERR_clear_error();
     const answer = this.isDone ? SSL_read(this.ssl, 0n, 0) : SSL_do_handshake(this.ssl);
     if (!this.isDone && answer === 1) {
+      // A server that takes 0-RTT is told so when it has said its part: the client's is still to come.
+      if (SSL_is_init_finished(this.ssl) !== 1) return;
       this.isDone = true;
       if (this.#tickets === null) this.#giveTicket();
       return;
@@ -142,6 +150,12 @@ export class QuicTlsSession implements Disposable {
   /** An earlier session goes on: no certificate was shown. */
   get isResumed(): boolean {
     return !this.#isClosed && this.#library.functions.SSL_session_reused(this.ssl) === 1;
+  }
+
+  /** Once it is done: what was said before was understood. */
+  get isEarlyAccepted(): boolean {
+    const { SSL_get_early_data_status } = this.#library.functions;
+    return !this.#isClosed && SSL_get_early_data_status(this.ssl) === SSL_EARLY_DATA_ACCEPTED;
   }
 
   /** The peer is the right one: its tickets are for later connections. */
@@ -181,14 +195,17 @@ export class QuicTlsSession implements Disposable {
   secret([level, forWriting, at, size]: readonly unknown[]): void {
     const { SSL_CIPHER_get_protocol_id, SSL_get_current_cipher } = this.#library.functions;
     const known = LEVELS[Number(level)] ?? 0;
-    if (forWriting === 1) this.#writeLevel = known;
-    else this.#readLevel = known;
+    // Handshake bytes never belong to the early level.
+    if (known !== EARLY && forWriting === 1) this.#writeLevel = known;
+    else if (known !== EARLY) this.#readLevel = known;
     const suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(this.ssl));
     this.#events.secret(known, forWriting === 1, suite, this.#copy(at, size));
   }
 
   parameters(at: unknown, size: unknown): void {
-    this.#events.peerParameters(this.#copy(at, size));
+    const bytes = this.#copy(at, size);
+    if (this.#tickets !== null) this.#peerParameters = new Uint8Array(bytes);
+    this.#events.peerParameters(bytes);
   }
 
   alerted(alert: number): void {

@@ -18,7 +18,12 @@ const FUNC_SECRET = 2004n;
 const FUNC_PARAMETERS = 2005n;
 const FUNC_ALERT = 2006n;
 
+const SSL_CTRL_SET_SESS_CACHE_SIZE = 42;
+const SSL_CTRL_SET_SESS_CACHE_MODE = 44;
 const SSL_CTRL_SET_TLSEXT_HOSTNAME = 55;
+const SSL_SESS_CACHE_SERVER = 2n;
+/** Of one context. The oldest goes where there is one more; its client shakes hands anew. */
+const MOST_SESSIONS = 4096n;
 const P = "pointer";
 
 export interface ClientHello {
@@ -102,13 +107,15 @@ export class QuicTlsLibrary {
 
   /**
    * The dialling side where `hello` is given, else the accepting one. `context`: address of one for TLS 1.3, which may be
-   * freed afterwards. Throws an `Error` where the library has no memory.
+   * freed afterwards. `mayBeEarly`: 0-RTT is offered where there is a ticket for it, or taken. Throws an `Error` where the
+   * library has no memory.
    */
   open(
     context: bigint,
     hello: ClientHello | null,
     parameters: Uint8Array,
     events: QuicTlsEvents,
+    mayBeEarly = false,
   ): QuicTlsSession {
     const { SSL_new, SSL_set_quic_tls_cbs, SSL_set_accept_state, SSL_set_connect_state } = this.functions;
     const ssl = SSL_new(context);
@@ -125,11 +132,24 @@ export class QuicTlsLibrary {
       session.setParameters() &&
       (hello === null || this.#setHello(ssl, hello));
     if (isReady) {
-      tickets?.offer(ssl, performance.now());
+      session.remembered = tickets?.offer(ssl, performance.now()) ?? null;
+      if (mayBeEarly) this.#allowEarly(context, session, hello === null);
       return session;
     }
     session[Symbol.dispose]();
     throw this.#noMemory();
+  }
+
+  /** A server keeps each session until it is used, once: so what came early is not taken a second time. */
+  #allowEarly(context: bigint, { ssl, remembered }: QuicTlsSession, isServer: boolean): void {
+    const { SSL_CTX_ctrl, SSL_set_quic_tls_early_data_enabled, ERR_clear_error } = this.functions;
+    if (!isServer && remembered === null) return;
+    if (isServer) {
+      SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_SERVER, 0n);
+      SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_SIZE, MOST_SESSIONS, 0n);
+    }
+    SSL_set_quic_tls_early_data_enabled(ssl, 1); // refused where the ticket is not for it
+    ERR_clear_error();
   }
 
   #setHello(ssl: bigint, { serverName, alpn }: ClientHello): boolean {

@@ -20,6 +20,8 @@ interface TicketFunctions {
 interface Kept {
   readonly session: bigint;
   readonly atMs: number;
+  /** What the server said of itself within TLS; null: nothing that is kept. */
+  readonly said: Uint8Array | null;
 }
 
 /** A server is looked at anew behind this time: its certificate may have ended, or be another one. */
@@ -41,7 +43,7 @@ export class SslTickets {
   }
 
   /** Keeps the session of a connection whose server was found to be the right one; nothing where it has no ticket yet. */
-  keep(ssl: bigint, nowMs: number): void {
+  keep(ssl: bigint, nowMs: number, said: Uint8Array | null = null): void {
     const { SSL_get1_session, SSL_SESSION_is_resumable, SSL_SESSION_dup, SSL_SESSION_free } = this.#functions;
     const own = SSL_get1_session(ssl);
     if (own === 0n) return;
@@ -49,16 +51,18 @@ export class SslTickets {
     const session = SSL_SESSION_is_resumable(own) === 1 ? SSL_SESSION_dup(own) : 0n;
     SSL_SESSION_free(own);
     if (session === 0n) return;
-    if (this.#kept.push({ session, atMs: nowMs }) > MOST_KEPT) this.#free(this.#kept.shift());
+    if (this.#kept.push({ session, atMs: nowMs, said }) > MOST_KEPT) this.#free(this.#kept.shift());
   }
 
-  /** The connection offers the newest one that is kept. */
-  offer(ssl: bigint, nowMs: number): void {
+  /** The connection offers the newest one that is kept. Answers what was kept with it. */
+  offer(ssl: bigint, nowMs: number): Uint8Array | null {
     const newest = this.#kept.pop();
-    if (newest === undefined) return;
+    if (newest === undefined) return null;
     // The connection takes a reference of its own.
-    if (nowMs - newest.atMs < MOST_AGE_MS) this.#functions.SSL_set_session(ssl, newest.session);
+    const isFresh = nowMs - newest.atMs < MOST_AGE_MS;
+    if (isFresh) this.#functions.SSL_set_session(ssl, newest.session);
     this.#free(newest);
+    return isFresh ? newest.said : null;
   }
 
   #free(kept: Kept | undefined): void {

@@ -17,6 +17,8 @@ export interface QuicClientOptions extends ConnectionOptions {
   /** Owned from here on. */
   readonly flow: DatagramFlow;
   readonly server: Destination;
+  /** It is open as soon as something can be said by 0-RTT, which may arrive twice; absent: when the handshake is done. */
+  readonly startsEarly?: boolean;
   /** Null: datagrams go as they are. */
   readonly filter: PacketFilter | null;
   /** Lent payloads. */
@@ -93,6 +95,7 @@ export class QuicClient implements AsyncDisposable {
       (error: unknown) => this.#abort(error instanceof Error ? error : new Error(String(error))),
     );
     this.connection.begin();
+    if (options.startsEarly === true && this.connection.isEarly) this.#connected.resolve();
     this.#clock.wake();
   }
 

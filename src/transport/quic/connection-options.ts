@@ -35,10 +35,22 @@ export interface ServerStart {
   readonly resetTokenOf: (id: Uint8Array) => Uint8Array;
 }
 
+export interface ConnectionStatistics {
+  readonly lostPackets: number;
+  readonly keyUpdates: number;
+  readonly datagramBytes: number;
+  /** The handshake went on with an earlier session. */
+  readonly isResumed: boolean;
+  /** What was said before the handshake was done was understood; false until that is known. */
+  readonly isEarlyAccepted: boolean;
+}
+
 /** Called from within the methods of the connection; none of them may throw. */
 export interface ConnectionEvents extends SendDatagrams {
   /** `flush` is to be called soon. */
   wake(): void;
+  /** Of the accepting side: streams of the client may come that have been sent before, by anybody (0-RTT). */
+  early?(alpn: string | null): void;
   /** The peer is the right one, and streams may be opened. */
   connected(alpn: string | null): void;
   /** The peer has opened a stream, which is the receiver's. */

@@ -132,6 +132,10 @@ export class ConnectionParts implements Needed {
     this.recovery.drop(this.spaces[INITIAL_SPACE]);
   }
 
+  onEarly(): void {
+    this.events.early?.(this.handshake.tls.alpn());
+  }
+
   onConnected(): void {
     this.events.connected(this.handshake.tls.alpn());
     this.receiver.onHandshakeDone();

@@ -6,11 +6,12 @@ import type { Endpoint } from "#core/endpoint.ts";
 import { asError } from "#core/errors.ts";
 import type { Congestion } from "./congestion/congestion.ts";
 import { Deadlines } from "./connection-deadlines.ts";
-import type { ConnectionEvents, ConnectionOptions, ServerStart } from "./connection-options.ts";
+import type { ConnectionEvents, ConnectionOptions, ConnectionStatistics } from "./connection-options.ts";
+import type { ServerStart } from "./connection-options.ts";
 import { ConnectionParts } from "./connection-parts.ts";
 import { INTERNAL_ERROR, PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { HandshakeFailed } from "./handshake.ts";
-import type { PacketHandler } from "./packet-receiver.ts";
+import type { PacketHandler, PacketOrigin } from "./packet-receiver.ts";
 import type { Path } from "./path.ts";
 import {
   APPLICATION_SPACE,
@@ -54,10 +55,16 @@ export class Connection implements PacketHandler {
   begin(): void {
     try {
       this.#parts.handshake.begin();
+      this.#parts.establishment.beginEarly();
     } catch (error) {
       this.#fail(error);
     }
     this.#afterCall();
+  }
+
+  /** Of the dialling side: streams may be opened before the handshake is done. What they say may arrive twice. */
+  get isEarly(): boolean {
+    return this.#parts.establishment.isEarly;
   }
 
   get isClosed(): boolean {
@@ -84,18 +91,13 @@ export class Connection implements PacketHandler {
     return this.#parts.recovery.rtt.hasSample ? this.#parts.recovery.rtt.smoothedMs : 0;
   }
 
-  get statistics(): {
-    readonly lostPackets: number;
-    readonly keyUpdates: number;
-    readonly datagramBytes: number;
-    /** The handshake went on with an earlier session. */
-    readonly isResumed: boolean;
-  } {
+  get statistics(): ConnectionStatistics {
     return {
       lostPackets: this.#parts.recovery.lostPackets,
       keyUpdates: this.#parts.keys.updates,
       datagramBytes: this.#parts.sender.mtu.bytes,
       isResumed: this.#parts.handshake.isResumed,
+      isEarlyAccepted: this.#parts.handshake.isEarlyAccepted,
     };
   }
 
@@ -128,7 +130,8 @@ export class Connection implements PacketHandler {
 
   /** Null: the peer allows no more at the moment; see `whenAllowed`. */
   open(isBidi: boolean): QuicStream | null {
-    return this.#parts.establishment.isConnected && !this.isClosed ? this.#parts.streams.open(isBidi) : null;
+    const { isConnected, isEarly } = this.#parts.establishment;
+    return (isConnected || isEarly) && !this.isClosed ? this.#parts.streams.open(isBidi) : null;
   }
 
   whenAllowed(isBidi: boolean, on: () => void): { cancel(): void } {
@@ -181,11 +184,12 @@ export class Connection implements PacketHandler {
     this.#afterCall();
   }
 
-  onPacket(space: PacketSpace, source: Uint8Array | null, number: number, frames: WireReader): void {
+  onPacket(space: PacketSpace, { source, isEarly }: PacketOrigin, number: number, frames: WireReader): void {
     if (this.#parts.end.isOver) return;
     if (source !== null) this.#parts.establishment.adopt(source);
     const isNewest = number > space.received.largest;
-    const { isEliciting, isProbing, isAnswerable } = this.#parts.dispatch.read(space, frames, this.#nowMs);
+    const read = this.#parts.dispatch.read(space, frames, this.#nowMs, isEarly);
+    const { isEliciting, isProbing, isAnswerable } = read;
     // Where nothing will be said in answer, waiting for it costs a timer and a turn: a PING is acknowledged at once.
     const isUrgent = space.id !== APPLICATION_SPACE || !isAnswerable;
     space.received.add(number, isEliciting, isUrgent, this.#nowMs);
@@ -194,8 +198,8 @@ export class Connection implements PacketHandler {
       this.#cameBy.isValidated = true;
       this.#parts.recovery.drop(this.#parts.spaces[INITIAL_SPACE]);
     }
-    const mayMove =
-      this.#parts.isServer && this.#parts.recovery.probes.isConfirmed && space.id === APPLICATION_SPACE;
+    const { isServer, recovery } = this.#parts;
+    const mayMove = isServer && recovery.probes.isConfirmed && space.id === APPLICATION_SPACE;
     this.#parts.migration.onPacket(this.#cameBy, mayMove && isNewest && !isProbing, this.#nowMs);
     if (this.#parts.controls.isOverfull)
       throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");

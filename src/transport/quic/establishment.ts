@@ -12,12 +12,17 @@ import type { IdleTimer } from "./idle-timer.ts";
 import type { PacketSender } from "./packet-sender.ts";
 import type { ApplicationKeys } from "./protection/application-keys.ts";
 import { isRetryAuthentic, RETRY_TAG_BYTES } from "./protection/retry-tag.ts";
-import { HANDSHAKE_SPACE, INITIAL_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
+import {
+  APPLICATION_SPACE,
+  HANDSHAKE_SPACE,
+  INITIAL_SPACE,
+  type PacketSpace,
+} from "./recovery/packet-space.ts";
 import type { Recovery } from "./recovery/recovery.ts";
 import type { StreamSet } from "./streams/stream-set.ts";
 import { FRAME } from "./wire/frames.ts";
 import { type PacketHeader, readVersions, VERSION_1 } from "./wire/header.ts";
-import type { TransportParameters } from "./wire/transport-parameters.ts";
+import { decodeTransportParameters, type TransportParameters } from "./wire/transport-parameters.ts";
 
 const FIRST_ID_BYTES = 8;
 
@@ -43,6 +48,8 @@ export interface EstablishmentParts {
   readonly idle: IdleTimer;
   readonly end: ConnectionEnd;
   wake(): void;
+  /** Of the accepting side: the client has said something before the handshake is done. */
+  onEarly(): void;
   onConnected(): void;
 }
 
@@ -54,6 +61,8 @@ export class Establishment {
   #peerSource: Uint8Array | null = null;
   /** Null: the handshake is not done. */
   #peer: TransportParameters | null = null;
+  /** Streams are read, or may be opened, though the handshake is not done (RFC 9001 §4.6). */
+  isEarly = false;
 
   constructor(parts: EstablishmentParts) {
     this.#parts = parts;
@@ -83,6 +92,23 @@ export class Establishment {
     if (!this.#isServer) this.#parts.peerIds.adopt(this.#peerSource);
   }
 
+  /** Of the dialling side, behind its first bytes: what the server's limits were is taken for what they are. */
+  beginEarly(): void {
+    const { handshake, streams } = this.#parts;
+    const { remembered } = handshake.tls;
+    if (!handshake.hasEarlyKeys || remembered === null) return;
+    this.isEarly = true;
+    streams.begin(decodeTransportParameters(remembered, "server"));
+  }
+
+  #acceptEarly(): void {
+    const { handshake, streams } = this.#parts;
+    if (!this.#isServer || this.isEarly || !handshake.hasEarlyKeys || handshake.peer === null) return;
+    this.isEarly = true;
+    streams.begin(handshake.peer);
+    this.#parts.onEarly();
+  }
+
   onRetry(header: PacketHeader, packet: Uint8Array): void {
     const { original, ownIds, peerIds, sender, handshake, recovery, spaces } = this.#parts;
     if (!this.#isAwaited(header, ownIds) || !isRetryAuthentic(packet, original)) return;
@@ -90,7 +116,7 @@ export class Establishment {
     peerIds.adopt(this.#retrySource);
     sender.token = new Uint8Array(packet.subarray(header.numberAt - header.start, -RETRY_TAG_BYTES));
     handshake.setInitialKeys(this.#retrySource);
-    for (const space of spaces) if (space.id === INITIAL_SPACE) recovery.sayAllAgain(space);
+    for (const space of spaces) if (space.id !== HANDSHAKE_SPACE) recovery.sayAllAgain(space);
     this.#parts.wake();
   }
 
@@ -110,11 +136,13 @@ export class Establishment {
   onCrypto(space: PacketSpace, offset: number, bytes: Uint8Array): void {
     const { handshake } = this.#parts;
     handshake.read(space, offset, bytes);
-    if (handshake.tls.isDone && this.#peer === null) this.#connect();
+    if (this.#peer !== null) return;
+    if (handshake.tls.isDone) this.#connect();
+    else this.#acceptEarly();
   }
 
   #connect(): void {
-    const { handshake, original, peerIds, ownIds, recovery, idle, streams, controls } = this.#parts;
+    const { handshake, original, peerIds, ownIds, recovery, idle, streams, controls, spaces } = this.#parts;
     const peer = handshake.finish({
       initialSource: this.#peerSource ?? new Uint8Array(0),
       original: this.#isServer ? null : original,
@@ -125,6 +153,8 @@ export class Establishment {
     recovery.probes.peerMaxAckDelayMs = peer.maxAckDelayMs;
     recovery.peerAckDelayExponent = peer.ackDelayExponent;
     idle.limit(peer.idleTimeoutMs);
+    const isRefused = this.isEarly && !this.#isServer && !handshake.isEarlyAccepted;
+    for (const space of spaces) if (isRefused && space.id === APPLICATION_SPACE) recovery.sayAllAgain(space);
     streams.begin(peer);
     ownIds.fill(peer.activeConnectionIds);
     if (this.#isServer) {

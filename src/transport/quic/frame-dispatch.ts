@@ -5,7 +5,8 @@ import { PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { APPLICATION_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
 import type { Recovery } from "./recovery/recovery.ts";
 import type { StreamSet } from "./streams/stream-set.ts";
-import { type FrameReceiver, type FramesRead, type NewConnectionId, readFrames } from "./wire/frames.ts";
+import { EARLY_FRAMES, type FrameReceiver, type FramesRead, HANDSHAKE_FRAMES } from "./wire/frames.ts";
+import { type NewConnectionId, readFrames } from "./wire/frames.ts";
 import type { WireReader } from "./wire/reader.ts";
 
 export interface FrameDispatchOptions {
@@ -36,11 +37,12 @@ export class FrameDispatch implements FrameReceiver {
     this.#options = options;
   }
 
-  /** All frames of a packet. Throws `QuicFault`. */
-  read(space: PacketSpace, frames: WireReader, nowMs: number): FramesRead {
+  /** All frames of a packet; `isEarly`: of 0-RTT. Throws `QuicFault`. */
+  read(space: PacketSpace, frames: WireReader, nowMs: number, isEarly = false): FramesRead {
     this.#space = space;
     this.#nowMs = nowMs;
-    return readFrames(frames, space.id !== APPLICATION_SPACE, this);
+    const isHandshake = space.id !== APPLICATION_SPACE;
+    return readFrames(frames, isHandshake ? HANDSHAKE_FRAMES : isEarly ? EARLY_FRAMES : null, this);
   }
 
   onAck(reader: WireReader): void {

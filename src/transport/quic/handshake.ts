@@ -1,5 +1,5 @@
 /** The TLS handshake inside QUIC (RFC 9001 §4): its bytes, the keys that it makes, the parameters that it carries. */
-import type { QuicCiphers } from "#platform/quic.ts";
+import type { PacketCipher, QuicCiphers } from "#platform/quic.ts";
 import { CRYPTO_ERROR, QuicFault, TRANSPORT_PARAMETER_ERROR } from "./fault.ts";
 import type { ApplicationKeys } from "./protection/application-keys.ts";
 import { AES_128_GCM_SHA256, deriveKeys, initialSecret } from "./protection/key-schedule.ts";
@@ -9,6 +9,7 @@ import {
   type OpenQuicTls,
   type QuicTls,
   TLS_APPLICATION,
+  TLS_EARLY,
   TLS_HANDSHAKE,
   TLS_INITIAL,
   TlsAlert,
@@ -48,6 +49,9 @@ export class Handshake implements Disposable {
   peer: TransportParameters | null = null;
   /** It went on with an earlier session. */
   isResumed = false;
+  /** There are keys for what is said before the handshake is done (0-RTT). */
+  hasEarlyKeys = false;
+  isEarlyAccepted = false;
   readonly #options: HandshakeOptions;
 
   /** `parameters`: what we say of ourselves. */
@@ -76,12 +80,13 @@ export class Handshake implements Disposable {
 
   #setSecret(level: TlsLevel, forWriting: boolean, suite: number, secret: Uint8Array): void {
     const { ciphers, keys, spaces } = this.#options;
-    if (level !== TLS_HANDSHAKE && level !== TLS_APPLICATION) return;
+    if (level === TLS_INITIAL) return;
     const space = spaces[spaceOf(level)];
+    if (level === TLS_EARLY) this.hasEarlyKeys = true;
     if (level === TLS_APPLICATION) {
       keys.set(forWriting, suite, secret);
-      space.seals = keys.seals;
-      space.opens = keys.opens;
+      if (forWriting) replaceSeals(space, keys.seals);
+      else replaceOpens(space, keys.opens);
     } else if (forWriting) space.seals = ciphers.make(suite, deriveKeys(suite, secret), true);
     else space.opens = ciphers.make(suite, deriveKeys(suite, secret), false);
     secret.fill(0);
@@ -114,6 +119,7 @@ export class Handshake implements Disposable {
   /** Once both sides have finished: the peer's parameters. Throws `QuicFault` where the peer is not the right one. */
   finish(said: SaidByHeaders): TransportParameters {
     this.isResumed = this.tls.isResumed;
+    this.isEarlyAccepted = this.hasEarlyKeys && this.tls.isEarlyAccepted;
     const refusal = this.tls.refusal();
     if (refusal !== null) throw new HandshakeFailed(CRYPTO_ERROR + BAD_CERTIFICATE, refusal);
     // RFC 9001 §8.1
@@ -142,6 +148,17 @@ export class HandshakeFailed extends QuicFault {
     super(transportCode, reason.message);
     this.reason = reason;
   }
+}
+
+/** Those of 0-RTT, where there were any, are over. */
+function replaceSeals(space: PacketSpace, seals: PacketCipher | null): void {
+  space.seals?.[Symbol.dispose]();
+  space.seals = seals;
+}
+
+function replaceOpens(space: PacketSpace, opens: PacketCipher | null): void {
+  space.opens?.[Symbol.dispose]();
+  space.opens = opens;
 }
 
 function spaceOf(level: TlsLevel): SpaceId {

@@ -35,20 +35,23 @@ export interface QuicClientCrypto {
   readonly openTls: OpenQuicTls;
 }
 
-/** For those who are no nodes. Null: this runtime has no QUIC. Of `options.minVersion` only TLS 1.3 is spoken. */
-export function quicClientCrypto(options: TlsClientOptions): QuicClientCrypto | null {
+/**
+ * For those who are no nodes. Null: this runtime has no QUIC. Of `options.minVersion` only TLS 1.3 is spoken. `mayBeEarly`:
+ * 0-RTT is used with servers that offer it; what is said so may arrive twice.
+ */
+export function quicClientCrypto(options: TlsClientOptions, mayBeEarly = false): QuicClientCrypto | null {
   const found = quicLibrary();
-  return found === null ? null : { ciphers: found.ciphers, openTls: clientTls(found, options) };
+  return found === null ? null : { ciphers: found.ciphers, openTls: clientTls(found, options, mayBeEarly) };
 }
 
-function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
+function clientTls(found: QuicLibrary, options: TlsClientOptions, mayBeEarly = false): OpenQuicTls {
   const { tls, clients, contexts } = found;
   const check = new ServerCheck(clients, options);
   const hello = { serverName: sniOf(options), alpn: wireOf(options.alpn), tickets: tls.makeTickets() };
   let context: SslHandle | null = null;
   return (parameters, events) => {
     context ??= contextsOf(found).of(options, check.belief);
-    const session = tls.open(context.address, hello, parameters, events);
+    const session = tls.open(context.address, hello, parameters, events, mayBeEarly);
     return {
       get isDone() {
         return session.isDone;
@@ -63,6 +66,12 @@ function clientTls(found: QuicLibrary, options: TlsClientOptions): OpenQuicTls {
       },
       get isResumed() {
         return session.isResumed;
+      },
+      get remembered() {
+        return session.remembered;
+      },
+      get isEarlyAccepted() {
+        return session.isEarlyAccepted;
       },
       alpn: () => contexts.alpnOf(session.object),
       exportKey: (label, about, size) => session.exportKey(label, about, size),
@@ -88,16 +97,20 @@ function contextsOf({ clients }: QuicLibrary): ClientContexts {
   return (shared.contexts ??= new ClientContexts(clients, GROUPS));
 }
 
-/** The accepting side; `context` is asked for the one in force whenever a connection comes. Null: this runtime has no QUIC. */
+/**
+ * The accepting side; `context` is asked for the one in force whenever a connection comes. `mayBeEarly`: 0-RTT is taken. Null:
+ * this runtime has no QUIC.
+ */
 export function serverTls(
   context: () => { readonly address: bigint },
   clientAuthType: ClientAuthType = "",
+  mayBeEarly = false,
 ): OpenQuicTls | null {
   const found = quicLibrary();
   if (found === null) return null;
   const { tls, contexts } = found;
   return (parameters, events) => {
-    const session = tls.open(context().address, null, parameters, events);
+    const session = tls.open(context().address, null, parameters, events, mayBeEarly);
     return {
       get isDone() {
         return session.isDone;
@@ -106,6 +119,12 @@ export function serverTls(
       give: (level, bytes) => session.give(level, bytes),
       get isResumed() {
         return session.isResumed;
+      },
+      get remembered() {
+        return session.remembered;
+      },
+      get isEarlyAccepted() {
+        return session.isEarlyAccepted;
       },
       refusal: () => clientRefusal(contexts.clientCertificate(session.object), clientAuthType),
       alpn: () => contexts.alpnOf(session.object),

@@ -8,7 +8,7 @@ import { APPLICATION_SPACE, type PacketSpace } from "./recovery/packet-space.ts"
 import { expandPacketNumber } from "./wire/packet-number.ts";
 import { HANDSHAKE, INITIAL, MIN_INITIAL_BYTES, ONE_RTT, type PacketHeader } from "./wire/header.ts";
 import { hasFixedBit, isShortHeader, readHeader, SHORT_NUMBER_AT } from "./wire/header.ts";
-import { RETRY, VERSION_1, VERSION_NEGOTIATION } from "./wire/header.ts";
+import { RETRY, VERSION_1, VERSION_NEGOTIATION, ZERO_RTT } from "./wire/header.ts";
 import { WireReader } from "./wire/reader.ts";
 
 /** Packets that come before their keys. */
@@ -17,12 +17,18 @@ const MOST_EARLY = 10;
 const LONG_RESERVED = 0x0c;
 const SHORT_RESERVED = 0x18;
 
+export interface PacketOrigin {
+  /** The peer's id, as an Initial packet has it; null: of other packets. */
+  readonly source: Uint8Array | null;
+  /** Of 0-RTT. */
+  readonly isEarly: boolean;
+}
+
 export interface PacketHandler {
   /**
-   * The frames of a packet that is authentic and new, lent until the call returns. `source`: the peer's id, as an Initial
-   * packet has it; null: of other packets. Throws `QuicFault`.
+   * The frames of a packet that is authentic and new, lent until the call returns. Throws `QuicFault`.
    */
-  onPacket(space: PacketSpace, source: Uint8Array | null, number: number, frames: WireReader): void;
+  onPacket(space: PacketSpace, origin: PacketOrigin, number: number, frames: WireReader): void;
   /** An answer to our first packet that is not protected by keys; `packet` is the whole. */
   onRetry(header: PacketHeader, packet: Uint8Array): void;
   onVersions(header: PacketHeader, packet: Uint8Array): void;
@@ -82,6 +88,7 @@ export class PacketReceiver {
       else if (type === VERSION_NEGOTIATION) handler.onVersions(header, packet);
       else if (type === ONE_RTT) opened = this.#short(packet, nowMs) || opened;
       else if (type === INITIAL) opened = this.#long(spaces[0], header, packet, nowMs) || opened;
+      else if (type === ZERO_RTT) opened = this.#zeroRtt(header, packet, nowMs) || opened;
       else if (type === HANDSHAKE) opened = this.#long(spaces[1], header, packet, nowMs) || opened;
       reader.reset(datagram, end); // a call from within may have read another one
     }
@@ -95,7 +102,9 @@ export class PacketReceiver {
 
   /** What waited for keys that have come meanwhile is read. */
   #replay(nowMs: number): void {
-    const keys = (this.#options.spaces[1].opens === null ? 0 : 1) + (this.#isHandshakeDone ? 1 : 0);
+    const [, handshake, application] = this.#options.spaces;
+    const there = [handshake.opens !== null, application.opens !== null, this.#isHandshakeDone];
+    const keys = there.filter((one) => one).length;
     if (keys === this.#keysAtReplay) return;
     this.#keysAtReplay = keys;
     const early = this.#early;
@@ -112,7 +121,18 @@ export class PacketReceiver {
     if (space.isDropped) return false;
     if (space.opens === null) return this.#keepEarly(packet);
     const source = header.type === INITIAL ? header.source : null;
-    return this.#open(space, packet, { numberAt: header.numberAt - header.start, source }, nowMs);
+    const numberAt = header.numberAt - header.start;
+    return this.#open(space, packet, { numberAt, source, isEarly: false }, nowMs);
+  }
+
+  /** Of a client. Behind the handshake its keys are gone; what was in it comes again. */
+  #zeroRtt(header: PacketHeader, packet: Uint8Array, nowMs: number): boolean {
+    const { isServer, keys, spaces } = this.#options;
+    const [, , space] = spaces;
+    if (!isServer || space.isDropped || keys.opens !== null) return false;
+    if (space.opens === null) return this.#keepEarly(packet);
+    const numberAt = header.numberAt - header.start;
+    return this.#open(space, packet, { numberAt, source: null, isEarly: true }, nowMs);
   }
 
   #short(packet: Uint8Array, nowMs: number): boolean {
@@ -142,8 +162,8 @@ export class PacketReceiver {
   /** A packet of `size` bytes at the start of the memory. */
   #openIn(memory: PacketMemory, space: PacketSpace, size: number, head: Head, nowMs: number): boolean {
     const { keys, handler } = this.#options;
-    const isApplication = space.id === APPLICATION_SPACE;
-    const { numberAt, source } = head;
+    const { numberAt, isEarly } = head;
+    const isApplication = space.id === APPLICATION_SPACE && !isEarly;
     const masks = isApplication ? keys.opens : space.opens;
     const first = masks === null ? -1 : masks.unmask(memory, size, numberAt);
     if (first < 0) return false;
@@ -160,18 +180,17 @@ export class PacketReceiver {
     if ((first & (isApplication ? SHORT_RESERVED : LONG_RESERVED)) !== 0)
       throw new QuicFault(PROTOCOL_VIOLATION, "reserved bits that are not zero");
     if (!space.received.isDuplicate(number))
-      handler.onPacket(space, source, number, this.#frames.reset(memory.bytes, bodyAt, bodyAt + bytes));
+      handler.onPacket(space, head, number, this.#frames.reset(memory.bytes, bodyAt, bodyAt + bytes));
     return true;
   }
 }
 
-/** Where the packet number begins, and the id of an Initial packet's sender. */
-interface Head {
+/** Where the packet number begins, and what else its header says. */
+interface Head extends PacketOrigin {
   readonly numberAt: number;
-  readonly source: Uint8Array | null;
 }
 
-const SHORT: Head = { numberAt: SHORT_NUMBER_AT, source: null };
+const SHORT: Head = { numberAt: SHORT_NUMBER_AT, source: null, isEarly: false };
 
 function packetNumberAt(bytes: Uint8Array, from: number, to: number, largest: number): number {
   let low = 0;

@@ -7,9 +7,22 @@ import { givePacketMemory, takePacketMemory } from "./packet-memories.ts";
 import type { Path } from "./path.ts";
 import { PathMtu } from "./path-mtu.ts";
 import type { ApplicationKeys } from "./protection/application-keys.ts";
-import { APPLICATION_SPACE, INITIAL_SPACE, type PacketSpace } from "./recovery/packet-space.ts";
+import {
+  APPLICATION_SPACE,
+  HANDSHAKE_SPACE,
+  INITIAL_SPACE,
+  type PacketSpace,
+} from "./recovery/packet-space.ts";
 import type { Recovery } from "./recovery/recovery.ts";
-import { beginLong, finishLong, HANDSHAKE, INITIAL, MIN_INITIAL_BYTES, writeShort } from "./wire/header.ts";
+import {
+  beginLong,
+  finishLong,
+  HANDSHAKE,
+  INITIAL,
+  MIN_INITIAL_BYTES,
+  writeShort,
+  ZERO_RTT,
+} from "./wire/header.ts";
 import { numberBytesFor, writePacketNumber } from "./wire/packet-number.ts";
 import { WireWriter } from "./wire/writer.ts";
 
@@ -154,9 +167,10 @@ export class PacketSender {
     const numberBytes = (layout.numberBytes = numberBytesFor(number, space.largestAcked));
     const destination = peerIds.current;
     this.#lengthAt = -1;
-    if (space.id === APPLICATION_SPACE) writeShort(out, destination, keys.phase, numberBytes);
+    const isEarly = space.id === APPLICATION_SPACE && keys.seals === null;
+    if (space.id === APPLICATION_SPACE && !isEarly) writeShort(out, destination, keys.phase, numberBytes);
     else {
-      const type = space.id === INITIAL_SPACE ? INITIAL : HANDSHAKE;
+      const type = isEarly ? ZERO_RTT : space.id === INITIAL_SPACE ? INITIAL : HANDSHAKE;
       this.#lengthAt = beginLong(out, { type, destination, source: ownId, token: this.token, numberBytes });
     }
     writePacketNumber(out, number, numberBytes);
@@ -174,7 +188,7 @@ export class PacketSender {
     out.zeros(Math.max(0, end - out.at));
     layout.bodyBytes = out.at - bodyAt;
     if (this.#lengthAt >= 0) finishLong(out, this.#lengthAt, numberBytes + layout.bodyBytes + TAG_BYTES);
-    const seals = space.id === APPLICATION_SPACE ? this.#options.keys.seals : space.seals;
+    const seals = (space.id === APPLICATION_SPACE ? this.#options.keys.seals : null) ?? space.seals;
     seals?.seal(memory, start, layout, number);
   }
 
@@ -187,7 +201,7 @@ export class PacketSender {
     this.path.sentBytes += bytes;
     this.#run.add(bytes);
     if (space.id === APPLICATION_SPACE) keys.onSealed(nowMs, recovery.rtt.probeTimeoutMs);
-    if (space.id > INITIAL_SPACE && !isServer && !spaces[0].isDropped) this.#options.onHandshakeSent();
+    if (space.id === HANDSHAKE_SPACE && !isServer && !spaces[0].isDropped) this.#options.onHandshakeSent();
   }
 
   /** One packet with a single frame that is not waited for, in each space that may be open: the end. */

@@ -4,6 +4,7 @@ import type { QuicTlsEvents, TlsLevel } from "#platform/quic.ts";
 export { TlsAlert, type QuicTlsEvents, type TlsLevel } from "#platform/quic.ts";
 
 export const TLS_INITIAL: TlsLevel = 0;
+export const TLS_EARLY: TlsLevel = 1;
 export const TLS_HANDSHAKE: TlsLevel = 2;
 export const TLS_APPLICATION: TlsLevel = 3;
 
@@ -19,6 +20,10 @@ export interface QuicTls extends Disposable {
   refusal(): Error | null;
   /** It goes on with the session of an earlier connection: the peer has shown no certificate. */
   readonly isResumed: boolean;
+  /** Of the dialling side: the server's parameters of the connection whose session is offered; null: none is. */
+  readonly remembered: Uint8Array | null;
+  /** Once it is done: what was said with early keys was understood. */
+  readonly isEarlyAccepted: boolean;
   /** What both sides agreed on; null: nothing. */
   alpn(): string | null;
   /** `size` bytes that only both sides of this connection know (RFC 8446 §7.5). Throws where it is not done. */

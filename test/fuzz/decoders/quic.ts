@@ -43,7 +43,7 @@ function sealedBy(filter: PacketFilter, datagram: Uint8Array): Buffer[] {
 }
 
 /** What stands behind the frames of a connection on which some packets went out and one stream is open. */
-function dispatch(): { read(bytes: Uint8Array): void } {
+function dispatch(isEarly = false): { read(bytes: Uint8Array): void } {
   const numbers = { ...UNSAID_NUMBERS, ...OWN_NUMBERS };
   const controls = new ControlQueue();
   const streams = new StreamSet({
@@ -79,7 +79,7 @@ function dispatch(): { read(bytes: Uint8Array): void } {
     onDatagram: noop,
     onClose: noop,
   });
-  return { read: (bytes) => void frames.read(space, new WireReader().reset(bytes), 100) };
+  return { read: (bytes) => void frames.read(space, new WireReader().reset(bytes), 100, isEarly) };
 }
 
 const FRAMES = [
@@ -128,6 +128,7 @@ const quicTargets: readonly Target[] = [
   ),
   once("QUIC versions", [hex(`80 00000000 08 ${"01".repeat(8)} 00 00000001 6b3343cf`)], readVersions),
   once("QUIC frames", FRAMES, (bytes) => dispatch().read(bytes)),
+  once("QUIC frames of 0-RTT", FRAMES, (bytes) => dispatch(true).read(bytes)),
   ...(["client", "server"] as const).map((role) =>
     once(
       `QUIC transport parameters of a ${role}`,

@@ -5,7 +5,8 @@ client PORT CERTIFICATE               runs every case against an echo server, an
 visit PORT CERTIFICATE                asks a web server for / by HTTP/3, and prints the status and the body
 http PORT CERTIFICATE PATH [NAME=VALUE …]   posts what standard input has, or gets where that is nothing, and prints
                                       the status and the body in hex
-doq PORT CERTIFICATE                  asks what standard input has by DNS over QUIC, and prints the answer in hex
+doq PORT CERTIFICATE                  asks what standard input has by DNS over QUIC, again by 0-RTT, and prints the
+                                      answer in hex
 """
 import asyncio
 import os
@@ -120,13 +121,25 @@ async def doq(port, certificate):
     configuration = QuicConfiguration(alpn_protocols=["doq"], server_name="server.test")
     configuration.load_verify_locations(cafile=certificate)
     message = sys.stdin.buffer.read()
-    async with connect(HOST, port, configuration=configuration) as client:
-        reader, writer = await client.create_stream()
-        writer.write(len(message).to_bytes(2, "big") + message)
-        writer.write_eof()
-        answer = await asyncio.wait_for(reader.read(), 30)
-        assert len(answer) - 2 == int.from_bytes(answer[:2], "big"), "not one whole message"
-        print(answer[2:].hex())
+    tickets = []
+
+    async def ask(is_early):
+        options = {"configuration": configuration, "session_ticket_handler": tickets.append}
+        async with connect(HOST, port, wait_connected=not is_early, **options) as client:
+            reader, writer = await client.create_stream()
+            writer.write(len(message).to_bytes(2, "big") + message)
+            writer.write_eof()
+            answer = await asyncio.wait_for(reader.read(), 30)
+            assert len(answer) - 2 == int.from_bytes(answer[:2], "big"), "not one whole message"
+            while not client._quic._handshake_complete:
+                await asyncio.sleep(0.01)
+            assert client._quic.tls.early_data_accepted == is_early, "0-RTT was not as it should be"
+            return answer[2:]
+
+    answer = await ask(False)
+    configuration.session_ticket = tickets[0]
+    assert await ask(True) == answer, "another answer by 0-RTT"
+    print(answer.hex())
 
 
 class Cases:

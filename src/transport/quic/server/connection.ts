@@ -13,6 +13,8 @@ const CLOSING_PROBES = 3;
 
 /** What the owner of a connection does with what comes. None of it may throw. */
 export interface QuicServerEvents {
+  /** Called where it was made before the handshake was done, when that is. */
+  onConnected?(): void;
   /** The client has opened a stream, which is the receiver's. */
   onStream(stream: QuicStream): void;
   /** The payload is lent until the call returns. */
@@ -26,7 +28,10 @@ export interface ServerConnectionHost {
   /** As of `SendDatagrams`; absent: each is sent by itself. */
   readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint) => void;
   onId(connection: QuicServerConnection, id: Uint8Array, isGiven: boolean): void;
-  onConnected(connection: QuicServerConnection): QuicServerEvents;
+  /** Its handshake is done. */
+  onConnected(connection: QuicServerConnection): void;
+  /** What takes its streams; asked for once. */
+  eventsOf(connection: QuicServerConnection): QuicServerEvents;
   /** It is over, and may be forgotten when no more can come for it. */
   onForgotten(connection: QuicServerConnection): void;
   /** It has shown who it is. */
@@ -74,6 +79,7 @@ export class QuicServerConnection {
           ? {}
           : { sendRun: (datagrams, size, { peer }) => sendRun(datagrams, size, peer ?? this.#first) }),
         wake: () => this.#clock.wake(),
+        early: (alpn) => this.#onEarly(alpn),
         connected: (alpn) => this.#onConnected(alpn),
         stream: (stream) => this.#events?.onStream(stream),
         datagram: (payload) => this.#events?.onDatagram(payload),
@@ -132,7 +138,14 @@ export class QuicServerConnection {
     this.alpn = alpn;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#events = this.#host.onConnected(this);
+    this.#host.onConnected(this);
+    if (this.#events === null) this.#events = this.#host.eventsOf(this);
+    else this.#events.onConnected?.();
+  }
+
+  #onEarly(alpn: string | null): void {
+    this.alpn = alpn;
+    this.#events = this.#host.eventsOf(this);
   }
 
   #onClosed(error: Error | null): void {

@@ -25,7 +25,10 @@ export interface QuicServerOptions extends Omit<ConnectionOptions, "congestion">
   readonly filter: PacketFilter | null;
   /** What connections say when the socket closes. */
   readonly closeCode: number;
-  /** A client has finished its handshake. The answer takes what it sends. */
+  /**
+   * A client has finished its handshake; where TLS takes 0-RTT, it may only have begun it (`isConnected`). The answer takes
+   * what it sends.
+   */
   readonly onConnection: (connection: QuicServerConnection) => QuicServerEvents;
 }
 
@@ -203,8 +206,11 @@ export class QuicEndpoint implements ServerConnectionHost {
     else this.#ids.remove(id, connection);
   }
 
-  onConnected(connection: QuicServerConnection): QuicServerEvents {
+  onConnected(connection: QuicServerConnection): void {
     this.#validate(connection);
+  }
+
+  eventsOf(connection: QuicServerConnection): QuicServerEvents {
     return this.#options.onConnection(connection);
   }
 

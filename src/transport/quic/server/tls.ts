@@ -18,6 +18,8 @@ export interface QuicTlsServerContext {
   readonly tls: TlsProvider;
   readonly files: SafeFiles;
   readonly log: Log;
+  /** 0-RTT is taken: what a client says first may have been said before. Absent: it is not. */
+  readonly mayBeEarly?: boolean;
 }
 
 /** Disposing it stops watching the files; connections go on. */
@@ -29,7 +31,7 @@ export interface QuicTlsServer extends Disposable {
 /** Throws `ConfigError` where there is no certificate, keys do not fit together, or this runtime has no QUIC. */
 export async function openQuicTlsServer(
   fields: TlsServerFields,
-  { where, alpn, tls, files, log }: QuicTlsServerContext,
+  { where, alpn, tls, files, log, mayBeEarly = false }: QuicTlsServerContext,
 ): Promise<QuicTlsServer> {
   if ((fields["ech-key"] ?? "") !== "")
     throw new ConfigError(
@@ -43,7 +45,7 @@ export async function openQuicTlsServer(
       `${where}: the library of QUIC refuses the certificate, which node:tls takes: no client gets in`,
     ),
   );
-  const open = serverTls(() => context.get(), options.clientAuthType);
+  const open = serverTls(() => context.get(), options.clientAuthType, mayBeEarly);
   const library = tls.allowsQuic ? quicLibrary() : null;
   if (open === null || library === null) {
     server[Symbol.dispose]();

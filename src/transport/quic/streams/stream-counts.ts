@@ -81,3 +81,10 @@ export class StreamCounts {
     for (const waiting of this.#waiting) for (const on of waiting.splice(0)) on();
   }
 }
+
+/** How much may be sent on a new stream; `peer` null: its limits are not known. */
+export function sendLimitOf(peer: TransportNumbers | null, isUni: boolean, isOurs: boolean): number {
+  if (peer === null) return 0;
+  if (isUni) return peer.maxStreamDataUni;
+  return isOurs ? peer.maxStreamDataBidiRemote : peer.maxStreamDataBidiLocal;
+}

@@ -6,7 +6,7 @@ import type { TransportNumbers } from "#transport/quic/wire/transport-parameters
 import { QuicStream, type StreamHost } from "./quic-stream.ts";
 import { ReceivePart } from "./receive-part.ts";
 import { SendPart } from "./send-part.ts";
-import { StreamCounts, type StreamKind } from "./stream-counts.ts";
+import { sendLimitOf, StreamCounts, type StreamKind } from "./stream-counts.ts";
 import { maxStreamDataFrame, resetStreamFrame, stopSendingFrame } from "./stream-frames.ts";
 
 const UNI = 2;
@@ -67,12 +67,14 @@ export class StreamSet implements StreamHost {
     return this.#streams.size;
   }
 
-  /** The peer's limits are known. */
+  /** The peer's limits are known; a second time where those of an earlier connection were assumed, which are kept to. */
   begin(peer: TransportNumbers): void {
     this.#peer = peer;
-    this.#maySend = peer.maxData;
+    this.onMaxData(peer.maxData);
     this.onMaxStreams(true, peer.maxStreamsBidi);
     this.onMaxStreams(false, peer.maxStreamsUni);
+    for (const [id, { send }] of this.#streams)
+      if (send !== null) this.onMaxStreamData(id, sendLimitOf(peer, kindOf(id) === 1, this.#isOurs(id)));
   }
 
   /** Null: the peer allows no more at the moment. */
@@ -91,17 +93,13 @@ export class StreamSet implements StreamHost {
     const { own, abortCode } = this.#options;
     const isOurs = this.#isOurs(id);
     const isUni = kindOf(id) === 1;
-    const peer = this.#peer;
-    const sendLimit = isUni
-      ? (peer?.maxStreamDataUni ?? 0)
-      : ((isOurs ? peer?.maxStreamDataBidiRemote : peer?.maxStreamDataBidiLocal) ?? 0);
     const window = isUni
       ? own.maxStreamDataUni
       : isOurs
         ? own.maxStreamDataBidiLocal
         : own.maxStreamDataBidiRemote;
     const stream = new QuicStream(this, id, {
-      send: isUni && !isOurs ? null : new SendPart(id, sendLimit),
+      send: isUni && !isOurs ? null : new SendPart(id, sendLimitOf(this.#peer, isUni, isOurs)),
       receive: isUni && isOurs ? null : new ReceivePart(window),
       abortCode,
     });

@@ -77,7 +77,7 @@ export interface FramesRead {
 }
 
 /** Those that Initial and Handshake packets may carry. */
-const EARLY: ReadonlySet<number> = new Set([
+export const HANDSHAKE_FRAMES: ReadonlySet<number> = new Set([
   FRAME.padding,
   FRAME.ping,
   FRAME.ack,
@@ -86,13 +86,40 @@ const EARLY: ReadonlySet<number> = new Set([
   FRAME.closeTransport,
 ]);
 
+/** Those that packets of 0-RTT may carry (RFC 9000 §12.4, RFC 9001 §8.3). */
+export const EARLY_FRAMES: ReadonlySet<number> = new Set([
+  FRAME.padding,
+  FRAME.ping,
+  FRAME.resetStream,
+  FRAME.stopSending,
+  FRAME.maxData,
+  FRAME.maxStreamData,
+  FRAME.maxStreamsBidi,
+  FRAME.maxStreamsUni,
+  FRAME.dataBlocked,
+  FRAME.streamDataBlocked,
+  FRAME.streamsBlockedBidi,
+  FRAME.streamsBlockedUni,
+  FRAME.newConnectionId,
+  FRAME.pathChallenge,
+  FRAME.closeTransport,
+  FRAME.closeApplication,
+  FRAME.datagram,
+  FRAME.datagramLength,
+  ...Array.from({ length: LAST_STREAM - FRAME.stream + 1 }, (_each, at) => FRAME.stream + at),
+]);
+
 const ANSWERABLE: FramesRead = { isEliciting: true, isProbing: false, isAnswerable: true };
 const ELICITING: FramesRead = { isEliciting: true, isProbing: false, isAnswerable: false };
 const SILENT: FramesRead = { isEliciting: false, isProbing: false, isAnswerable: false };
 const PROBING: FramesRead = { isEliciting: true, isProbing: true, isAnswerable: false };
 
-/** All frames of one packet; `isEarly`: of an Initial or Handshake packet. Throws `QuicFault`. */
-export function readFrames(reader: WireReader, isEarly: boolean, to: FrameReceiver): FramesRead {
+/** All frames of one packet; `allowed`: those that it may carry; null: any. Throws `QuicFault`. */
+export function readFrames(
+  reader: WireReader,
+  allowed: ReadonlySet<number> | null,
+  to: FrameReceiver,
+): FramesRead {
   if (reader.left === 0) throw new QuicFault(PROTOCOL_VIOLATION, "a packet without frames");
   let eliciting = false;
   let probing = false;
@@ -101,7 +128,7 @@ export function readFrames(reader: WireReader, isEarly: boolean, to: FrameReceiv
   while (reader.left > 0) {
     const type = reader.byte();
     if (type === FRAME.padding) continue;
-    if (isEarly && !EARLY.has(type))
+    if (allowed !== null && !allowed.has(type))
       throw new QuicFault(PROTOCOL_VIOLATION, `frame ${type} before the handshake is done`);
     if (type >= FRAME.stream && type <= LAST_STREAM) readStream(reader, type, to);
     else readFrame(reader, type, to);

@@ -97,7 +97,7 @@ function readId(reader: WireReader, version: number): Uint8Array {
 }
 
 export interface LongHeader {
-  readonly type: typeof INITIAL | typeof HANDSHAKE;
+  readonly type: typeof INITIAL | typeof ZERO_RTT | typeof HANDSHAKE;
   readonly destination: Uint8Array;
   readonly source: Uint8Array;
   readonly token: Uint8Array;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { QuicFault } from "#transport/quic/fault.ts";
-import { FRAME, readFrames, type FrameReceiver } from "./frames.ts";
+import { EARLY_FRAMES, FRAME, HANDSHAKE_FRAMES, readFrames, type FrameReceiver } from "./frames.ts";
 import { beginLong, CID_BYTES, finishLong, INITIAL, ONE_RTT, readHeader, RETRY } from "./header.ts";
 import { VERSION_NEGOTIATION, readVersions, writeShort, writeVersions } from "./header.ts";
 import { expandPacketNumber, numberBytesFor, writePacketNumber } from "./packet-number.ts";
@@ -43,11 +43,19 @@ class Recorder implements FrameReceiver {
   onDatagram = (payload: Uint8Array) => void this.calls.push(["datagram", Uint8Array.from(payload)]);
 }
 
-function framesOf(bytes: Uint8Array, isEarly = false): unknown[][] {
+function framesOf(bytes: Uint8Array, isHandshake = false): unknown[][] {
   const to = new Recorder();
-  readFrames(reader(bytes), isEarly, to);
+  readFrames(reader(bytes), isHandshake ? HANDSHAKE_FRAMES : null, to);
   return to.calls;
 }
+
+test("packets of 0-RTT carry no acknowledgements, handshake bytes and answers", () => {
+  const read = (bytes: number[]) => readFrames(reader(Uint8Array.from(bytes)), EARLY_FRAMES, new Recorder());
+  for (const type of [FRAME.ack, FRAME.crypto, FRAME.newToken, FRAME.retireConnectionId, FRAME.pathResponse])
+    assert.throws(() => read([type, 0, 0, 0, 0, 0, 0, 0, 0]), QuicFault);
+  assert.throws(() => read([FRAME.handshakeDone]), QuicFault);
+  assert.equal(read([FRAME.stream + 2, 0, 1, 65]).isAnswerable, true);
+});
 
 test("numbers: the samples of RFC 9000 appendix A.1", () => {
   const samples: readonly (readonly [string, number])[] = [
