@@ -1,6 +1,6 @@
 /** The configuration file as the Controller changes it: first in force, then in the file, or back again. */
 import type { Config } from "#config/config.ts";
-import type { ConfigChange, ConfigFileControl, ConfigKept } from "#core/control.ts";
+import type { ConfigChange, ConfigFileControl, ConfigKept, ConfigRemark } from "#core/control.ts";
 import type { Edit } from "#core/config-edit.ts";
 import { ApiError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -45,16 +45,14 @@ export class ConfigKeeper implements ConfigFileControl, Disposable {
   }
 
   async check(text: string): ReturnType<ConfigFileControl["check"]> {
-    const { result } = await this.#env.loader.text(text);
-    return [...(result.errors ?? []), ...result.warnings].map(
-      ({ severity, line, column, path, message }) => ({
-        severity,
-        line,
-        column,
-        path,
-        message,
-      }),
-    );
+    return remarksOf(await this.#env.loader.text(text));
+  }
+
+  async preview(edits: readonly Edit[]): ReturnType<ConfigFileControl["preview"]> {
+    const file = this.#file();
+    const { text: before, hash } = await file.read();
+    const edited = await file.edited(before, edits);
+    return { before, text: edited.text, hash, remarks: remarksOf(edited) };
   }
 
   put(text: string, change: ConfigChange): Promise<ConfigKept> {
@@ -190,4 +188,14 @@ export class ConfigKeeper implements ConfigFileControl, Disposable {
     const { hash } = await file.read();
     return { hash, settle: () => void this.#env.settle() };
   }
+}
+
+function remarksOf({ result }: Loaded): readonly ConfigRemark[] {
+  return [...(result.errors ?? []), ...result.warnings].map(({ severity, line, column, path, message }) => ({
+    severity,
+    line,
+    column,
+    path,
+    message,
+  }));
 }

@@ -1,10 +1,10 @@
-import { X509Certificate } from "node:crypto";
 import { stringify } from "yaml";
+import { linksOfListener } from "#app/listener-links.ts";
 import type { Config, ListenerConfig } from "#config/config.ts";
 import { UnusableError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
-import { parseLink, renderLink } from "#protocols/share-links/index.ts";
+import { parseLink } from "#protocols/share-links/index.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
 import { linesOf, setUp, type Setup } from "./load.ts";
 import { SOURCE_FLAGS } from "./run-flags.ts";
@@ -43,25 +43,18 @@ export async function link(args: readonly string[], env: NodeJS.ProcessEnv): Pro
 
 async function linksOf(
   { listeners, accounts }: Config,
-  setup: Setup,
+  { files }: Setup,
   host: string | null,
 ): Promise<{ readonly lines: readonly string[]; readonly faults: readonly string[] }> {
   const lines: string[] = [];
   const faults: string[] = [];
+  const env = { files, accounts, serverOf: (one: ListenerConfig) => host ?? serverOf(one.hosts, one.name) };
   for (const listener of listeners) {
-    const { name, protocol, options, ports, hosts } = listener;
-    const serverName = await certificateName(listener, setup);
-    const nodesAt = (server: string, port: number) =>
-      protocol.listenerNodes?.(options, { name, server, port, serverName, accounts }) ?? [];
     try {
-      for (const port of ports) {
-        if (nodesAt("", port).length === 0) continue;
-        for (const node of nodesAt(host ?? serverOf(hosts, name), port))
-          lines.push(...[renderLink(node)].filter((text) => text !== null));
-      }
+      lines.push(...(await linksOfListener(listener, env)));
     } catch (error) {
       if (!(error instanceof UnusableError)) throw error;
-      faults.push(`listener ${name} has no link: ${error.message}`);
+      faults.push(`listener ${listener.name} has no link: ${error.message}`);
     }
   }
   return { lines, faults };
@@ -72,12 +65,4 @@ function serverOf(hosts: ListenerConfig["hosts"], name: string): string {
   if (own === undefined)
     throw new UsageError(`${name} takes every address: say how clients reach it\n${LINK_USAGE}`);
   return own;
-}
-
-/** The first DNS name in the certificate; null where there is none to read. */
-async function certificateName({ options }: ListenerConfig, { files }: Setup): Promise<string | null> {
-  const { certificate }: { readonly certificate?: string } = options;
-  if (certificate === undefined || certificate === "") return null;
-  const { subjectAltName = "" } = new X509Certificate(await files.readPem(certificate));
-  return /DNS:([^,\s]+)/.exec(subjectAltName)?.[1] ?? null;
 }

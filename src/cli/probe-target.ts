@@ -1,12 +1,6 @@
 import { readFileSync } from "node:fs";
-import { connect } from "node:net";
-import type { Duplex } from "node:stream";
-import { messageOf } from "#core/errors.ts";
-import { parseHostPort } from "#net/address/address-fields.ts";
-import { parseIp } from "#net/address/ip.ts";
-import { DEFAULT_TRUST } from "#net/dial/trust.ts";
-import { learnOfTarget, type TargetFacts } from "#transport/reality/target/facts.ts";
-import { byWorth, judgeTarget, type Ranked } from "#transport/reality/target/verdict.ts";
+import type { TargetFacts } from "#transport/reality/target/facts.ts";
+import { parseTarget, probeTargets, type Probed, type Target } from "#transport/reality/target/probe.ts";
 import { type FlagTable, parseFlags, usageText, UsageError } from "./flags.ts";
 
 const FLAGS: FlagTable = {
@@ -26,20 +20,8 @@ Ends with 0 where the first one can, else with 1.
   FLAGS,
 );
 
-const HTTPS = 443;
-const AT_ONCE = 4;
 const TIMEOUT_MS = 15_000;
 const MOST_TARGETS = 1000;
-
-interface Target {
-  readonly host: string;
-  readonly port: number;
-  readonly serverName: string;
-}
-
-interface Probed extends Ranked {
-  readonly target: Target;
-}
 
 /** `weir probe-target HOST…`: which sites can be dest, ranked. */
 export async function probeTarget(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -48,10 +30,10 @@ export async function probeTarget(args: readonly string[], env: NodeJS.ProcessEn
   const flags = parseFlags(flagAt < 0 ? [] : args.slice(flagAt), FLAGS, env);
   const timeoutMs = Number(flags.text("timeout") ?? TIMEOUT_MS);
   const words = [...ahead, ...flags.rest, ...listed(flags.text("f"))];
-  const targets = [...new Set(words)].map((word) => parseTarget(word, flags.text("name")));
+  const targets = [...new Set(words)].map((word) => targetOf(word, flags.text("name")));
   if (targets.length === 0 || targets.length > MOST_TARGETS || !(timeoutMs > 0))
     throw new UsageError(`probe-target: expected 1 to ${MOST_TARGETS} sites\n${PROBE_TARGET_USAGE}`);
-  const probed = await probeAll(targets, timeoutMs, flags.on("mldsa65"));
+  const probed = await probeTargets(targets, { timeoutMs, needsMldsa65: flags.on("mldsa65") });
   process.stdout.write(
     flags.on("json") ? `${JSON.stringify(probed.map(asJson), null, 2)}\n` : asText(probed),
   );
@@ -65,51 +47,10 @@ function listed(file: string | null): readonly string[] {
 }
 
 /** Throws `UsageError`. */
-function parseTarget(word: string, name: string | null): Target {
-  const literal = parseIp(word);
-  const parsed = literal === null ? parseHostPort(word.includes(":") ? word : `${word}:${HTTPS}`) : null;
-  const { host, port } = parsed ?? { host: literal ?? "", port: HTTPS };
-  if (host === "" || port === 0)
-    throw new UsageError(`probe-target: expected a site as HOST or HOST:PORT, got ${JSON.stringify(word)}`);
-  return { host, port, serverName: name ?? host };
-}
-
-async function probeAll(
-  targets: readonly Target[],
-  timeoutMs: number,
-  needsMldsa65: boolean,
-): Promise<readonly Probed[]> {
-  const probed: Probed[] = [];
-  const left = targets.values();
-  const worker = async (): Promise<void> => {
-    for (const target of left) {
-      const facts = await learn(target, timeoutMs);
-      probed.push({ target, facts, verdict: judgeTarget(facts, target.serverName, needsMldsa65) });
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  return probed.toSorted(byWorth);
-}
-
-async function learn({ host, port, serverName }: Target, timeoutMs: number): Promise<TargetFacts | string> {
-  const signal = AbortSignal.timeout(timeoutMs);
-  const dial = (): Promise<Duplex> => dialTarget(host, port, signal);
-  try {
-    return await learnOfTarget({ dial, serverName, trust: DEFAULT_TRUST, signal });
-  } catch (error) {
-    return signal.aborted ? `no answer within ${timeoutMs} ms` : messageOf(error);
-  }
-}
-
-function dialTarget(host: string, port: number, signal: AbortSignal): Promise<Duplex> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true, allowHalfOpen: true });
-    const onAbort = (): void => void socket.destroy(new Error("aborted"));
-    signal.addEventListener("abort", onAbort, { once: true });
-    socket.once("close", () => signal.removeEventListener("abort", onAbort));
-    socket.once("connect", () => resolve(socket)).on("error", reject);
-    if (signal.aborted) onAbort();
-  });
+function targetOf(word: string, name: string | null): Target {
+  const target = parseTarget(word, name);
+  if (target !== null) return target;
+  throw new UsageError(`probe-target: expected a site as HOST or HOST:PORT, got ${JSON.stringify(word)}`);
 }
 
 function asJson({ target, facts, verdict }: Probed): object {

@@ -152,6 +152,15 @@ export interface ConfigKept {
   settle(): void;
 }
 
+export interface ConfigPreview {
+  readonly before: string;
+  readonly text: string;
+  /** Of `before`. */
+  readonly hash: string;
+  /** The errors first. */
+  readonly remarks: readonly ConfigRemark[];
+}
+
 export interface ConfigChange {
   /** Of the file that the change was made from. */
   readonly hash: string;
@@ -169,6 +178,8 @@ export interface ConfigFileControl {
   view(): Promise<ConfigFileView>;
   /** Reads a text and forgets it. */
   check(text: string): Promise<readonly ConfigRemark[]>;
+  /** The text that edits would make of the file, and what it was found to be; nothing changes. */
+  preview(edits: readonly Edit[]): Promise<ConfigPreview>;
   put(text: string, change: ConfigChange): Promise<ConfigKept>;
   edit(edits: readonly Edit[], change: ConfigChange): Promise<ConfigKept>;
   /** To an earlier version; null: the newest. */

@@ -13,6 +13,7 @@ import type { ProxiesControl, ProxyProvidersControl } from "./control-proxies.ts
 import type { RuleProvidersControl, RulesControl } from "./control-rules.ts";
 import type { GovernanceControl } from "./governance.ts";
 import type { KernelDirectControl } from "./kernel-direct.ts";
+import type { SetupControl } from "./control-setup.ts";
 import type { ManagedProtocolView } from "./users.ts";
 
 export type * from "./control-configs.ts";
@@ -20,11 +21,13 @@ export type * from "./control-connections.ts";
 export type * from "./control-dns.ts";
 export type * from "./control-proxies.ts";
 export type * from "./control-rules.ts";
+export type * from "./control-setup.ts";
 
 export interface Control {
   readonly build: BuildView;
   readonly configs: ConfigsControl;
   readonly configFile: ConfigFileControl;
+  readonly setup: SetupControl;
   readonly backup: BackupControl;
   readonly proxies: ProxiesControl;
   readonly proxyProviders: ProxyProvidersControl;

@@ -40,6 +40,12 @@ export function memoryConfigFile(): ConfigFileControl {
     check: async () => [
       { severity: "error", line: 1, column: 1, path: "mode", message: "expected another word" },
     ],
+    preview: async (edits) => ({
+      before: text,
+      text: withEdits(text, edits),
+      hash: hashOf(text),
+      remarks: [],
+    }),
     put: async (next, how) => change(next, how),
     edit: async (edits, how) => change(withEdits(text, edits), how),
     rollback: async (id, how) => change(version(id ?? earlier.length), how),

@@ -1,5 +1,6 @@
 /** A core that lives in memory: what is selected stays selected, what is stored comes back. For tests of the API alone. */
 import { memoryConfigFile } from "./memory-config-file.ts";
+import { memorySetup } from "./memory-setup.ts";
 import type * as c from "#core/control.ts";
 import { ApiError, ConfigError, DialError, ProtocolError } from "#core/errors.ts";
 import type { GovernanceControl } from "#core/governance.ts";
@@ -118,6 +119,7 @@ export class MemoryControl implements c.Control {
     return this.#watchers.size;
   }
 
+  readonly setup = memorySetup;
   readonly configs: c.ConfigsControl = {
     view: () => {
       const { fault } = this;

@@ -9,6 +9,7 @@ import { EditorPage } from "./editor.tsx";
 import { ExplainPage } from "./explain.tsx";
 import { GovernancePage } from "./governance.tsx";
 import { GroupsPage } from "./groups.tsx";
+import { InboundsPage } from "./inbounds.tsx";
 import { LogsPage } from "./logs.tsx";
 import { NodesPage } from "./nodes.tsx";
 import { OverviewPage } from "./overview.tsx";
@@ -30,6 +31,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: "groups", title: "page.groups", Page: GroupsPage },
   { path: "rules", title: "page.rules", Page: RulesPage },
   { path: "usage", title: "page.usage", Page: GovernancePage },
+  { path: "inbounds", title: "page.inbounds", Page: InboundsPage },
   { path: "users", title: "page.users", Page: UsersPage },
   { path: "nodes", title: "page.nodes", Page: NodesPage },
   { path: "audit", title: "page.audit", Page: AuditPage },

@@ -21,10 +21,8 @@ export const hashField = z
 /** Each reads the whole text: more at once are better a new text. */
 const MOST_EDITS = 100;
 
-export const editsBody = jsonObject({
-  hash: hashField,
-  edits: z.array(edit).min(1).max(MOST_EDITS),
-});
+export const editsList = z.array(edit).min(1).max(MOST_EDITS);
+export const editsBody = jsonObject({ hash: hashField, edits: editsList });
 
 const remark = z.object({
   severity: z.enum(["error", "warning"]),
@@ -35,6 +33,12 @@ const remark = z.object({
 });
 
 export const checkAnswer = z.object({ remarks: z.array(remark) });
+export const previewAnswer = z.object({
+  before: z.string(),
+  text: z.string(),
+  hash: z.string(),
+  remarks: z.array(remark),
+});
 export const hashAnswer = z.object({ hash: z.string() });
 export const versionAnswer = z.object({ id: z.int(), text: z.string() });
 

@@ -9,9 +9,11 @@ import { afterwards } from "./upkeep.ts";
 import {
   checkAnswer,
   editsBody,
+  editsList,
   fileAnswer,
   hashAnswer,
   hashField,
+  previewAnswer,
   versionAnswer,
 } from "./config-file-shapes.ts";
 
@@ -80,6 +82,16 @@ function readRoutes(file: ConfigFileControl): readonly Route[] {
       body: jsonObject({ text: z.string() }),
       answer: ok("In the order of the text, errors first", checkAnswer),
       handle: async ({ body }) => ({ remarks: await file.check(body.text) }),
+    }),
+    route({
+      method: "POST",
+      scope: "owner", // every secret that weir has is in it
+      path: "/api/svc/config/preview",
+      onlyReads: true,
+      summary: "The text that edits would make of the file, with errors and warnings; nothing changes",
+      body: jsonObject({ edits: editsList }),
+      answer: ok("Both texts, and the hash of the file as it is", previewAnswer),
+      handle: ({ body }) => file.preview(body.edits),
     }),
   ];
 }

@@ -19,6 +19,7 @@ import { proxyProviderRoutes } from "./proxy-providers.ts";
 import { proxyRoutes } from "./proxies.ts";
 import { ruleProviderRoutes } from "./rule-providers.ts";
 import { ruleRoutes } from "./rules.ts";
+import { setupRoutes } from "./setup.ts";
 import { storageRoutes } from "./storage.ts";
 import { trafficControlRoutes } from "./traffic-control.ts";
 import { trafficRoutes } from "./traffic.ts";
@@ -33,6 +34,7 @@ export async function controllerRoutes(env: AppEnv): Promise<readonly Route[]> {
     ...connectionRoutes(control, subscribers),
     ...configRoutes(control),
     ...configFileRoutes(control.configFile),
+    ...setupRoutes(control.setup),
     ...backupRoutes(control.backup),
     ...proxyRoutes(control.proxies),
     ...groupRoutes(control.proxies),

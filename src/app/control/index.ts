@@ -13,6 +13,7 @@ import { proxyProvidersControl } from "./proxy-providers.ts";
 import { ruleProvidersControl } from "./rule-providers.ts";
 import { rulesControl } from "./rules.ts";
 import { storageControl } from "./storage.ts";
+import { setupControl } from "./setup/index.ts";
 import { upkeepControl } from "./upkeep.ts";
 import type { ControlEnv } from "./control-env.ts";
 
@@ -30,6 +31,7 @@ export function openControl(env: ControlEnv): Control {
     build: { version: VERSION, managedProtocols: managedProtocols(PROTOCOLS) },
     configs,
     configFile,
+    setup: setupControl(env),
     backup: backupControl(env),
     proxies: proxiesControl(proxies),
     proxyProviders: proxyProvidersControl(proxies),

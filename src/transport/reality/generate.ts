@@ -6,12 +6,20 @@ import { mldsa65Key } from "./server/own-certificate.ts";
 const MLDSA65_PUBLIC_BYTES = 1952;
 const SHORT_ID_BYTES = 8;
 
+/** What a listener needs, by the keys of the file, and the public key of its clients. */
+export function realityKeys(): Readonly<Record<"private-key" | "public-key" | "short-id", string>> {
+  const { d = "", x = "" } = generateKeyPairSync("x25519").privateKey.export({ format: "jwk" });
+  return { "private-key": d, "public-key": x, "short-id": newShortId() };
+}
+
+const newShortId = (): string => randomBytes(SHORT_ID_BYTES).toString("hex");
+
 const keyPair: KeyMaterial = {
   kind: "reality-keypair",
   forms: [],
   make() {
-    const { d = "", x = "" } = generateKeyPairSync("x25519").privateKey.export({ format: "jwk" });
-    return `private-key: ${d}\npublic-key: ${x}\n`;
+    const keys = realityKeys();
+    return `private-key: ${keys["private-key"]}\npublic-key: ${keys["public-key"]}\n`;
   },
 };
 
@@ -28,7 +36,7 @@ const mldsa65: KeyMaterial = {
 const shortId: KeyMaterial = {
   kind: "short-id",
   forms: [],
-  make: () => `${randomBytes(SHORT_ID_BYTES).toString("hex")}\n`,
+  make: () => `${newShortId()}\n`,
 };
 
 export const realityKeyMaterial: readonly KeyMaterial[] = [keyPair, shortId, mldsa65];

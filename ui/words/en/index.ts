@@ -6,6 +6,7 @@ import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
 import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
+import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
 import { usage } from "./usage.ts";
 import { users } from "./users.ts";
@@ -21,5 +22,6 @@ export const en = {
   ...settings,
   ...editor,
   ...tokens,
+  ...setup,
 };
 export type English = typeof en;

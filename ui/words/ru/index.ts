@@ -7,6 +7,7 @@ import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
 import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
+import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
 import { usage } from "./usage.ts";
 import { users } from "./users.ts";
@@ -22,4 +23,5 @@ export const ru: SameKeys<English> = {
   ...settings,
   ...editor,
   ...tokens,
+  ...setup,
 };

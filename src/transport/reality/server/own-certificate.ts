@@ -3,6 +3,7 @@
  * HMAC that the client expects; with ML-DSA-65 the only extension holds a signature of both hellos.
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { der, sequence } from "#lib/der.ts";
 import { hmac } from "#platform/hmac.ts";
 
 const PROOF_BYTES = 64;
@@ -45,13 +46,13 @@ export class OwnCertificate {
 
   /** DER for one connection. */
   issue(authKey: Buffer, { clientHello, serverHello }: Hellos): Buffer {
-    const der = Buffer.from(this.#template);
+    const certificate = Buffer.from(this.#template);
     if (this.#mldsa !== null) {
       const digest = hmac("sha512", authKey, this.#raw, clientHello, serverHello);
-      sign(null, digest, this.#mldsa).copy(der, MLDSA_AT);
+      sign(null, digest, this.#mldsa).copy(certificate, MLDSA_AT);
     }
-    der.set(hmac("sha512", authKey, this.#raw), der.length - PROOF_BYTES);
-    return der;
+    certificate.set(hmac("sha512", authKey, this.#raw), certificate.length - PROOF_BYTES);
+    return certificate;
   }
 }
 
@@ -61,22 +62,11 @@ export function mldsa65Key(seed: Buffer): KeyObject {
 }
 
 function encodeCertificate(spki: Buffer, isSigned: boolean): Buffer {
-  const time = tlv(0x18, Buffer.from("00010101000000Z"));
-  const body = [VERSION_3, SERIAL, ED25519, NO_NAME, tlv(0x30, time, time), NO_NAME, spki];
+  const time = der(0x18, Buffer.from("00010101000000Z"));
+  const body = [VERSION_3, SERIAL, ED25519, NO_NAME, sequence(time, time), NO_NAME, spki];
   if (isSigned) {
-    const extension = tlv(0x30, Buffer.from("060100", "hex"), tlv(0x04, Buffer.alloc(MLDSA_BYTES)));
-    body.push(tlv(0xa3, tlv(0x30, extension)));
+    const extension = sequence(Buffer.from("060100", "hex"), der(0x04, Buffer.alloc(MLDSA_BYTES)));
+    body.push(der(0xa3, sequence(extension)));
   }
-  return tlv(0x30, tlv(0x30, ...body), ED25519, tlv(0x03, Buffer.of(0), Buffer.alloc(PROOF_BYTES)));
-}
-
-/** DER: TAG(1) LENGTH(1 to 3) VALUE. */
-function tlv(tag: number, ...inner: readonly Uint8Array[]): Buffer {
-  const body = Buffer.concat(inner);
-  return Buffer.concat([Buffer.of(tag), lengthOf(body.length), body]);
-}
-
-function lengthOf(size: number): Buffer {
-  if (size < 0x80) return Buffer.of(size);
-  return size < 0x100 ? Buffer.of(0x81, size) : Buffer.of(0x82, size >> 8, size & 0xff);
+  return sequence(sequence(...body), ED25519, der(0x03, Buffer.of(0), Buffer.alloc(PROOF_BYTES)));
 }
