@@ -5,7 +5,7 @@ import type { ManagedProtocolView } from "./users.ts";
 /** A listener that is in force. */
 export interface ListenerView {
   readonly name: string;
-  /** As in files: `vless`. */
+  /** As in files. */
   readonly type: string;
   readonly hosts: readonly string[];
   readonly ports: readonly number[];
@@ -73,7 +73,7 @@ export interface SetupControl {
   view(): SetupView;
   /** Fresh values by the keys that they are for; one that has no key of its own is `value`. */
   keys(kind: KeyKind): Readonly<Record<string, string>>;
-  /** A certificate that nobody but its maker trusts, and its key, as PEM. `names`: host names and IP addresses. */
+  /** A certificate that is signed by itself, and its key, as PEM. `names`: host names and IP addresses. */
   certificate(names: readonly string[]): { readonly certificate: string; readonly privateKey: string };
   /** Why nothing can listen there; null: it can. */
   portFault(question: PortQuestion): Promise<string | null>;

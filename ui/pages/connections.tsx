@@ -69,7 +69,7 @@ export function ConnectionsPage() {
             : t("connections.endedStatus", { shown: shown.length, count: all.length })
       }
       nothing={live !== null && shown.length === 0 ? <Nothing filtered={filtered} which={which} /> : null}
-      order={`${which} ${order}`}
+      variant={`${which} ${order}`}
       label={t("connections.table")}
       kind="rows-connections"
       columns={COLUMNS.map((name) => t(name))}

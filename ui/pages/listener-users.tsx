@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ManagedInbound, UserDetail } from "#ui/api/admin-types.ts";
 import { CopyButton } from "#ui/parts/copy.tsx";
 import { Input } from "#ui/parts/inputs.tsx";
-import { QrCode } from "#ui/parts/qr.tsx";
+import { ShareLink } from "#ui/parts/share-link.tsx";
 import { SecretForm } from "#ui/parts/secret-form.tsx";
 import { Button, Fault } from "#ui/parts/small.tsx";
 import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
@@ -117,18 +117,5 @@ function FirstUser({ listener }: { readonly listener: string }) {
       </div>
       <Fault text={error} />
     </form>
-  );
-}
-
-function ShareLink({ text }: { readonly text: string }) {
-  const { t } = useWords();
-  return (
-    <>
-      <p class="secret">
-        {t("setup.shareLink")}: <code>{text}</code>
-        <CopyButton text={text} label={t("user.copyLink")} done={t("user.linkCopied")} />
-      </p>
-      <QrCode text={text} label={t("setup.linkQr")} />
-    </>
   );
 }

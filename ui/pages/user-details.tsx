@@ -6,10 +6,12 @@ import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import type { PlotData } from "#ui/parts/plot-data.ts";
 import { Plot } from "#ui/parts/plot.tsx";
 import { QrCode } from "#ui/parts/qr.tsx";
+import { ShareLink } from "#ui/parts/share-link.tsx";
 import { ratesLook } from "#ui/parts/throughput-plot.tsx";
 import { Button, Fault, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
-import { useAdminResource, useWords } from "#ui/state/context.ts";
+import { useAction, useAdminResource, useEnvironment, useWords } from "#ui/state/context.ts";
+import { shareLinksOf } from "#ui/state/share-links.ts";
 import { withPast } from "#ui/state/usage-history.ts";
 import type { Words } from "#ui/words/words.ts";
 
@@ -50,6 +52,7 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
       <Fault text={detail.error ?? past.error} />
       <About user={user} detail={detail.value} />
       {link === undefined ? <p class="note">{t("user.noLink")}</p> : <Link url={link} />}
+      {detail.value !== null && link !== undefined && <ShareLinks key={link} user={detail.value} />}
       <Plot
         data={shown}
         look={look}
@@ -87,6 +90,29 @@ function Link({ url }: { readonly url: string }) {
         <Button label={code ? t("user.hideQr") : t("user.qr")} onPress={() => setCode(!code)} />
       </p>
       {code && <QrCode text={url} label={t("user.qrLabel")} />}
+    </>
+  );
+}
+
+/** What clients read there, for those that take a link by hand or by their camera. */
+function ShareLinks({ user }: { readonly user: UserDetail }) {
+  const { link } = useEnvironment();
+  const { t } = useWords();
+  const act = useAction();
+  const [links, setLinks] = useState<readonly string[]>([]);
+  const show = (): Promise<boolean> =>
+    act(async () => setLinks(await shareLinksOf(link, user)), t("user.noLink"));
+  if (links.length === 0)
+    return (
+      <p>
+        <Button label={t("setup.shareLink")} onPress={show} />
+      </p>
+    );
+  return (
+    <>
+      {links.map((one) => (
+        <ShareLink key={one} text={one} />
+      ))}
     </>
   );
 }

@@ -3,17 +3,17 @@ import type { ManagedInbound, ManagedUser } from "#ui/api/admin-types.ts";
 import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
 import { Input, Select, Switch } from "#ui/parts/inputs.tsx";
 import { useWords } from "#ui/state/context.ts";
+import { VISION } from "#ui/state/recipes.ts";
 import { fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
 
 /** The cycles of the API, and a window that rolls; each with the key of its name. */
-const RESETS = [
+export const RESETS = [
   ["never", "user.never"],
   ["day", "user.everyDay"],
   ["week", "user.everyWeek"],
   ["month", "user.everyMonth"],
   ["window", "user.window"],
 ] as const;
-const VISION = "xtls-rprx-vision";
 
 interface Props {
   readonly inbounds: readonly ManagedInbound[];

@@ -1,34 +1,55 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AdminOverview, ManagedUser, UserList } from "#ui/api/admin-types.ts";
+import type { ColumnOrder } from "#ui/parts/rows.tsx";
 import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
 import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
+import { nextOrder, ordered } from "#ui/state/user-order.ts";
 import { useUserEditor } from "#ui/state/user-editor.ts";
-import { StateTag } from "./user-details.tsx";
+import { useBulk } from "#ui/state/bulk.ts";
+import { UserBatch } from "./user-batch.tsx";
+import { BulkBar, BulkProgress } from "./user-bulk.tsx";
+import { UserCells } from "./user-cells.tsx";
 import { type Open, UserDialogs } from "./user-dialogs.tsx";
 
 const COLUMNS = [
   "common.name",
   "common.state",
   "common.listener",
+  "user.quota",
+  "user.expires",
   "common.down",
   "common.up",
   "users.live",
 ] as const;
 const REFRESH_MS = 2_000;
+/** Of the time between two answers, at most a tenth is for the answer: ten thousand users are megabytes. */
+const REST_FACTOR = 9;
 
 export function UserTable() {
   const { admin } = useEnvironment();
   const { t } = useWords();
   const { list, history, rollback, error, reload } = useUsers();
   const [filter, setFilter] = useState("");
+  const [order, setOrder] = useState<ColumnOrder | null>(null);
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
+  const [isBatch, setBatch] = useState(false);
+  const [ids, setIds] = useState<ReadonlySet<string>>(NOBODY);
   const editor = useUserEditor(reload);
-  const shown = useMemo(() => matching(list.users, filter, searchedOf), [list, filter]);
+  const bulk = useBulk(reload);
+  const matches = useMemo(() => matching(list.users, filter, searchedOf), [list, filter]);
+  const shown = useMemo(() => ordered(matches, order), [matches, order]);
+  const chosen = useMemo(() => list.users.filter(({ id }) => ids.has(id)), [list, ids]);
   const all = list.users.length;
+  const choose = (id: string, on: boolean): void => {
+    const next = new Set(ids);
+    if (on) next.add(id);
+    else next.delete(id);
+    setIds(next);
+  };
   return (
     <TablePage
       title={t("page.users")}
@@ -37,15 +58,13 @@ export function UserTable() {
       filterLabel={t("common.search")}
       filterHint={t("users.filterHint")}
       tools={
-        <>
-          <Button
-            label={t("users.new")}
-            kind="main"
-            disabled={list.inbounds.length === 0}
-            onPress={() => setOpen({ kind: "new" })}
-          />
-          <Button label={t("users.forget")} onPress={() => admin.lock()} />
-        </>
+        <Tools
+          isEmpty={list.inbounds.length === 0}
+          onNew={() => setOpen({ kind: "new" })}
+          onBatch={() => setBatch(true)}
+          onAll={() => setIds(new Set(shown.map(({ id }) => id)))}
+          onForget={() => admin.lock()}
+        />
       }
       status={
         shown.length === all
@@ -54,14 +73,17 @@ export function UserTable() {
       }
       error={error}
       warning={
-        rollback !== undefined && (
-          <RollbackBanner
-            rollback={rollback}
-            sinceMs={rollback.since}
-            setting="svc.store"
-            lost={t("users.lost")}
-          />
-        )
+        <>
+          {rollback !== undefined && (
+            <RollbackBanner
+              rollback={rollback}
+              sinceMs={rollback.since}
+              setting="svc.store"
+              lost={t("users.lost")}
+            />
+          )}
+          <BulkBar chosen={chosen} bulk={bulk} onNone={() => setIds(NOBODY)} />
+        </>
       }
       nothing={
         shown.length === 0 ? <Empty title={all === 0 ? t("users.none") : t("common.noSearchMatch")} /> : null
@@ -69,14 +91,57 @@ export function UserTable() {
       label={t("users.subject")}
       kind="rows-users"
       columns={COLUMNS.map((name) => t(name))}
+      order={order}
+      onOrder={(column) => setOrder(nextOrder(order, column))}
       items={shown}
       keyOf={({ id }) => id}
       faded={({ enabled }) => !enabled}
       onOpen={(user) => setOpen({ kind: "details", user })}
-      cells={(user) => <Cells user={user} onOpen={() => setOpen({ kind: "details", user })} />}
+      cells={(user) => (
+        <UserCells
+          user={user}
+          isChosen={ids.has(user.id)}
+          onChoose={(on) => choose(user.id, on)}
+          onOpen={() => setOpen({ kind: "details", user })}
+        />
+      )}
     >
       <UserDialogs open={open} setOpen={setOpen} list={list} history={history} editor={editor} />
+      {isBatch && (
+        <UserBatch
+          inbounds={list.inbounds}
+          onRun={(steps) => {
+            setBatch(false);
+            void bulk.run(steps);
+          }}
+          onClose={() => setBatch(false)}
+        />
+      )}
+      <BulkProgress bulk={bulk} />
     </TablePage>
+  );
+}
+
+const NOBODY: ReadonlySet<string> = new Set();
+
+interface ToolsProps {
+  /** There is no listener whose users are managed. */
+  readonly isEmpty: boolean;
+  readonly onNew: () => void;
+  readonly onBatch: () => void;
+  readonly onAll: () => void;
+  readonly onForget: () => void;
+}
+
+function Tools({ isEmpty, onNew, onBatch, onAll, onForget }: ToolsProps) {
+  const { t } = useWords();
+  return (
+    <>
+      <Button label={t("users.new")} kind="main" disabled={isEmpty} onPress={onNew} />
+      <Button label={t("bulk.template")} disabled={isEmpty} onPress={onBatch} />
+      <Button label={t("bulk.all")} disabled={isEmpty} onPress={onAll} />
+      <Button label={t("users.forget")} onPress={onForget} />
+    </>
   );
 }
 
@@ -103,10 +168,20 @@ function useUsers() {
     admin
       .call<AdminOverview>("GET", "overview")
       .then(setOverview, (fault: unknown) => setError(textOf(words, fault)));
-    const timer = setInterval(() => {
-      if (!document.hidden) void reload();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
+    let timer = 0;
+    const later = (restMs: number): void => {
+      timer = setTimeout(() => void again(), restMs);
+    };
+    const again = async (): Promise<void> => {
+      const beganMs = performance.now();
+      if (!document.hidden) await reload();
+      if (timer !== 0) later(Math.max(REFRESH_MS, (performance.now() - beganMs) * REST_FACTOR));
+    };
+    later(REFRESH_MS);
+    return () => {
+      clearTimeout(timer);
+      timer = 0;
+    };
   }, []);
   return { list, history, rollback, error, reload };
 }
@@ -114,31 +189,3 @@ function useUsers() {
 /** What the search looks at. */
 const searchedOf = ({ id, name, inbound, type, status, enabled }: ManagedUser): string =>
   [id, name, inbound, type, status ?? "", enabled ? "enabled" : "disabled"].join("\n");
-
-function Cells({ user, onOpen }: { readonly user: ManagedUser; readonly onOpen: () => void }) {
-  const words = useWords();
-  return (
-    <>
-      <span role="cell" class="c-main">
-        <button type="button" class="link" onClick={onOpen} title={user.name}>
-          {user.name}
-        </button>
-      </span>
-      <span role="cell" class="c-rule">
-        <StateTag user={user} />
-      </span>
-      <span role="cell" class="c-way text">
-        {user.inbound}
-      </span>
-      <span role="cell" class="c-down number">
-        {words.bytes(user.download_bytes)}
-      </span>
-      <span role="cell" class="c-up number">
-        {words.bytes(user.upload_bytes)}
-      </span>
-      <span role="cell" class="c-age number">
-        {words.count(user.active_connections)}
-      </span>
-    </>
-  );
-}

@@ -19,9 +19,30 @@ export interface RowsProps<T> {
   readonly faded?: (item: T) => boolean;
   /** A click anywhere in a row opens it; for keys its cells have a button that does the same. */
   readonly onOpen?: (item: T) => void;
+  /** The order that the items have; its column says so. Null: one of their own. */
+  readonly order?: ColumnOrder | null;
+  /** Each column's head asks for an order by it. Absent: none does. */
+  readonly onOrder?: (column: number) => void;
 }
 
-export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded, onOpen }: RowsProps<T>) {
+export interface ColumnOrder {
+  /** Of the column, from 0. */
+  readonly by: number;
+  readonly isDown: boolean;
+}
+
+export function Rows<T>({
+  label,
+  kind,
+  columns,
+  items,
+  keyOf,
+  cells,
+  faded,
+  onOpen,
+  order = null,
+  onOrder,
+}: RowsProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const rowHeight = useNarrow() ? 68 : 40;
@@ -48,10 +69,13 @@ export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded, onOp
       tabIndex={0}
     >
       <div class="row row-head" role="row" aria-rowindex={1}>
-        {columns.map((column) => (
-          <span key={column} role="columnheader">
-            {column}
-          </span>
+        {columns.map((column, at) => (
+          <Head
+            key={column}
+            text={column}
+            isDown={order?.by === at ? order.isDown : null}
+            onPress={onOrder === undefined ? null : () => onOrder(at)}
+          />
         ))}
       </div>
       <div class="rows-all" role="rowgroup" style={{ height: `${items.length * rowHeight}px` }}>
@@ -71,6 +95,30 @@ export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded, onOp
         ))}
       </div>
     </div>
+  );
+}
+
+interface HeadProps {
+  readonly text: string;
+  /** Null: the rows are in another order. */
+  readonly isDown: boolean | null;
+  /** Null: there is no order by it. */
+  readonly onPress: (() => void) | null;
+}
+
+function Head({ text, isDown, onPress }: HeadProps) {
+  const state = isDown === null ? undefined : isDown ? "descending" : "ascending";
+  return (
+    <span role="columnheader" aria-sort={state}>
+      {onPress === null || text === "" ? (
+        text
+      ) : (
+        <button type="button" class="head-button" onClick={onPress}>
+          {text}
+          <span aria-hidden="true">{isDown === null ? "" : isDown ? " ↓" : " ↑"}</span>
+        </button>
+      )}
+    </span>
   );
 }
 

@@ -20,7 +20,7 @@ interface Props<T> extends RowsProps<T> {
   /** Stands instead of the table; null while there are rows, or while that is not known. */
   readonly nothing: ComponentChildren;
   /** Besides the filter: what makes another list of it, which begins at its top. */
-  readonly order?: string;
+  readonly variant?: string;
   readonly children?: ComponentChildren;
 }
 
@@ -36,7 +36,7 @@ export function TablePage<T>({
   error = null,
   warning = null,
   nothing,
-  order = "",
+  variant = "",
   children,
   ...rows
 }: Props<T>) {
@@ -62,7 +62,7 @@ export function TablePage<T>({
       </p>
       <Fault text={error} />
       {warning}
-      {nothing ?? <Rows key={`${order} ${filter}`} {...rows} />}
+      {nothing ?? <Rows key={`${variant} ${filter}`} {...rows} />}
       {children}
     </Page>
   );

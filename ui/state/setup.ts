@@ -34,7 +34,7 @@ export async function makeKeys(link: Link, kind: string): Promise<Readonly<Recor
   return values;
 }
 
-/** Everything that the listener of a form needs and that nobody types. */
+/** Everything that the listener of a form needs and that is not typed. */
 export async function makeFor(link: Link, fields: ListenerFields, needsSecret: boolean): Promise<Made> {
   const { security } = RECIPES[fields.recipe];
   const one = async (kind: string): Promise<string> => (await makeKeys(link, kind))["value"] ?? "";

@@ -17,6 +17,7 @@ export class Words {
   /** By digits behind the point. */
   readonly #digits: readonly Intl.NumberFormat[];
   readonly #moment: Intl.DateTimeFormat;
+  readonly #day: Intl.DateTimeFormat;
   readonly #clock: Intl.DateTimeFormat;
 
   constructor(language: Language, catalogue: SameKeys<English>) {
@@ -32,6 +33,7 @@ export class Words {
         }),
     );
     this.#moment = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+    this.#day = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
     this.#clock = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });
   }
 
@@ -76,6 +78,11 @@ export class Words {
   /** Date and time, in the zone of the browser. */
   moment(unixMs: number): string {
     return this.#moment.format(unixMs);
+  }
+
+  /** The date alone, in the zone of the browser. */
+  day(unixMs: number): string {
+    return this.#day.format(unixMs);
   }
 
   /** Hours, minutes and seconds, in the zone of the browser. */

@@ -15,6 +15,8 @@ import {
 
 const ok = (description: string, schema: z.ZodType): Answer => ({ status: 200, description, schema });
 const name = z.string().trim().min(1).max(253);
+/** As they stand in a certificate: names beyond ASCII are written in punycode. */
+const certified = name.regex(/^[\x21-\x7e]+$/, "expected a host name or an IP address");
 /** A visit takes seconds, and four go on at once. */
 const MOST_TARGETS = 20;
 const MOST_NAMES = 20;
@@ -116,7 +118,7 @@ function makingRoutes(setup: SetupControl): readonly Route[] {
       path: "/api/svc/setup/certificate",
       onlyReads: true,
       summary: "A certificate signed by itself, for tests; it is kept nowhere",
-      body: jsonObject({ names: z.array(name).min(1).max(MOST_NAMES) }),
+      body: jsonObject({ names: z.array(certified).min(1).max(MOST_NAMES) }),
       answer: ok("PEM, and the key to it", certificateAnswer),
       handle({ body }) {
         const { certificate, privateKey } = setup.certificate(body.names);
