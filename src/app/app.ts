@@ -167,7 +167,7 @@ export class App implements AsyncDisposable {
       last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
       await this.#runtimes.tuns.close({ restarting }); // before the listeners close: captured traffic goes past weir again, or nowhere
       // To clients who have had no word of another process the connection that they have is as good as a new one.
-      const retired = this.#runtimes.retire(this.#handedOver ? sockets.emptied() : Promise.resolve());
+      const retired = this.#runtimes.retire(this.#handedOver ? () => sockets.emptied() : async () => {});
       const cutOff = (): void => {
         live.closeAll();
         sockets.cutOff(); // clients in a handshake and UDP associations are no sessions to wait for

@@ -185,8 +185,8 @@ export class Runtimes {
     this.reports[Symbol.dispose]();
   }
 
-  /** Stops listening; settles when `isLeft` has settled and the last session, of older ones too, has ended. */
-  async retire(isLeft: Promise<void>): Promise<void> {
+  /** Stops listening; settles when then `isLeft` has settled and the last session, of older ones too, has ended. */
+  async retire(isLeft: () => Promise<void>): Promise<void> {
     await Promise.all([this.#present?.retire(null, isLeft), ...this.#retiring]);
   }
 }

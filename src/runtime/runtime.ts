@@ -169,13 +169,15 @@ export class Runtime {
   }
 
   /**
-   * Stops the listeners that `next` does not continue; settles when `isLeft` has settled, the last session has ended and
+   * Stops the listeners that `next` does not continue; settles when then `isLeft` has settled, the last session has ended and
    * everything is disposed of.
    */
-  retire(next: Runtime | null, isLeft: Promise<void> = Promise.resolve()): Promise<void> {
+  retire(next: Runtime | null, isLeft: () => Promise<void> = async () => {}): Promise<void> {
     const isReplaced = next !== null;
-    const stopped = Promise.all([this.#stop(next), isLeft]);
-    return stopped.then(() => this.#end(isReplaced)); // a session may last for hours: `next` is not kept for it
+    // A session may last for hours: `next` is not kept for it.
+    return this.#stop(next)
+      .then(isLeft)
+      .then(() => this.#end(isReplaced));
   }
 
   async #stop(next: Runtime | null): Promise<void> {

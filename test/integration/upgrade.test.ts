@@ -22,6 +22,19 @@ test("upgrades under load refuse, break and lose nothing", { skip }, async () =>
   assert.ok(world.exchanges > 10 && world.flows > 10, `${world.exchanges} exchanges, ${world.flows} flows`);
 });
 
+test("clients that had connected and say so late are served by the one before", { skip }, async () => {
+  await using world = await UpgradeWorld.open({ ...LOAD, lanes: 0, userLanes: 0, transfers: 0 });
+  const clients = await Promise.all(Array.from({ length: 20 }, () => world.silentClient()));
+  const before = world.pid;
+  assert.ok((await world.upgrade(null)).done);
+  await until("the one before listens by nothing", () => listeningSockets(before) === 0, {
+    withinMs: 60_000,
+  });
+  assert.deepEqual((await Promise.allSettled(clients.map((speak) => speak()))).filter(isRejected), []);
+});
+
+const isRejected = ({ status }: PromiseSettledResult<void>): boolean => status === "rejected";
+
 test(
   "the one before listens by nothing, and when all end at once its last counters are written",
   { skip },

@@ -8,6 +8,7 @@ import { CONTROLLER_SECRET, ManagedCore, type AnyJson } from "./managed-core.ts"
 import { echo, openTcpOrigin, type Origin } from "./origin.ts";
 import { HonestClients, repeat, type Repeated } from "./program-load.ts";
 import { openSteadyTransfer, SteadyOrigin, type SteadyTransfer } from "./steady-transfers.ts";
+import { openRawClient } from "./raw-client.ts";
 import { FOREVER, ofVless } from "./user-traffic.ts";
 import { until } from "./until.ts";
 
@@ -125,6 +126,19 @@ export class UpgradeWorld implements AsyncDisposable {
     await one.stop();
     if (one.faults.length > 0) throw new Error(one.faults.join("; "));
     return Math.min(1, one.exchanges);
+  }
+
+  /** A client that has connected and has said nothing; the function has it be served, and rejects where it is not. */
+  async silentClient(): Promise<() => Promise<void>> {
+    const client = await openRawClient(this.#mixed);
+    const target = `127.0.0.1:${this.#origin.port}`;
+    return async () => {
+      using speaking = client;
+      speaking.send(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+      await speaking.until("\r\n\r\n");
+      speaking.send("late");
+      await speaking.until("late");
+    };
   }
 
   async upgrade(to: string | null, drainMs = DRAIN_MS): Promise<UpgradeAnswer> {
