@@ -179,6 +179,13 @@ test("strict-route refuses the family that the TUN lacks; without it that family
   );
 });
 
+test("strict-route drops what the TUN shall have of sockets that are bound to another device", () => {
+  const [drop] = chainOf(plan({ strictRoute: true }), "bound_to_devices");
+  assert.match(drop ?? "", /^meta mark 8227 oifname != \{ "lo", "[^"]+" \} counter drop$/);
+  assert.deepEqual(chainOf(plan(), "bound_to_devices"), []);
+  assert.deepEqual(chainOf(plan({ strictRoute: true, excludeInterface: ["lo"] }), "bound_to_devices"), []);
+});
+
 test("a set that is configured and empty matches nothing, so nothing is captured", () => {
   const wanted = plan({}, { routeSet: [] });
   assert.match(

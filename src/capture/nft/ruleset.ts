@@ -22,7 +22,7 @@ const KEYWORD = { 4: "ip", 6: "ip6" } as const;
 
 // Numbers, for the names of priorities are not known in every hook. The kernel runs all NAT chains at -100; the number
 // orders them among each other, so the port forwardings of others (-100) are decided before ours (-99).
-const PRIORITY = { output: -150, prerouting: -99, restore: -98, raw: -300 } as const;
+const PRIORITY = { output: -150, prerouting: -99, restore: -98, raw: -300, filter: 0 } as const;
 
 /** `owned`: the table ends with the session that makes it, and no other program can change it (Linux 5.12). */
 export function tableText(plan: CapturePlan, contents: SetContents, owned: boolean): string {
@@ -30,7 +30,7 @@ export function tableText(plan: CapturePlan, contents: SetContents, owned: boole
     ...(owned ? ["flags owner"] : []),
     ...FAMILIES.flatMap((family) => [...prefixSets(contents, family), ...learnedSet(plan, contents, family)]),
     ...(plan.options.kernelDirect ? steering(plan, contents.marks) : []),
-    ...(capturesOwn(plan) ? [output(plan), outputUdp(plan)] : []),
+    ...(capturesOwn(plan) ? [output(plan), outputUdp(plan), ...boundToDevices(plan)] : []),
     prerouting(plan),
     judged(plan),
     preroutingUdp(plan),
@@ -106,6 +106,20 @@ function outputUdp(plan: CapturePlan): string {
     ...refusal(plan),
     toTun(plan),
   ]);
+}
+
+/**
+ * `strict-route`: what the TUN shall have of sockets that are bound to another device. The routing table of the mark has
+ * no route for these, and the kernel then sends IPv4 as if the destination were on the link, IPv6 by the main table.
+ */
+function boundToDevices({ options: { strictRoute, inputMark }, device }: CapturePlan): readonly string[] {
+  if (!strictRoute) return [];
+  const elsewhere = `oifname != { "lo", ${quoted(device.name)} }`;
+  return [
+    chain("bound_to_devices", `filter hook postrouting priority ${PRIORITY.filter}`, [
+      `meta mark ${inputMark} ${elsewhere} counter drop`,
+    ]),
+  ];
 }
 
 function prerouting(plan: CapturePlan): string {
