@@ -4,11 +4,15 @@ import { formatDiagnostic } from "#config/report.ts";
 import type { Config } from "#config/config.ts";
 import { addressOf } from "./controller-address.ts";
 import { askController } from "./controller-request.ts";
+import { clockFinding } from "#cli/doctor/clock.ts";
 import { bad, fine, type Finding } from "#cli/doctor/finding.ts";
+import { leakFindings } from "#cli/doctor/leaks/leaks.ts";
+import { watchRunning } from "#cli/doctor/leaks/running.ts";
+import { LEAK_FLAGS, leakServers } from "#cli/doctor/leaks/servers.ts";
 import { networkFindings } from "#cli/doctor/network.ts";
 import { ownFindings } from "#cli/doctor/own.ts";
 import { systemFindings } from "#cli/doctor/system.ts";
-import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
+import { parseFlags, usageText, UsageError, type FlagTable, type ParsedFlags } from "./flags.ts";
 import { setUp, type Setup } from "./load.ts";
 import { SOURCE_FLAGS } from "./run-flags.ts";
 
@@ -16,6 +20,12 @@ const FLAGS: FlagTable = {
   ...SOURCE_FLAGS,
   json: { kind: "switch", help: "a line of JSON for each finding" },
   name: { kind: "text", value: "NAME", help: "what the nameservers are asked for; absent: example.com" },
+  ntp: {
+    kind: "text",
+    value: "SERVER",
+    help: "a time server to ask; absent: that of the section ntp, if it is on",
+  },
+  ...LEAK_FLAGS,
 };
 
 export const DOCTOR_USAGE = usageText(
@@ -25,21 +35,51 @@ export const DOCTOR_USAGE = usageText(
   FLAGS,
 );
 
-/** `weir doctor`. Nothing is changed; the nameservers of the system are asked for one name. */
+/** `weir doctor`. Nothing is changed; the nameservers of the system are asked for one name, other servers with `-leaks` alone. */
 export async function doctorCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const flags = parseFlags(args, FLAGS, env);
   if (flags.rest.length > 0) throw new UsageError(DOCTOR_USAGE);
   const setup = setUp(flags, env, SILENT);
   const [config, about] = read(setup);
-  const findings: readonly Finding[] = [
-    ...about,
-    ...(await systemFindings(config, setup.home)),
-    ...(await networkFindings(config, flags.text("name") ?? "example.com")),
-    ...(config === null ? [] : await ownFindings(config, setup.files, await isRunning(config, setup.home))),
-  ];
+  const name = flags.text("name") ?? "example.com";
+  const findings: readonly Finding[] = flags.on("leaks")
+    ? await leaks(config, about, flags, { home: setup.home, name })
+    : [
+        ...about,
+        ...(await systemFindings(config, setup.home)),
+        await clockFinding(flags.text("ntp"), config),
+        ...(await networkFindings(config, name)),
+        ...(config === null
+          ? []
+          : await ownFindings(config, setup.files, await isRunning(config, setup.home))),
+      ];
   for (const finding of findings)
     process.stdout.write(`${flags.on("json") ? JSON.stringify(finding) : textOf(finding)}\n`);
   return findings.some(({ level }) => level === "error") ? 1 : 0;
+}
+
+/** The leak test needs the configuration, for the way to the running weir, and that. */
+async function leaks(
+  config: Config | null,
+  about: readonly Finding[],
+  flags: ParsedFlags,
+  { home, name }: { readonly home: string; readonly name: string },
+): Promise<readonly Finding[]> {
+  if (config === null) return about;
+  const servers = leakServers(flags, config);
+  try {
+    await using running = await watchRunning(
+      addressOf(config, home, config.controller.secret, "doctor -leaks"),
+    );
+    return await leakFindings(servers, running, name);
+  } catch (error) {
+    return [
+      bad("error", "leak test", messageOf(error), [
+        "without the weir that runs with this configuration nothing can be told apart",
+        "start it, with external-controller at 127.0.0.1 or external-controller-unix, and the secret of this file",
+      ]),
+    ];
+  }
 }
 
 function read(setup: Setup): readonly [Config | null, readonly Finding[]] {

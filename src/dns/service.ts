@@ -64,6 +64,7 @@ export class DnsService {
   async handle(message: Uint8Array, by: AskedBy): Promise<Uint8Array> {
     const query = this.#reader.read(message);
     if (query === null) return headerOnly(message, RCODE.SERVFAIL);
+    this.#env.log.debug(() => `[DNS] ${query.name} is asked for, type ${query.type}`);
     this.#running++;
     try {
       const step = await this.#answer(query);

@@ -1,7 +1,7 @@
 /** What only some systems can do. Elsewhere the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
 import { openLibc } from "./linux/libc.ts";
-import { openSocketMaker, setMark, setReusePort } from "./linux/sockopt.ts";
+import { bindToDevice, openSocketMaker, setMark, setReusePort } from "./linux/sockopt.ts";
 import type { SocketMaker, SocketOptions } from "./socket-maker.ts";
 
 /**
@@ -26,6 +26,13 @@ export function markDescriptor(fd: number, mark: number, system: string = proces
   if (libc === null)
     throw new ConfigError(`routing-mark: needs a runtime with node:ffi, ${process.version} has none`);
   setMark(libc, fd, mark);
+}
+
+/** Binds an open socket to a device (SO_BINDTODEVICE). Throws `ConfigError` where this system cannot. */
+export function bindDescriptor(fd: number, device: string): void {
+  const libc = process.platform === "linux" ? openLibc() : null;
+  if (libc === null) throw new ConfigError("interface-name: needs Linux and a runtime with node:ffi");
+  bindToDevice(libc, fd, device);
 }
 
 /** Switches SO_REUSEPORT of open sockets. False, with nothing done: this system needs or has no such thing. */

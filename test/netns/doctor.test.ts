@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { makeCertificate } from "../support/certificate.ts";
 import { link, openNetns, skipNetns, type Netns } from "../support/netns.ts";
+import { until } from "../support/until.ts";
 
 const WEIR = join(import.meta.dirname, "../../bin/weir");
-const skip = skipNetns("doctor", "setpriv", "ss", "prlimit");
+const skip = skipNetns("doctor", "setpriv", "ss", "prlimit", "unshare", "mount");
 const SERVER = "192.0.2.1";
 const DNS = `
 const socket = require("node:dgram").createSocket("udp4");
@@ -23,6 +24,20 @@ socket.on("message", (query, { port, address }) => {
 socket.bind(53, "${SERVER}");
 `;
 
+/** RFC 5905 §7.3: an answer of a server whose clock is a day ahead. */
+const NTP_AHEAD = `
+const socket = require("node:dgram").createSocket("udp4");
+socket.on("message", (question, { port, address }) => {
+  const answer = Buffer.alloc(48);
+  answer.set([0x24, 1]);
+  question.copy(answer, 24, 40, 48);
+  const seconds = Math.floor(Date.now() / 1000) + 86_400 + 2_208_988_800;
+  for (const at of [16, 32, 40]) answer.writeUInt32BE(seconds, at);
+  socket.send(answer, port, address);
+});
+socket.bind(123, "${SERVER}");
+`;
+
 interface Finding {
   readonly what: string;
   readonly level: string;
@@ -33,15 +48,16 @@ interface Finding {
 
 interface World extends AsyncDisposable {
   readonly near: Netns;
+  readonly far: Netns;
   /** What is wrong, and the exit code. */
   doctor(config: string, prefix?: readonly string[]): Promise<{ wrong: readonly Finding[]; code: number }>;
   readonly home: string;
 }
 
 /** A namespace with routes of both families and a nameserver that answers: nothing is wrong in it. */
-async function openWorld(): Promise<World> {
+async function openWorld(resolvConf = `nameserver ${SERVER}\n`): Promise<World> {
   await using undo = new AsyncDisposableStack();
-  const near = undo.use(await openNetns("near", `nameserver ${SERVER}\n`));
+  const near = undo.use(await openNetns("near", resolvConf));
   const far = undo.use(await openNetns("far"));
   await link(
     { netns: near, device: "out", addresses: ["192.0.2.2/24", "2001:db8::2/64"] },
@@ -54,11 +70,15 @@ async function openWorld(): Promise<World> {
   const owned = undo.move();
   return {
     near,
+    far,
     home,
     async doctor(config, prefix = []) {
       writeFileSync(join(home, "config.yaml"), config);
       const [program, ...words] = [...near.prefix, ...prefix, WEIR, "doctor", "-d", home, "-json"];
-      const child = spawn(program, words, { stdio: ["ignore", "pipe", "inherit"] });
+      const child = spawn(program, words, {
+        stdio: ["ignore", "pipe", "inherit"],
+        env: { ...process.env, WEIR_HOME: home },
+      });
       const [chunks, [code]] = await Promise.all([
         child.stdout.setEncoding("utf8").toArray(),
         once(child, "exit"),
@@ -103,6 +123,7 @@ interface Case {
   readonly name: string;
   readonly config?: string;
   readonly prefix?: readonly string[];
+  readonly resolvConf?: string;
   spoil?(world: World): Promise<void> | void;
   readonly what: string;
   readonly level: "warning" | "error";
@@ -110,6 +131,8 @@ interface Case {
 }
 
 const DAY_MS = 86_400_000;
+/** Runs what follows where a mount of its own hides something. */
+const hiding = (mount: string) => ["unshare", "-m", "sh", "-c", `${mount} && exec "$@"`, "sh"];
 const UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
 
 const CASES: readonly Case[] = [
@@ -148,8 +171,7 @@ const CASES: readonly Case[] = [
     async spoil({ near }) {
       near.start(process.execPath, "-e", LISTENER);
       const taken = async () => (await near.run("ss", "-Hltn")).includes("17890");
-      for (let tries = 0; tries < 500 && !(await taken()); tries++)
-        await new Promise((resolve) => setTimeout(resolve, 20));
+      await until("the port is taken", taken);
     },
     what: "ports",
     level: "error",
@@ -199,6 +221,87 @@ const CASES: readonly Case[] = [
     found: /^512 open files/,
   },
   {
+    name: "the clock is off by a day",
+    config: `${PLAIN}ntp: { enable: true, server: ${SERVER} }\n`,
+    async spoil({ near, far }) {
+      far.start(process.execPath, "-e", NTP_AHEAD);
+      const listens = async () => (await far.run("ss", "-Hlun")).includes(":123 ");
+      await until("the time server listens", listens);
+      assert.match(await near.run("ip", "route", "get", SERVER), /dev out/);
+    },
+    what: "clock",
+    level: "error",
+    found: /86[34]\d\d\.\d s behind 192\.0\.2\.1$/,
+  },
+  {
+    name: "the time server is silent",
+    config: `${PLAIN}ntp: { enable: true, server: 192.0.2.77 }\n`,
+    what: "clock",
+    level: "warning",
+    found: /192\.0\.2\.77 port 123/,
+  },
+  {
+    name: "IPv6 passes the TUN by",
+    config: "mixed-port: 17890\nipv6: false\ntun: { enable: true }\n",
+    what: "IPv6",
+    level: "error",
+    found: /by out, and a TUN that takes no IPv6/,
+  },
+  {
+    name: "no /dev/net/tun",
+    prefix: hiding("mount -t tmpfs none /dev/net"),
+    config: `${PLAIN}tun: { enable: true }\n`,
+    what: "TUN",
+    level: "error",
+    found: /\/dev\/net\/tun/,
+  },
+  {
+    name: "a kernel without bpf",
+    prefix: hiding("mount -t tmpfs none /proc/sys/kernel"),
+    what: "bpf",
+    level: "warning",
+    found: /does not have bpf/,
+  },
+  {
+    name: "no library of nftables",
+    prefix: hiding(
+      'for at in $(find /usr/lib /lib -name "libnftables.so.1*" -type f); do mount --bind /dev/null "$at"; done',
+    ),
+    what: "nftables",
+    level: "warning",
+    found: /nftables/,
+  },
+  {
+    name: "a full disk",
+    prefix: hiding(
+      'home=$(ls -d "$WEIR_HOME"); text=$(cat "$home/config.yaml"); mount -t tmpfs -o size=1m none "$home"; echo "$text" >"$home/config.yaml"',
+    ),
+    what: "disk",
+    level: "error",
+    found: /^[01] MiB free/,
+  },
+  {
+    name: "no nameserver",
+    resolvConf: "",
+    what: "DNS",
+    level: "error",
+    found: /127\.0\.0\.1 fails with ECONNREFUSED/,
+  },
+  {
+    name: "one nameserver of two is dead",
+    resolvConf: `nameserver ${SERVER}\nnameserver 192.0.2.77\n`,
+    what: "DNS",
+    level: "warning",
+    found: /192\.0\.2\.1 answers, 192\.0\.2\.77 does not answer/,
+  },
+  {
+    name: "a certificate that is none",
+    config: withCertificate({ names: ["proxy.example.com"] }).replaceAll(/MII[^\n]+/g, "MIIB"),
+    what: "certificate of listener edge",
+    level: "error",
+    found: /./,
+  },
+  {
     name: "a configuration with an error",
     config: "mixed-port: many\n",
     what: "configuration",
@@ -212,9 +315,9 @@ test("nothing is wrong where nothing was broken", { skip }, async () => {
   assert.deepEqual(await world.doctor(PLAIN), { wrong: [], code: 0 });
 });
 
-for (const { name, config = PLAIN, prefix, spoil, what, level, found } of CASES)
+for (const { name, config = PLAIN, prefix, resolvConf, spoil, what, level, found } of CASES)
   test(`${name}: it says so, and nothing else`, { skip }, async () => {
-    await using world = await openWorld();
+    await using world = await openWorld(resolvConf);
     await spoil?.(world);
     const { wrong, code } = await world.doctor(config, prefix);
     assert.deepEqual(

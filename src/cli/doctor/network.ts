@@ -22,12 +22,26 @@ function routes(four: string | null, six: string | null): Finding {
 }
 
 function ipv6(config: Config | null, six: string | null): Finding {
+  const open = six === null ? undefined : tunsOf(config).find((tun) => leavesIpv6(tun, config));
+  if (open !== undefined)
+    return bad("error", "IPv6", `a default route by ${six}, and a TUN that takes no IPv6`, [
+      "what has an IPv6 address is reached past weir, and sees the address of this line",
+      "ipv6: true and tun.inet6-address so that the TUN takes IPv6, or tun.strict-route: true, which refuses it",
+    ]);
   if (six !== null) return fine("IPv6", `a default route by ${six}`);
   if (config?.general.ipv6 !== true) return fine("IPv6", "no default route, and ipv6 is not true");
   return bad("warning", "IPv6", "no default route, while ipv6 is true", [
     "destinations that have IPv6 addresses only cannot be reached directly, and others are tried by IPv6 first",
     "ipv6: false where this machine has no IPv6",
   ]);
+}
+
+function tunsOf(config: Config | null): readonly Config["tun"][] {
+  return config === null ? [] : [config.tun, ...config.tunListeners].filter(({ enable }) => enable);
+}
+
+function leavesIpv6({ autoRoute, strictRoute, inet6Address }: Config["tun"], config: Config | null): boolean {
+  return autoRoute && !strictRoute && (config?.general.ipv6 !== true || inet6Address.length === 0);
 }
 
 /** RFC 8200 §5 */

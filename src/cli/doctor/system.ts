@@ -1,5 +1,5 @@
-/** Kernel, rights, limits, clock, disk. */
-import { closeSync, existsSync, openSync, readFileSync, statfsSync, statSync } from "node:fs";
+/** Kernel, rights, limits, disk. */
+import { closeSync, existsSync, openSync, readFileSync, statfsSync } from "node:fs";
 import { arch, platform, release } from "node:os";
 import { dirname } from "node:path";
 import type { Config } from "#config/config.ts";
@@ -8,7 +8,7 @@ import { Nftables } from "#platform/nftables.ts";
 import { bad, fine, type Finding } from "./finding.ts";
 
 export async function systemFindings(config: Config | null, home: string): Promise<readonly Finding[]> {
-  return [kernel(), rights(config), limits(), clock(), ...tun(config), await nftables(), bpf(), disk(home)];
+  return [kernel(), rights(config), limits(), ...tun(config), await nftables(), bpf(), disk(home)];
 }
 
 function kernel(): Finding {
@@ -43,7 +43,7 @@ function rights(config: Config | null): Finding {
   return fine("rights", found);
 }
 
-function wantsTun({ tun: { enable }, tunListeners }: Config): boolean {
+export function wantsTun({ tun: { enable }, tunListeners }: Config): boolean {
   return enable || tunListeners.length > 0;
 }
 
@@ -57,17 +57,6 @@ function limits(): Finding {
   return bad("warning", "limits", found, [
     `two are needed a connection: about ${Math.floor(Number(soft) / 2)} connections at once`,
     "LimitNOFILE=1048576 in its unit, or ulimit -n",
-  ]);
-}
-
-/** A clock that is wrong by days mostly says a time from before the program was installed. */
-function clock(): Finding {
-  const found = new Date().toISOString();
-  const builtMs = statSync(import.meta.filename).mtimeMs;
-  if (Date.now() >= builtMs - 86_400_000) return fine("clock", found);
-  return bad("error", "clock", found, [
-    `it is before ${new Date(builtMs).toISOString()}, when this program was installed: certificates and VMess will fail`,
-    "set the clock, and run an NTP client",
   ]);
 }
 
