@@ -200,7 +200,7 @@ async function doctor(near: Netns, home: string): Promise<{ all: readonly Findin
 
 for (const each of CASES) {
   const { name, leaks, says, resolvers = [PROVIDER, PROVIDER6] } = each;
-  test(`${name}: ${leaks.length} lines`, { skip, timeout: 120_000 }, async () => {
+  test(`${name}: ${leaks.length} lines`, { skip, timeout: 300_000 }, async () => {
     await using world = await openWorld(resolvers);
     await using core = await startCore(configText(each), { prefix: world.near.prefix });
     const { all, code } = await doctor(world.near, core.home);
@@ -219,7 +219,7 @@ for (const each of CASES) {
   });
 }
 
-test("no weir runs: that is what it says", { skip, timeout: 120_000 }, async () => {
+test("no weir runs: that is what it says", { skip, timeout: 300_000 }, async () => {
   await using world = await openWorld([PROVIDER]);
   const core = await startCore(configText({ name: "", leaks: [] }), { prefix: world.near.prefix });
   await using _ended = core;

@@ -10,7 +10,7 @@ import { datagramDescriptorOf } from "#net/udp/datagram-descriptor.ts";
 import { bindDescriptor } from "#platform/portable.ts";
 
 /** How long an answer is waited for; a datagram is sent again at these times. */
-const ANSWER_MS = 2_000;
+const ANSWER_MS = 4_000;
 const AGAIN_MS = 500;
 const MOST_PAGE_BYTES = 65_536;
 

@@ -4,7 +4,6 @@
  */
 import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Ip } from "#core/session.ts";
 import { encodeQuestion } from "#dns/query.ts";
 import type { Finding } from "#cli/doctor/finding.ts";
@@ -15,8 +14,6 @@ import { PROBE_LABEL, type RunningWeir } from "./running.ts";
 import type { LeakServers } from "./servers.ts";
 import { encodeBinding, mappedAddress } from "./stun.ts";
 
-/** What a probe's end waits for the running weir to show it: it is asked every tenth of a second. */
-const SHOWN_MS = 600;
 const TYPE_A = 1;
 
 interface Target {
@@ -83,7 +80,7 @@ async function targetsOf(
 
 async function stunTrial(target: Target, way: Way, running: RunningWeir): Promise<Trial> {
   const request = encodeBinding();
-  const outcome = await askByUdp(target, request, way, () => sleep(SHOWN_MS));
+  const outcome = await askByUdp(target, request, way, () => running.looked());
   const seen = outcome.answer === null ? null : mappedAddress(request, outcome.answer);
   return trialOf("stun", "udp", target, way, outcome, seen === null ? [] : [seen], running);
 }
@@ -92,7 +89,7 @@ async function pageTrial(target: Target, url: URL, way: Way, running: RunningWei
   const text = `GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\nUser-Agent: weir-doctor\r\nAccept: */*\r\n\r\n`;
   const tlsName = url.protocol === "https:" ? bare(url.hostname) : null;
   const asking = { ...way, tlsName, enough: isWholePage };
-  const outcome = await askByTcp(target, Buffer.from(text), asking, () => sleep(SHOWN_MS));
+  const outcome = await askByTcp(target, Buffer.from(text), asking, () => running.looked());
   const page = outcome.answer?.toString("latin1") ?? "";
   return trialOf(
     "page",
@@ -124,7 +121,7 @@ async function dnsTrial(
   const question = Buffer.from(encodeQuestion(name, TYPE_A));
   const target: Target = { server, host, port, family: host.includes(":") ? 6 : 4 };
   const way: Way = { name: null };
-  const settled = (): Promise<unknown> => sleep(SHOWN_MS);
+  const settled = (): Promise<void> => running.looked();
   const outcome =
     network === "udp"
       ? await askByUdp(target, question, way, settled)

@@ -35,6 +35,8 @@ export interface Passage {
 }
 
 export interface RunningWeir extends AsyncDisposable {
+  /** Settles once the connections have been looked at after this call, and lines of the log had their time. */
+  looked(): Promise<void>;
   passageOf(network: "tcp" | "udp", sourcePort: number, port: number): Passage | null;
   /** Has its DNS service been asked for the name? */
   wasAskedFor(name: string): boolean;
@@ -61,10 +63,16 @@ export async function watchRunning(address: ControllerAddress): Promise<RunningW
       passages.set(keyOf(metadata.network, metadata.sourcePort, metadata.destinationPort), passage);
     }
   };
+  let begun = 0;
+  let ended = 0;
+  const waiting: { readonly after: number; readonly resolve: () => void }[] = [];
   const stop = Promise.withResolvers<"stop">();
   const looking = (async () => {
     for (;;) {
+      const number = ++begun;
       await look();
+      ended = number;
+      for (const { after, resolve } of waiting) if (ended > after) resolve();
       const { promise, resolve } = Promise.withResolvers<"again">();
       const timer = setTimeout(resolve, EVERY_MS, "again");
       const next = await Promise.race([promise, stop.promise]);
@@ -74,6 +82,11 @@ export async function watchRunning(address: ControllerAddress): Promise<RunningW
   })();
   looking.catch(() => {}); // its end tells
   return {
+    async looked() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.push({ after: begun + 1, resolve }); // two: a worker's new connection is shown by the one after
+      await Promise.race([promise, looking]);
+    },
     passageOf: (network, sourcePort, port) => passages.get(keyOf(network, sourcePort, port)) ?? null,
     wasAskedFor: (name) => log.holds(name),
     async addressesOf(name, family) {
