@@ -1,4 +1,5 @@
 /** What it costs to match: tables by themselves, and whole decisions over long rule lists. */
+import { NO_NEIGHBOURS } from "../test/support/no-neighbours.ts";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -185,6 +186,7 @@ function routerOf(lines: readonly (readonly [type: string, payload: string])[]):
     direct,
     resolver: { lookup: refuse },
     processes: { uid: async () => null, process: async () => null },
+    neighbours: NO_NEIGHBOURS,
     findProcessMode: "strict",
     nowMs: () => performance.now(),
   });

@@ -2,6 +2,7 @@
  * Random damage to one file of the store at a time, after a clean end and after crashes: what is read afterwards must be
  * what was acknowledged last, or an acknowledged state before it with the loss in the log; never anything else.
  */
+import { NO_LEASES, NO_NEIGHBOURS } from "../../test/support/no-neighbours.ts";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,6 +51,8 @@ async function open(home: string, clock: TurnedClock, log: Log): Promise<Opened>
   const governance = new Governance({
     ledger,
     log,
+    neighbours: NO_NEIGHBOURS,
+    leases: NO_LEASES,
     storeFile: (store) => governanceStore(join(home, store), log, openStoreHere),
   });
   (await governance.prepare(BOOK, { tolerant: false })).activate();

@@ -41,6 +41,7 @@ export const RULE_TYPES: readonly string[] = [
   "SRC-IP-CIDR",
   "IP-SUFFIX",
   "SRC-IP-SUFFIX",
+  "SRC-MAC",
   "SRC-PORT",
   "DST-PORT",
   "IN-PORT",

@@ -37,6 +37,19 @@ traffic-control:
   );
 });
 
+test("device-identity: neighbour does without source-cidrs where there is a mac, and nowhere else", () => {
+  const block = (devices: string, identity = "neighbour") =>
+    `traffic-control: {enabled: true, device-identity: ${identity}, devices: [${devices}]}\n`;
+  const phone = '{mac: "AA:BB:CC:DD:EE:FF"}';
+  const { trafficControl } = good(block(phone));
+  assert.deepEqual(
+    [trafficControl?.deviceIdentity, trafficControl?.devices[0]?.mac, trafficControl?.leases],
+    ["neighbour", "aa:bb:cc:dd:ee:ff", []],
+  );
+  assert.match(pathErrorsOf(block("{id: a}")).join("\n"), /source-cidrs.*is required where there is no mac/);
+  assert.match(pathErrorsOf(block(phone, "address")).join("\n"), /device-identity: neighbour finds it/);
+});
+
 test("traffic-control.md 1: what rejects the block", () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["devices: [{mac: 'aa:bb:cc:dd:ee:ff'}]", /source-cidrs/],

@@ -80,6 +80,16 @@ export interface GovernanceView {
   readonly policies: readonly PolicyStatusView[];
 }
 
+export interface DeviceView {
+  /** Empty: none is given. */
+  readonly mac: string;
+  readonly sourceCidrs: readonly string[];
+  /** As it calls itself to a DHCP server; null: that is not known. */
+  readonly hostName: string | null;
+  /** Those that its hardware address has now, where devices are found by these. */
+  readonly addresses: readonly string[];
+}
+
 export interface PolicyStatusView {
   readonly id: string;
   readonly name: string;
@@ -97,7 +107,7 @@ export interface PolicyStatusView {
     readonly overageDownloadBps: number;
     readonly portal: boolean;
   };
-  readonly device: { readonly mac: string; readonly sourceCidrs: readonly string[] } | null;
+  readonly device: DeviceView | null;
   /** `type` in normal form. */
   readonly rule: {
     readonly type: string;

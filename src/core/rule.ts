@@ -11,6 +11,8 @@ export interface Facts {
   readonly ip?: Ip | null;
   readonly port?: number;
   readonly sourceIp?: Ip;
+  /** Hardware address of a neighbour, lower case with colons. */
+  readonly sourceMac?: string | null;
   readonly sourcePort?: number;
   readonly inboundName?: string;
   /** API spelling, as in `InboundInfo.type`. */

@@ -12,6 +12,8 @@ export function documentOf(settings: GovernanceSettings | null): Document {
   const entries = entriesOf(settings);
   return {
     enabled: settings.enabled,
+    ...(settings.deviceIdentity === "address" ? {} : { "device-identity": settings.deviceIdentity }),
+    ...(settings.leases.length === 0 ? {} : { leases: settings.leases }),
     store: settings.store,
     "checkpoint-interval": durationText(settings.checkpointIntervalMs),
     "max-store-size": settings.maxStoreSizeBytes,

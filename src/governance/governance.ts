@@ -8,26 +8,30 @@ import type {
   ReportQuery,
 } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
+import type { LeaseNames, Neighbours } from "#core/neighbours.ts";
+import type { Ip } from "#core/session.ts";
 import { Retry } from "#lib/retry.ts";
 import { SteadyTime } from "#lib/steady-time.ts";
 import { cidrHolds } from "#net/address/cidr.ts";
-import { parseIpBytes } from "#net/address/ip.ts";
+import { bytesOfIp, parseIp } from "#net/address/ip.ts";
 import { openCalendar } from "./calendar.ts";
 import { type GovernanceState, loadState } from "./checkpoint.ts";
 import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
 import { monthReport } from "./month-report.ts";
 import type { ReportTime } from "./portal-plot.ts";
-import { entriesOf, repeatedId } from "./policy-book.ts";
+import { entriesOf, repeatedId, type BookEntry } from "./policy-book.ts";
 import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } from "./opening.ts";
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
-import type { GovernanceSettings } from "./settings.ts";
+import type { DeviceSettings, GovernanceSettings } from "./settings.ts";
 import { SettledClock } from "./settled-clock.ts";
 import type { SeriesRecords, StoreFile } from "./store.ts";
-import { statusView } from "./views.ts";
+import { statusView, type DeviceNames } from "./views.ts";
 
 export interface GovernanceEnv {
   readonly ledger: GovernedLedger;
   readonly log: Log;
+  readonly neighbours: Neighbours;
+  readonly leases: LeaseNames;
   /** Where `store` of the configuration lies. Throws `ConfigError`. */
   storeFile(store: string): { readonly key: string; readonly file: StoreFile };
 }
@@ -156,7 +160,7 @@ export class Governance implements Disposable {
   }
 
   #activate(next: ActiveGovernanceParts | null): void {
-    const { ledger, log } = this.#env;
+    const { ledger, neighbours, log } = this.#env;
     const old = this.#running;
     old?.stop();
     if (old !== null && old.parts.checkpoint !== next?.checkpoint) {
@@ -164,7 +168,7 @@ export class Governance implements Disposable {
       this.#leave(commitAndClose(old, log));
     }
     this.#revision++;
-    this.#running = next === null ? null : new ActiveGovernance(next, ledger, log);
+    this.#running = next === null ? null : new ActiveGovernance(next, ledger, neighbours, log);
     if ((next?.fault ?? null) === null) this.#retry.stop();
     else this.#retry.start();
     if (this.#running === null) ledger.install(null);
@@ -231,24 +235,37 @@ export class Governance implements Disposable {
       rollback,
       uncompressedBytes: checkpoint.uncompressedBytes,
       policies: entries
-        .map((entry) => statusView(entry, running.stateOf(entry)))
+        .map((entry) => statusView(entry, running.stateOf(entry), (device) => this.#aboutDevice(device)))
         .sort((a, b) => (a.id < b.id ? -1 : 1)),
+    };
+  }
+
+  #aboutDevice({ mac }: DeviceSettings): DeviceNames {
+    const { neighbours, leases } = this.#env;
+    const { deviceIdentity = "address", leases: files = [] } = this.#settings ?? {};
+    if (mac === null) return { hostName: null, addresses: [] };
+    return {
+      hostName: leases.nameOf(files, mac),
+      addresses: deviceIdentity === "neighbour" ? neighbours.addressesOf(mac) : [],
     };
   }
 
   /** Enabled policies about the device with this address, and the one about all. */
   statusOf(address: string): readonly PolicyStatusView[] {
-    const bytes = parseIpBytes(address);
-    const own = this.#running?.parts.entries.filter(
-      (entry) =>
-        entry.enabled &&
-        (entry.dimension === "global" ||
-          (entry.dimension === "device" &&
-            bytes !== null &&
-            entry.settings.sourceCidrs.some((cidr) => cidrHolds(cidr, bytes)))),
-    );
-    const ids = new Set(own?.map(({ policy }) => policy.id));
+    const ip = parseIp(address);
+    const own =
+      ip === null ? [] : (this.#running?.parts.entries.filter((entry) => this.#isAbout(entry, ip)) ?? []);
+    const ids = new Set(own.map(({ policy }) => policy.id));
     return this.status().policies.filter(({ id }) => ids.has(id));
+  }
+
+  #isAbout(entry: BookEntry, ip: Ip): boolean {
+    if (!entry.enabled) return false;
+    if (entry.dimension !== "device") return entry.dimension === "global";
+    const { mac, sourceCidrs } = entry.settings;
+    const found = this.#settings?.deviceIdentity === "neighbour" ? this.#env.neighbours.macOf(ip) : null;
+    if (mac !== null && found !== null) return mac === found;
+    return sourceCidrs.some((cidr) => cidrHolds(cidr, bytesOfIp(ip)));
   }
 
   /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed, `ApiError` 500 where no store is open. */

@@ -1,4 +1,5 @@
 /** A store that cannot be opened at the start: the limits hold, it is tried again, and nothing that was counted is lost. */
+import { NO_LEASES, NO_NEIGHBOURS } from "../../test/support/no-neighbours.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
@@ -35,7 +36,13 @@ test("what was counted without the store is added to what it holds, and is kept 
     return { store: core.store, records: core.store.records };
   };
   const storeFile = (key: string) => ({ key, file: { open, sizeBytes: () => 0 } });
-  using governance = new Governance({ ledger: core.ledger, log: SILENT, storeFile });
+  using governance = new Governance({
+    ledger: core.ledger,
+    log: SILENT,
+    storeFile,
+    neighbours: NO_NEIGHBOURS,
+    leases: NO_LEASES,
+  });
   (await governance.prepare(BOOK, { tolerant: true })).activate();
   const status = () => governance.status().policies[0] ?? assert.fail();
   core.session().reserve("upload", 500);

@@ -3,7 +3,7 @@ import type { Direction, Ledger, Meter } from "#core/meter.ts";
 import { PassingMap } from "#lib/passing-map.ts";
 import type { PolicyBook } from "#core/policy.ts";
 import type { Decision } from "#core/router.ts";
-import type { Metadata } from "#core/session.ts";
+import type { Ip, Metadata } from "#core/session.ts";
 import { PolicySet, ActivePolicy } from "./account.ts";
 import { HOUR_SECONDS, hourStart } from "./calendar.ts";
 import type { GovernanceClock } from "./clock.ts";
@@ -104,15 +104,30 @@ export class GovernedLedger implements Ledger, MeterOwner {
         new ActivePolicy(policy, rules.states.of(policy), nowMs),
       ]),
     );
-    for (const [meter, old] of before) {
-      const account = this.#bind(meter);
-      if (account === null) continue;
-      const known = new Set(old?.forces.map(({ state }) => state));
-      const added = account.forces.filter(({ state }) => !known.has(state));
-      if (added.length > 0 && (old === null || added.length === account.forces.length))
-        this.#countConnection(account, added);
-      else for (const { state } of added) state.counters.connections++;
+    for (const [meter, old] of before) this.#bindAfter(meter, old);
+  }
+
+  /** Live sessions from these addresses belong to what the book says now: it is another device that has them. */
+  bindAnew(sources: ReadonlySet<Ip>): void {
+    const meters = [...this.#meters.keys()].filter(({ metadata }) => sources.has(metadata.source.ip));
+    if (this.#rules === null || meters.length === 0) return;
+    this.settle(0);
+    for (const meter of meters) {
+      const { account } = meter;
+      this.#unbind(meter);
+      this.#bindAfter(meter, account);
     }
+  }
+
+  /** A policy that a session was not under before counts it as a connection. */
+  #bindAfter(meter: GovernedMeter, old: PolicySet | null): void {
+    const account = this.#bind(meter);
+    if (account === null) return;
+    const known = new Set(old?.forces.map(({ state }) => state));
+    const added = account.forces.filter(({ state }) => !known.has(state));
+    if (added.length > 0 && (old === null || added.length === account.forces.length))
+      this.#countConnection(account, added);
+    else for (const { state } of added) state.counters.connections++;
   }
 
   /** Hands all sums on to policies and reports, and forgets accounts without sessions; `maxAgeMs` as `look` takes it. */

@@ -53,9 +53,12 @@ function monthStartOf(month: string, calendar: Calendar): number {
   return calendar.monthStart(Date.UTC(Number(year), Number(number) - 1, MIDDLE) / 1000);
 }
 
-/** What the policy is about, as the file has it. */
+/** What the policy is about, as the file has it, and how a device calls itself. */
 function subjectOf({ device, rule, target }: Pick<PolicyStatusView, "device" | "rule" | "target">): string {
-  if (device !== null) return [device.mac, ...device.sourceCidrs].filter((text) => text !== "").join(", ");
+  if (device !== null)
+    return [device.hostName ?? "", device.mac, ...device.sourceCidrs]
+      .filter((text) => text !== "")
+      .join(", ");
   if (rule !== null) return [rule.type, rule.payload, rule.target].filter((text) => text !== "").join(",");
   return target === null ? "" : `${target.kind} ${target.name}`;
 }

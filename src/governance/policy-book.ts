@@ -1,8 +1,9 @@
 /** The policies in force, ready to answer which of them a session belongs to. */
+import type { Neighbours } from "#core/neighbours.ts";
 import type { Policy, PolicyBook, QuotaLimits } from "#core/policy.ts";
 import type { Decision } from "#core/router.ts";
 import type { Rule } from "#core/rule.ts";
-import type { Metadata } from "#core/session.ts";
+import type { Ip, Metadata } from "#core/session.ts";
 import { cidrText, type Cidr } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import type {
@@ -89,8 +90,15 @@ export function repeatedId(entries: readonly BookEntry[]): string | null {
   return null;
 }
 
-export function openPolicyBook(entries: readonly BookEntry[]): PolicyBook {
-  return new Book(entries.filter(({ enabled }) => enabled));
+/** `neighbours`: devices with a hardware address are found by it; null: every device by its networks alone. */
+export function openPolicyBook(
+  entries: readonly BookEntry[],
+  neighbours: Neighbours | null = null,
+): PolicyBook {
+  return new Book(
+    entries.filter(({ enabled }) => enabled),
+    neighbours,
+  );
 }
 
 class Book implements PolicyBook {
@@ -99,6 +107,10 @@ class Book implements PolicyBook {
   readonly #sources: CidrTable;
   /** The device that each network of the table belongs to; devices are sorted. */
   readonly #owners: readonly Policy[];
+  readonly #neighbours: Neighbours | null;
+  /** Of devices that are found by hardware address. */
+  readonly #macs = new Map<string, Policy[]>();
+  readonly #byMac = new Set<Policy>();
   readonly #rules = new Map<string, Policy[]>();
   readonly #nodes = new Map<string, Policy[]>();
   readonly #groups = new Map<string, Policy[]>();
@@ -106,7 +118,8 @@ class Book implements PolicyBook {
   /** Rules live as long as their configuration: each is hashed once. */
   readonly #signatures = new WeakMap<Rule, string>();
 
-  constructor(entries: readonly BookEntry[]) {
+  constructor(entries: readonly BookEntry[], neighbours: Neighbours | null) {
+    this.#neighbours = neighbours;
     this.policies = entries.map(({ policy }) => policy);
     const networks: Cidr[] = [];
     const owners: Policy[] = [];
@@ -117,11 +130,16 @@ class Book implements PolicyBook {
       else if (entry.dimension === "rule") add(this.#rules, entry.signature, policy);
       else if (entry.dimension === "target")
         add(entry.settings.kind === "proxy" ? this.#nodes : this.#groups, entry.settings.target, policy);
-      else
+      else {
         for (const cidr of entry.settings.sourceCidrs) {
           networks.push(cidr);
           owners.push(policy);
         }
+        const { mac } = entry.settings;
+        if (neighbours === null || mac === null) continue;
+        add(this.#macs, mac, policy);
+        this.#byMac.add(policy);
+      }
     }
     this.#sources = new CidrTable(networks);
     this.#owners = owners;
@@ -130,16 +148,23 @@ class Book implements PolicyBook {
   select(metadata: Metadata, decision: Decision): readonly Policy[] {
     if (this.policies.length === 0) return NONE;
     const chosen: Policy[] = this.#global === null ? [] : [this.#global];
-    const { ip } = metadata.source;
-    for (let at = this.#sources.lowest(ip); at >= 0; at = this.#sources.lowest(ip, at)) {
-      const owner = itemAt(this.#owners, at);
-      if (chosen.at(-1) !== owner) chosen.push(owner); // networks of one device are adjacent
-    }
+    this.#addDevices(metadata.source.ip, chosen);
     // Of a sub-rule list both count: the line that decided, and the SUB-RULE that connections show.
     for (const rule of [decision.entered, decision.rule])
       if (rule) chosen.push(...(this.#rules.get(this.#signatureOf(rule)) ?? NONE));
     chosen.push(...this.#targetsOf(decision.chain));
     return chosen;
+  }
+
+  /** Where the hardware address is known, it alone says which of the devices with one it is: addresses change hands. */
+  #addDevices(ip: Ip, chosen: Policy[]): void {
+    const mac = this.#byMac.size === 0 ? null : (this.#neighbours?.macOf(ip) ?? null);
+    for (let at = this.#sources.lowest(ip); at >= 0; at = this.#sources.lowest(ip, at)) {
+      const owner = itemAt(this.#owners, at);
+      if (mac !== null && this.#byMac.has(owner)) continue;
+      if (chosen.at(-1) !== owner) chosen.push(owner); // networks of one device are adjacent
+    }
+    if (mac !== null) chosen.push(...(this.#macs.get(mac) ?? NONE));
   }
 
   #targetsOf(chain: readonly string[]): readonly Policy[] {

@@ -1,6 +1,7 @@
 /** Traffic control while it is switched on: one configuration, its books, its timers. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import type { Neighbours } from "#core/neighbours.ts";
 import type { Rollback } from "#core/rollback.ts";
 import { type GovernanceState, loadState, type OpenState, type Checkpoint } from "./checkpoint.ts";
 import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
@@ -37,6 +38,8 @@ export class ActiveGovernance {
   #parts: ActiveGovernanceParts;
   readonly #ledger: GovernedLedger;
   readonly #log: Log;
+  readonly #neighbours: Neighbours;
+  #following: Disposable | null = null;
   readonly #members: ReadonlySet<string>;
   readonly #booksNow: OpenState = () => {
     this.#ledger.settle();
@@ -50,10 +53,11 @@ export class ActiveGovernance {
   /** Another process has the store. */
   #isLent = false;
 
-  constructor(parts: ActiveGovernanceParts, ledger: GovernedLedger, log: Log) {
+  constructor(parts: ActiveGovernanceParts, ledger: GovernedLedger, neighbours: Neighbours, log: Log) {
     this.#parts = parts;
     this.#ledger = ledger;
     this.#log = log;
+    this.#neighbours = neighbours;
     this.#members = new Set(parts.entries.map(({ policy }) => `${policy.dimension}:${policy.id}`));
     this.#committedAtMs = ledger.clock.monotonicMs();
   }
@@ -87,9 +91,11 @@ export class ActiveGovernance {
     checkpoint.maxBytes = settings.maxStoreSizeBytes;
     reports.configure(settings.reports);
     reports.rename(states.reconcile(entries, this.nowSeconds()));
-    const book = openPolicyBook(entries);
+    const byMac = settings.deviceIdentity === "neighbour" ? this.#neighbours : null;
+    const book = openPolicyBook(entries, byMac);
     const onExceeded = () => this.#soonAfter(() => this.#commitUrgent());
     this.#ledger.install({ book, states, reports, onExceeded });
+    this.#following = byMac?.watch((changed) => this.#ledger.bindAnew(changed)) ?? null;
     this.#timer = setInterval(() => void this.tick(), TICK_MS).unref();
     this.#soonAfter(() => this.commit());
   }
@@ -120,6 +126,7 @@ export class ActiveGovernance {
 
   /** The timers end; what was counted stays in the books. */
   stop(): void {
+    this.#following?.[Symbol.dispose]();
     if (this.#timer !== null) clearInterval(this.#timer);
     if (this.#soon !== null) clearImmediate(this.#soon);
     this.#timer = this.#soon = null;

@@ -56,6 +56,10 @@ export interface PolicyLists {
 
 export interface GovernanceSettings extends PolicyLists {
   readonly enabled: boolean;
+  /** Whether the hardware address of a device only names it, or finds it among the neighbours, too. */
+  readonly deviceIdentity: "address" | "neighbour";
+  /** Files of DHCP servers, as written: they say how devices call themselves. */
+  readonly leases: readonly string[];
   /** As written. */
   readonly store: string;
   readonly checkpointIntervalMs: number;

@@ -1,12 +1,17 @@
-import type { PolicyStatusView } from "#core/governance.ts";
+import type { DeviceView, PolicyStatusView } from "#core/governance.ts";
 import { cidrText } from "#net/address/cidr.ts";
 import type { BookEntry } from "./policy-book.ts";
 import { freeAt } from "./quota.ts";
 import type { PolicyState } from "./policy-state.ts";
+import type { DeviceSettings } from "./settings.ts";
 import { normalType } from "./signature.ts";
 
 /** One policy with what it has counted. */
-export function statusView(entry: BookEntry, state: PolicyState): PolicyStatusView {
+export function statusView(
+  entry: BookEntry,
+  state: PolicyState,
+  about: (device: DeviceSettings) => DeviceNames,
+): PolicyStatusView {
   const { policy, settings, enabled } = entry;
   const { counters, window, overQuota, active, generation, lastReset, lastUpdated } = state;
   return {
@@ -25,7 +30,7 @@ export function statusView(entry: BookEntry, state: PolicyState): PolicyStatusVi
       overageDownloadBps: policy.quota?.overage.download ?? 0,
       portal: policy.portal,
     },
-    ...subjectOf(entry),
+    ...subjectOf(entry, about),
     counters: { ...counters },
     rolling: policy.quota === null || window === null ? NOTHING : rollingOf(window),
     activeConnections: active,
@@ -46,11 +51,17 @@ function rollingOf({ upload, download }: { readonly upload: number; readonly dow
   return { upload, download };
 }
 
-function subjectOf(entry: BookEntry): Pick<PolicyStatusView, "device" | "rule" | "target"> {
+export type DeviceNames = Pick<DeviceView, "hostName" | "addresses">;
+
+function subjectOf(
+  entry: BookEntry,
+  about: (device: DeviceSettings) => DeviceNames,
+): Pick<PolicyStatusView, "device" | "rule" | "target"> {
   const none = { device: null, rule: null, target: null };
   if (entry.dimension === "device") {
     const { mac, sourceCidrs } = entry.settings;
-    return { ...none, device: { mac: mac ?? "", sourceCidrs: sourceCidrs.map(cidrText) } };
+    const device = { mac: mac ?? "", sourceCidrs: sourceCidrs.map(cidrText), ...about(entry.settings) };
+    return { ...none, device };
   }
   if (entry.dimension === "rule") {
     const { type, payload, target } = entry.settings;

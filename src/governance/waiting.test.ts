@@ -1,4 +1,5 @@
 /** What is counted while the store writes: with a store that writes when the test says so. */
+import { NO_LEASES, NO_NEIGHBOURS } from "../../test/support/no-neighbours.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
@@ -211,7 +212,13 @@ test("a store is opened again only when it has been let go of, whatever came bet
     },
   });
   const ledger = new GovernedLedger(new TurnedClock());
-  const governance = new Governance({ ledger, log: SILENT, storeFile });
+  const governance = new Governance({
+    ledger,
+    log: SILENT,
+    storeFile,
+    neighbours: NO_NEIGHBOURS,
+    leases: NO_LEASES,
+  });
   const apply = async (store: string | null): Promise<void> => {
     const next = store === null ? null : settings({ store });
     (await governance.prepare(next, { tolerant: false })).activate();

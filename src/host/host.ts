@@ -3,6 +3,7 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
 import type { HostMemory } from "#core/inbound.ts";
 import type { Ledger } from "#core/meter.ts";
+import type { Neighbours } from "#core/neighbours.ts";
 import type { TlsProvider } from "#core/tls.ts";
 import { Slices } from "#core/slices.ts";
 import { BackendChoice, type RelaySettings } from "#dataplane/backend-choice.ts";
@@ -13,6 +14,7 @@ import { GovernedLedger } from "#governance/ledger.ts";
 import { Egress } from "#net/dial/egress.ts";
 import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
+import { NeighbourTable } from "#net/address/neighbour-table.ts";
 import { NetworkClock } from "#net/clock/network-clock.ts";
 import { SelfDials } from "#net/dial/self-dials.ts";
 import { InheritedSockets } from "#net/listen/inherited-sockets.ts";
@@ -41,6 +43,7 @@ import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { Users } from "#users/users.ts";
 import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";
 import { governanceStore } from "./governance-store.ts";
+import { LeaseFiles } from "./lease-files.ts";
 import type { LogHub } from "./log.ts";
 
 /** What outlives a reload: listening sockets, the table of connections, the ledger, choices, the log. */
@@ -87,6 +90,7 @@ export interface Host extends Disposable {
   readonly documents: DocumentReader;
   /** Opened once: functions of the C library are never given back. */
   readonly processes: ProcessLookup;
+  readonly neighbours: Neighbours;
   /** What leads to our own listeners. */
   readonly selfDials: SelfDials;
   readonly rates: RateMeter;
@@ -140,7 +144,14 @@ export function openHost(
     onInstall: invalidateRoutes,
     portalLink: (ids) => portals.link(ids),
   });
-  const governance = new Governance({ ledger, log, storeFile });
+  const neighbours = new NeighbourTable(log);
+  const governance = new Governance({
+    ledger,
+    log,
+    storeFile,
+    neighbours,
+    leases: new LeaseFiles(files, log),
+  });
   const live = new LiveTable({ look: () => relayPath.look(), beforeRead: () => relayPath.sync() });
   live.count("upload", movedBefore[0]);
   live.count("download", movedBefore[1]);
@@ -199,6 +210,7 @@ export function openHost(
     slices,
     documents: new DocumentReader(slices, () => memoryRelease.soon()),
     processes: openProcessLookup(bytesOfIp),
+    neighbours,
     selfDials,
     rates,
     memoryRelease,
@@ -218,6 +230,7 @@ export function openHost(
       kernelDirect[Symbol.dispose]();
       portals[Symbol.dispose]();
       governance[Symbol.dispose]();
+      neighbours[Symbol.dispose]();
       cache[Symbol.dispose]();
     },
   };

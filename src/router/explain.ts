@@ -176,6 +176,7 @@ const LABELS: Readonly<Record<FactName, string>> = {
   ip: "address",
   port: "port",
   sourceIp: "source",
+  sourceMac: "hardware address",
   sourcePort: "source port",
   inboundName: "listener",
   inboundType: "inbound type",

@@ -5,7 +5,7 @@ import type { Metadata } from "#core/session.ts";
 import type { RouterEnv } from "./rule-router.ts";
 import { socketOf } from "./session-facts.ts";
 
-export type LookupEnv = Pick<RouterEnv, "processes" | "resolver">;
+export type LookupEnv = Pick<RouterEnv, "processes" | "resolver" | "neighbours">;
 
 /** `facts` with the wanted one as a value, or null, which counts as known: it is not looked up again. */
 export async function discover(
@@ -21,7 +21,7 @@ export async function discover(
 }
 
 async function lookUp(
-  { processes, resolver }: LookupEnv,
+  { processes, resolver, neighbours }: LookupEnv,
   name: FactName,
   facts: Facts,
   metadata: Metadata,
@@ -34,6 +34,7 @@ async function lookUp(
     const process = await processes.process(socket);
     return { process, uid: process?.uid ?? null };
   }
+  if (name === "sourceMac") return { sourceMac: neighbours.macOf(metadata.source.ip) };
   if (name === "ip" && typeof facts.host === "string")
     return {
       ip: await resolver.lookup(facts.host, { signal }).then(

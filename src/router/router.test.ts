@@ -1,3 +1,4 @@
+import { NO_NEIGHBOURS } from "../../test/support/no-neighbours.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError, DialError } from "#core/errors.ts";
@@ -286,6 +287,7 @@ test("a matcher that cannot tell although it knows everything says no", async ()
     direct: named("DIRECT"),
     resolver: { lookup: () => assert.fail("not needed") },
     processes: { uid: async () => null, process: async () => null },
+    neighbours: NO_NEIGHBOURS,
     findProcessMode: "strict",
     nowMs: () => 0,
   });

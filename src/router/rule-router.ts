@@ -1,4 +1,5 @@
 /** What a router of rules is made of, and what it can be asked besides the way of a session. */
+import type { Neighbours } from "#core/neighbours.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Decision, Router } from "#core/router.ts";
@@ -26,6 +27,7 @@ export interface RouterEnv {
   readonly direct: Outbound;
   readonly resolver: Resolver;
   readonly processes: ProcessLookup;
+  readonly neighbours: Neighbours;
   readonly findProcessMode: FindProcessMode;
   /** Absent: the destination as the client named it. What it throws (`DialError`) fails the session. */
   readonly prepare?: (metadata: Metadata, sniffed: Sniffed | null) => Prepared;

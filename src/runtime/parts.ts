@@ -135,6 +135,7 @@ async function openOutboundParts(
       direct: outbounds.direct,
       resolver: names.resolver,
       processes: host.processes,
+      neighbours: host.neighbours,
       findProcessMode: config.general.findProcessMode,
       prepare: ({ destination }, sniffed) => routable(destination, sniffed, (asked) => names.prepare(asked)),
       nowMs: Date.now,

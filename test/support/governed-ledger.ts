@@ -1,4 +1,5 @@
 /** A governed ledger without sockets: a clock that a test turns, policies as settings, sessions as facts. */
+import { NO_LEASES, NO_NEIGHBOURS } from "./no-neighbours.ts";
 import { SILENT } from "#core/log.ts";
 import type { Meter } from "#core/meter.ts";
 import type { Outbound } from "#core/outbound.ts";
@@ -58,6 +59,8 @@ const DAY_MS = 86_400_000;
 
 export const settings = (values: Partial<GovernanceSettings> = {}): GovernanceSettings => ({
   enabled: true,
+  deviceIdentity: "address",
+  leases: [],
   store: "traffic-control.db",
   checkpointIntervalMs: 300_000,
   maxStoreSizeBytes: 64 * 1024 * 1024,
@@ -99,12 +102,19 @@ export function governed(
   clock = new TurnedClock(),
   store = new MemoryStore(),
   sizeBytes: (store: MemoryStore) => number = () => 0,
+  neighbours = NO_NEIGHBOURS,
 ): Governed {
   const ledger = new GovernedLedger(clock);
   const open = async () => ({ store, records: store.records });
   const file = { open, sizeBytes: () => sizeBytes(store) };
   const storeFile = (key: string) => ({ key, file });
-  const governance = new Governance({ ledger, log: SILENT, storeFile });
+  const governance = new Governance({
+    ledger,
+    log: SILENT,
+    storeFile,
+    neighbours,
+    leases: NO_LEASES,
+  });
   return {
     clock,
     ledger,

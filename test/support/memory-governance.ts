@@ -81,7 +81,14 @@ export function busyGovernance(): MemoryGovernance {
   const fingerprint = "0".repeat(64);
   governance.shown = [
     { id: "1", dimension: "global", ...common, ...now, ...none },
-    { id: "2", dimension: "device", ...common, ...now, ...none, device: { mac: "", sourceCidrs: ["::/0"] } },
+    {
+      id: "2",
+      dimension: "device",
+      ...common,
+      ...now,
+      ...none,
+      device: { mac: "", sourceCidrs: ["::/0"], hostName: null, addresses: [] },
+    },
     {
       id: "3",
       dimension: "rule",

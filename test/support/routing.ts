@@ -1,4 +1,5 @@
 /** A router over written rules, with outbounds that are only names, for tests. */
+import { NO_NEIGHBOURS } from "./no-neighbours.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { inboundTypesOf } from "#core/protocol.ts";
@@ -92,6 +93,7 @@ export function routing({
     direct: named("DIRECT"),
     resolver: TEST_RESOLVER,
     processes: { uid: async () => null, process: async () => null },
+    neighbours: NO_NEIGHBOURS,
     findProcessMode: "strict",
     nowMs: () => 1000,
     ...env,

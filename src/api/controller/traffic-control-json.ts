@@ -71,7 +71,13 @@ function quotaJson(quota: PolicyStatusView["quota"]) {
 
 function deviceJson(device: PolicyStatusView["device"]) {
   if (device === null) return {};
-  return { ...(device.mac === "" ? {} : { mac: device.mac }), source_cidrs: device.sourceCidrs };
+  const { mac, sourceCidrs, hostName, addresses } = device;
+  return {
+    ...(mac === "" ? {} : { mac }),
+    source_cidrs: sourceCidrs,
+    ...(hostName === null ? {} : { host_name: hostName }),
+    ...(addresses.length === 0 ? {} : { addresses }),
+  };
 }
 
 /** 0 is no limit and is left out. */

@@ -46,6 +46,8 @@ const policyStatusShape = z
       quota: statusQuota,
       mac: z.string().optional(),
       source_cidrs: texts().optional(),
+      host_name: z.string().optional(),
+      addresses: texts().optional(),
       rule: z.union([ruleSubject, nothing]),
       target: z.union([z.object({ kind: z.enum(["proxy", "group"]), name: z.string() }), nothing]),
     }),
@@ -111,6 +113,8 @@ const portal = z.object({ listen: z.string().optional(), url: z.string().optiona
 const document = z.union([
   z.object({
     enabled: z.boolean(),
+    "device-identity": z.literal("neighbour").optional(),
+    leases: texts().optional(),
     store: z.string(),
     "checkpoint-interval": duration(),
     "max-store-size": amount(),

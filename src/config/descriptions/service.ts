@@ -96,7 +96,18 @@ export const service: Descriptions = {
     1000000,
   ],
   portal: "Whether the portal shows it.",
-  mac: ["Hardware address, which only names the device.", "02:00:00:00:00:01"],
+  "device-identity": [
+    "By what a device policy with a `mac` knows its device: `address`: by `source-cidrs` alone; `neighbour`: by the kernel's neighbours, `source-cidrs` where these do not know the hardware address.",
+    "neighbour",
+  ],
+  leases: [
+    "Lease files of DHCP servers on this machine (dnsmasq, ISC dhcpd, systemd-networkd), by which reports name devices.",
+    ["dnsmasq.leases"],
+  ],
+  mac: [
+    "Hardware address: names the device, and with `device-identity: neighbour` finds it.",
+    "02:00:00:00:00:01",
+  ],
   "source-cidrs": ["Addresses and networks by which the device is known.", ["192.168.1.20/32"]],
   "traffic-control.rules.type": ["Type of the rule, as in `rules`.", "DOMAIN-SUFFIX"],
   payload: ["Payload of the rule.", "example.org"],

@@ -22,6 +22,7 @@ import { strict } from "#config/strict.ts";
 
 const MIB = 1024 * 1024;
 const MOST_POLICIES = 256;
+const MOST_LEASES = 8;
 
 const policyId = () =>
   scalar({ type: "string", pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" }, (source, raw) => {
@@ -125,13 +126,6 @@ const globalPolicy = strict(block(POLICY)).transform(withPortal);
 const devicePolicy = strict(
   block({ ...POLICY, mac: maybe(mac()), "source-cidrs": list(network()).default([]) }),
 ).transform((value, context) => {
-  if (value.sourceCidrs.length === 0)
-    context.issues.push({
-      code: "custom",
-      path: ["source-cidrs"],
-      message: "is required: a device is matched by source address, its MAC only names it",
-      input: value.sourceCidrs,
-    });
   return withPortal(value, context);
 });
 
@@ -148,6 +142,8 @@ const retention = (value: string) => duration("1d", "3650d").default(parseDurati
 export const trafficControl = strict(
   block({
     enabled: flag().default(false),
+    "device-identity": choice(["address", "neighbour"]).default("address"),
+    leases: list(filePath()).default([]),
     store: filePath().default("traffic-control.db"),
     "checkpoint-interval": duration("1m", "1h").default(300_000),
     "max-store-size": storeSize().default(64 * MIB),
@@ -174,6 +170,11 @@ export const trafficControl = strict(
   const count =
     (value.global === null ? 0 : 1) + value.devices.length + value.rules.length + value.targets.length;
   if (count > MOST_POLICIES) issue([], `at most ${MOST_POLICIES} policies are allowed, got ${count}`);
+  if (value.leases.length > MOST_LEASES) issue(["leases"], `at most ${MOST_LEASES} files are read`);
+  for (const [at, { mac: address, sourceCidrs }] of value.devices.entries()) {
+    const fault = sourceFault(value.deviceIdentity, address, sourceCidrs.length);
+    if (fault !== null) issue(["devices", at, "source-cidrs"], fault);
+  }
   const ids = new Set<string>();
   for (const [path, id] of idsOf(value)) {
     if (ids.has(id)) issue(path, `policy id ${JSON.stringify(id)} is used twice`);
@@ -197,6 +198,14 @@ export const trafficControl = strict(
     },
   };
 });
+
+function sourceFault(identity: string, address: string | null, networks: number): string | null {
+  if (networks > 0) return null;
+  if (identity === "neighbour") return address === null ? "is required where there is no mac" : null;
+  return address === null
+    ? "is required: a device is matched by source address"
+    : "is required: a device is matched by source address, its MAC only names it; device-identity: neighbour finds it by MAC";
+}
 
 interface HasId {
   readonly id: string | null;

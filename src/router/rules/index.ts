@@ -6,6 +6,7 @@ import { domainKeyword, domainRegex, domainWildcard } from "./domain-text.ts";
 import { inName, inType, inUser } from "./inbound.ts";
 import { ipCidr, ipCidr6, srcIpCidr } from "./ip-cidr.ts";
 import { ipSuffix, srcIpSuffix } from "./ip-suffix.ts";
+import { srcMac } from "./mac.ts";
 import { logicTypes } from "./logic.ts";
 import { matchAll } from "./match-all.ts";
 import { network } from "./network.ts";
@@ -28,6 +29,7 @@ export const RULE_TYPES: readonly RuleType[] = [
   srcIpCidr,
   ipSuffix,
   srcIpSuffix,
+  srcMac,
   srcPort,
   dstPort,
   inPort,

@@ -55,6 +55,7 @@ const ROWS: readonly (readonly [type: string, payload: string, yes: Facts, no: F
   ["IP-SUFFIX", "0.0.0.1/8", address("9.9.9.1"), address("9.9.9.2")],
   ["IP-SUFFIX", "::1/3", address("2001::9"), address("2001::2")],
   ["SRC-IP-SUFFIX", "0.0.1.1/9", source("9.9.3.1"), source("9.9.2.1")],
+  ["SRC-MAC", "02-00-5E-00-53-02/02:00:5e:00:53:01", { sourceMac: "02:00:5e:00:53:01" }, { sourceMac: null }],
   ["SRC-PORT", "1000-2000", { sourcePort: 1500 }, { sourcePort: 2001 }],
   ["DST-PORT", "80/ 443 /8000-9000", { port: 443 }, { port: 81 }],
   ["IN-PORT", "7890", { inboundPort: 7890 }, { inboundPort: 1 }],

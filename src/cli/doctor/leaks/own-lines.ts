@@ -10,7 +10,7 @@ export interface OwnAddress {
   readonly ip: Ip;
 }
 
-/** Of every device but loopback and TUN; link-local ones are left out, for they reach nobody further away. */
+/** Of every device but loopback and TUN; link-local ones are left out, for these reach no host further away. */
 export function ownAddresses(): readonly OwnAddress[] {
   const found: OwnAddress[] = [];
   for (const [device, addresses = []] of Object.entries(networkInterfaces())) {

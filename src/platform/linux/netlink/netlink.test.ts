@@ -19,6 +19,7 @@ import {
   type NetlinkMessage,
 } from "./message.ts";
 import { isRouteChange, isTableChange } from "./changes.ts";
+import { decodeNeighbour, RTM_DELNEIGH, RTM_NEWNEIGH } from "./neighbours.ts";
 import { decodeRoute, MAIN_TABLE, RTM_NEWROUTE } from "./routes.ts";
 import { decodeRule, encodeRule, RTM_NEWRULE } from "./rules.ts";
 import { check, NETLINK_ROUTE, NetlinkSocket } from "./socket.ts";
@@ -69,6 +70,15 @@ const rule = encodeRule({
   suppress: 0,
 });
 
+const neighbour = Buffer.concat([
+  structure(4, { 0: 2 }),
+  new Uint8Array(Uint32Array.of(7).buffer),
+  native16(0x04),
+  structure(2, {}),
+  attribute(1, Uint8Array.of(10, 0, 0, 9)),
+  attribute(2, Uint8Array.of(2, 0, 94, 0, 83, 1)),
+]);
+
 const DECODERS: Readonly<
   Record<string, readonly [good: Uint8Array, decode: (bytes: Uint8Array) => unknown]>
 > = {
@@ -76,6 +86,7 @@ const DECODERS: Readonly<
   address: [address, (bytes) => decodeAddress(message(RTM_NEWADDR, bytes))],
   route: [route, (bytes) => decodeRoute(message(RTM_NEWROUTE, bytes))],
   rule: [rule, (bytes) => decodeRule(message(RTM_NEWRULE, bytes))],
+  neighbour: [neighbour, (bytes) => decodeNeighbour(message(RTM_NEWNEIGH, bytes))],
   change: [route, (bytes) => isRouteChange(message(RTM_NEWROUTE, bytes), new Set())],
   messages: [
     Buffer.concat([encodeMessage(message(16, link)), encodeMessage(message(24, route))]),
@@ -127,6 +138,20 @@ test("what was encoded is decoded", () => {
     toBits: 0,
     protocol: 119,
   });
+});
+
+test("a neighbour: known, stale, without a hardware address, gone", () => {
+  const about = { address: Uint8Array.of(10, 0, 0, 9), link: 7 };
+  const inState = (state: number, type = RTM_NEWNEIGH) => {
+    const bytes = Uint8Array.from(neighbour);
+    bytes.set(native16(state), 8);
+    return decodeNeighbour(message(type, bytes));
+  };
+  for (const state of [0x02, 0x04, 0x08, 0x10, 0x80])
+    assert.deepEqual(inState(state), { ...about, mac: "02:00:5e:00:53:01" });
+  for (const state of [0, 0x01, 0x20, 0x40]) assert.deepEqual(inState(state), { ...about, mac: null });
+  assert.deepEqual(inState(0x02, RTM_DELNEIGH), { ...about, mac: null });
+  assert.equal(inState(0x02, RTM_NEWLINK), null);
 });
 
 test("several messages and nested attributes are found", () => {

@@ -1,0 +1,97 @@
+/** The kernel's table of neighbours, live. */
+import type { Log } from "#core/log.ts";
+import { messageOf } from "#core/errors.ts";
+import { openLibc, SystemError } from "./linux/libc.ts";
+import {
+  decodeNeighbour,
+  eachNeighbour,
+  NEIGHBOUR_GROUP,
+  type Neighbour,
+} from "./linux/netlink/neighbours.ts";
+import { NETLINK_ROUTE, NetlinkSocket } from "./linux/netlink/socket.ts";
+import { openPoller, type Watch } from "./linux/uv-poll.ts";
+
+export type { Neighbour } from "./linux/netlink/neighbours.ts";
+
+/** Datagrams read at once; further ones are read with the next look, or when the event loop comes round. */
+const MOST_READ = 256;
+
+export interface NeighbourEvents {
+  /** Everything known before is void: `on` is called for all there is now. */
+  readonly reset: () => void;
+  readonly on: (neighbour: Neighbour) => void;
+  readonly log: Log;
+}
+
+export class NeighbourWatch implements Disposable {
+  readonly #changes: NetlinkSocket;
+  readonly #requests: NetlinkSocket;
+  readonly #events: NeighbourEvents;
+  readonly #watch: Watch;
+
+  /** Throws `SystemError`. */
+  constructor(
+    changes: NetlinkSocket,
+    requests: NetlinkSocket,
+    watch: (onReady: () => void) => Watch,
+    events: NeighbourEvents,
+  ) {
+    this.#changes = changes;
+    this.#requests = requests;
+    this.#events = events;
+    changes.join(NEIGHBOUR_GROUP);
+    this.#watch = watch(() => this.look());
+    this.#watch.hold(false);
+    this.#dump();
+  }
+
+  /**
+   * Takes in what the kernel has said up to now. It says it before the packet that taught it goes on, so whoever looks
+   * after a packet came in knows the sender.
+   */
+  look(): void {
+    try {
+      for (let count = 0; count < MOST_READ; count++) {
+        const messages = this.#changes.poll();
+        if (messages === null) return;
+        for (const message of messages) this.#take(decodeNeighbour(message));
+      }
+    } catch (error) {
+      if (!(error instanceof SystemError)) this.#events.log.warning(`neighbours: ${messageOf(error)}`);
+      this.#dump(); // ENOBUFS: the kernel dropped some of them
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#watch.close();
+    this.#changes[Symbol.dispose]();
+    this.#requests[Symbol.dispose]();
+  }
+
+  #dump(): void {
+    this.#events.reset();
+    try {
+      eachNeighbour(this.#requests, (neighbour) => this.#take(neighbour));
+    } catch (error) {
+      this.#events.log.warning(`neighbours: they cannot be listed: ${messageOf(error)}`);
+    }
+  }
+
+  #take(neighbour: Neighbour | null): void {
+    if (neighbour !== null) this.#events.on(neighbour);
+  }
+}
+
+/** Null: this system has no such table, or the runtime cannot ask for it. Throws `SystemError`. */
+export function watchNeighbours(events: NeighbourEvents): NeighbourWatch | null {
+  const libc = process.platform === "linux" ? openLibc() : null;
+  const poller = libc === null ? null : openPoller();
+  if (libc === null || poller === null) return null;
+  const ffi = process.getBuiltinModule("node:ffi");
+  using undo = new DisposableStack();
+  const changes = undo.use(new NetlinkSocket(ffi, libc, NETLINK_ROUTE));
+  const requests = undo.use(new NetlinkSocket(ffi, libc, NETLINK_ROUTE));
+  const watch = new NeighbourWatch(changes, requests, (onReady) => poller.watch(changes.fd, onReady), events);
+  undo.move();
+  return watch;
+}
