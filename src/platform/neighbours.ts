@@ -46,7 +46,7 @@ export class NeighbourWatch implements Disposable {
   }
 
   /**
-   * Takes in what the kernel has said up to now. It says it before the packet that taught it goes on, so whoever looks
+   * Takes in what the kernel has said up to now. It says it before the packet that taught it goes on, so a caller that looks
    * after a packet came in knows the sender.
    */
   look(): void {
