@@ -33,7 +33,7 @@ interface Proof {
 /** Most of a schedule is waiting. */
 const FAULTS_AT_ONCE = 4;
 const USERS = 10_000;
-const REVOCATIONS = 40;
+const REVOCATIONS = 100;
 const MOST_START_MS = 3_000;
 const CUT_MS = { p50: 150, p99: 1_000 };
 const CHANGE_P99_MS = 30;

@@ -50,6 +50,7 @@ export class Membership {
   #isOver = false;
   readonly #left = Promise.withResolvers<void>();
   #opened = Promise.withResolvers<void>();
+  readonly #tried = Promise.withResolvers<void>();
   readonly #ended: Promise<void>;
 
   constructor(env: MembershipEnv) {
@@ -65,6 +66,11 @@ export class Membership {
   /** Resolves when the node is connected, or refused; never rejects. */
   get opened(): Promise<void> {
     return this.#opened.promise;
+  }
+
+  /** Resolves when the first attempt to connect has come to something, whatever it is; never rejects. */
+  get tried(): Promise<void> {
+    return this.#tried.promise;
   }
 
   /** Something is to be fetched or reported. */
@@ -94,6 +100,7 @@ export class Membership {
       } catch (error) {
         const reason = reasonOf(error);
         this.#away(reason);
+        this.#tried.resolve();
         if (this.#isOver) break;
         if (reason !== said)
           log.warning(
@@ -142,6 +149,7 @@ export class Membership {
     for (const channel of CHANNELS) await client.query(`LISTEN ${channel}`);
     this.#state = { isUp: true, sinceMs: this.#env.nowMs(), reason: "" };
     this.#opened.resolve();
+    this.#tried.resolve();
     this.#env.onEntered();
     await this.#env.round(client);
     return client;

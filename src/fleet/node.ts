@@ -27,8 +27,8 @@ import { databaseOptions } from "./source.ts";
 import { CUT_MS, Traffic } from "./traffic.ts";
 import { within } from "./within.ts";
 
-/** What a start waits for the database. */
-const START_MS = 2_000;
+/** What a start waits for the database: with users in the state file to serve meanwhile, and with none. */
+const START_MS = { known: 1_000, unknown: 2_000 };
 /** What a listener that comes later waits for it. */
 const ARRIVAL_MS = 1_000;
 /** What leaving waits for it, twice. */
@@ -177,8 +177,10 @@ class FleetMember implements FleetLink {
 
   async bookOf(listener: ManagedListener, known: UserBook | null): Promise<UserBook> {
     const { env } = this.#context;
-    const leftMs = Math.max(0, START_MS - (env.monotonicMs() - this.#startedMs));
-    await within(leftMs, this.#membership.opened);
+    const { opened, tried } = this.#membership;
+    const [startMs, awaited] = known === null ? [START_MS.unknown, opened] : [START_MS.known, tried];
+    const leftMs = Math.max(0, startMs - (env.monotonicMs() - this.#startedMs));
+    await within(leftMs, awaited);
     if (this.#refused !== null) throw new ConfigError(`svc.fleet: ${this.#refused.message}`);
     if (!this.#membership.state.isUp) return bookWithout(listener, known, env.log);
     const withinMs = Math.max(leftMs, ARRIVAL_MS);

@@ -44,7 +44,7 @@ export async function startNode(
     store,
     folder: join(store, ".."),
     fleet: fleetBlock(settings),
-    start: { seed: (home) => writeFileSync(join(home, "ca.pem"), settings.ca ?? "") },
+    start: { ...options.start, seed: (home) => writeFileSync(join(home, "ca.pem"), settings.ca ?? "") },
   });
   const fleet = async (): Promise<FleetJson> =>
     JSON.parse((await core.ask("GET", "/api/svc/fleet")).text) as FleetJson;

@@ -10,8 +10,10 @@ export const ADMIN_SECRET = "admin secret with more than 32 bytes";
 export const CONTROLLER_SECRET = "controller secret";
 
 /** A folder of its own for the state file, which outlives the program. */
-export function stateFolder(): { readonly path: string; readonly store: string } & Disposable {
-  const path = mkdtempSync(join(tmpdir(), "weir-state-"));
+export function stateFolder(
+  parent = tmpdir(),
+): { readonly path: string; readonly store: string } & Disposable {
+  const path = mkdtempSync(join(parent, "weir-state-"));
   const remove = () => rmSync(path, { recursive: true, force: true });
   return { path, store: join(path, "users.db"), [Symbol.dispose]: remove };
 }
