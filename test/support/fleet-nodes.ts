@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fleetBlock, type NodeSettings } from "./fleet.ts";
-import { ManagedCore, type ManagedOptions, stateFolder } from "./managed-core.ts";
+import { ManagedCore, type ManagedOptions, type StartedWith, stateFolder } from "./managed-core.ts";
 import { until } from "./until.ts";
 
 export interface NodeCore extends AsyncDisposable {
@@ -27,7 +27,7 @@ export interface FleetJson {
   }[];
 }
 
-interface NodeOptions extends ManagedOptions {
+interface NodeOptions extends ManagedOptions, Pick<StartedWith, "start"> {
   /** The database is not to be had, or refuses this node: it is not waited for. */
   readonly isAlone?: boolean;
 }

@@ -125,7 +125,7 @@ export interface Ask {
   readonly secret?: string | null;
 }
 
-interface StartedWith {
+export interface StartedWith {
   /** Where the state file may lie. */
   readonly folder?: string;
   readonly start?: Omit<StartOptions, "env">;
