@@ -2,12 +2,11 @@ import type { Config } from "#config/config.ts";
 import type { ListenHost } from "#core/dns-options.ts";
 import { messageOf } from "#core/errors.ts";
 import type { PerClientLimiter } from "#lib/in-flight.ts";
-import { openQuicDnsServer, quicDnsAlpn } from "#dns/quic-server.ts";
 import { dnsQuestions, openDnsServer } from "#dns/server.ts";
 import { ANY_V6, parseIp } from "#net/address/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
-import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
 import { LeaseBook } from "./leases.ts";
+import type { QuicDnsListener, QuicDnsProtocols } from "./quic-dns-listener.ts";
 import type { RuntimeEnv } from "./runtime-env.ts";
 
 type DnsListenerEnv = Pick<RuntimeEnv, "host" | "inForce" | "tolerant">;
@@ -66,15 +65,23 @@ function listeningOf(config: Config, env: DnsListenerEnv, questions: PerClientLi
   const { listen, listenQuic, listenH3 } = config.dns;
   const isShared = listenQuic !== null && isSame(listenQuic, listenH3);
   const { certificate, privateKey } = config.tls;
-  const quic = (owner: string, at: ListenHost | null, alpn: readonly string[]): readonly Listening[] =>
+  const quic = (owner: string, at: ListenHost | null, protocols: QuicDnsProtocols): readonly Listening[] =>
     at === null || certificate === "" || privateKey === ""
       ? []
-      : [{ owner, at, open: openQuic(config, env, { owner, alpn, questions }) }];
+      : [{ owner, at, open: openQuic(config, env, { owner, protocols, questions }) }];
   return [
     ...(listen === null ? [] : [{ owner: "dns.listen", at: listen, open: openPlain(env, questions) }]),
-    ...quic("dns.listen-quic", listenQuic, isShared ? quicDnsAlpn.both : quicDnsAlpn.doq),
-    ...(isShared ? [] : quic("dns.listen-h3", listenH3, quicDnsAlpn.http3)),
+    ...quic("dns.listen-quic", listenQuic, isShared ? "both" : "doq"),
+    ...(isShared ? [] : quic("dns.listen-h3", listenH3, "http3")),
   ];
+}
+
+/** The program of QUIC is loaded where it is asked for only. */
+function openQuic(config: Config, env: DnsListenerEnv, listener: QuicDnsListener): Listening["open"] {
+  return async (book, life) => {
+    const { openQuicDnsListener } = await import("./quic-dns-listener.ts");
+    await openQuicDnsListener(book, life, { ...listener, config, env });
+  };
 }
 
 function openPlain({ host, inForce }: DnsListenerEnv, questions: PerClientLimiter): Listening["open"] {
@@ -87,33 +94,6 @@ function openPlain({ host, inForce }: DnsListenerEnv, questions: PerClientLimite
       handle: inForce.handleDns,
       onSettled: () => host.memoryRelease.soon(),
     });
-}
-
-function openQuic(
-  { tls: { certificate, privateKey }, general }: Config,
-  { host, inForce }: DnsListenerEnv,
-  {
-    owner: where,
-    alpn,
-    questions,
-  }: { readonly owner: string; readonly alpn: readonly string[]; readonly questions: PerClientLimiter },
-): Listening["open"] {
-  const { files, log, memory } = host;
-  return async (book, life) => {
-    const keys = { certificate, "private-key": privateKey, "client-auth-type": "" } as const;
-    const tls = life.use(
-      await openQuicTlsServer(keys, {
-        where,
-        alpn,
-        tls: host.tls[general.relay],
-        files,
-        log,
-        mayBeEarly: true, // a question that is asked twice changes nothing (RFC 9250 §4.5)
-      }),
-    );
-    const listenUdp: LeaseBook["listenUdp"] = (on) => book.listenUdp(on);
-    await openQuicDnsServer({ tls, questions, log, memory, handle: inForce.handleDns, listenUdp });
-  };
 }
 
 function isSame(one: ListenHost, other: ListenHost | null): boolean {

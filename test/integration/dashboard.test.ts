@@ -336,7 +336,7 @@ for (const colorScheme of ["light", "dark"] as const)
       for (const [title, content] of PAGES) {
         if (title !== "Overview") {
           await page.getByRole("button", { name: "Menu" }).click();
-          await page.getByRole("link", { name: title }).click();
+          await page.getByRole("link", { name: title, exact: true }).click();
         }
         await page.getByRole("heading", { name: title, level: 1 }).waitFor();
         await seen(page, content);

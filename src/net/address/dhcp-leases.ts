@@ -20,7 +20,7 @@ export function parseLeases(text: string): HostNames {
     if (names.size < MOST_NAMES || names.has(key)) names.set(key, name);
   };
   if (/^\s*\{/.test(text)) networkdLeases(text, put);
-  else if (/^\s*lease\s+[\d.]+\s*\{/m.test(text)) iscLeases(text, put);
+  else if (/^[ \t]*lease[ \t]+[\d.]+[ \t]*\{/m.test(text)) iscLeases(text, put);
   else dnsmasqLeases(text, put);
   return names;
 }

@@ -47,7 +47,7 @@ const nameOf = (common: string): Buffer =>
 
 /** RFC 5280 wants UTCTime before 2050 and GeneralizedTime from then on. */
 function timeOf(ms: number): Buffer {
-  const text = `${new Date(ms).toISOString().replaceAll(/[-:T]|\..*$/g, "")}Z`;
+  const text = `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:T]/g, "")}Z`;
   return text < "2050" ? der(0x17, Buffer.from(text.slice(2))) : der(0x18, Buffer.from(text));
 }
 
