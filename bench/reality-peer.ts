@@ -1,9 +1,10 @@
 /**
  * The client and the site of a REALITY measurement, in processes of their own. A connection is: connect, handshake, a VLESS
- * request to the sink, a byte there and back, the end by the client.
+ * request to the sink, a byte there and back, the end by the client; a handshake has the end by both sides behind it.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
+import type { Duplex } from "node:stream";
 import { SILENT } from "#core/log.ts";
 import type { TlsClient } from "#core/tls.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
@@ -22,6 +23,8 @@ export interface RealityTask {
   readonly keys: object;
   readonly parallel: number;
   readonly amount: number;
+  /** No request behind it. */
+  readonly isHandshakeAlone: boolean;
 }
 
 export interface RealityResult {
@@ -32,7 +35,14 @@ const HOST = "127.0.0.1";
 const DIAL_MS = 15_000;
 const ID = Buffer.from(uuid.replaceAll("-", ""), "hex");
 
-async function run({ port, sinkPort, keys, parallel, amount }: RealityTask): Promise<RealityResult> {
+async function run({
+  port,
+  sinkPort,
+  keys,
+  parallel,
+  amount,
+  isHandshakeAlone,
+}: RealityTask): Promise<RealityResult> {
   const trust = await openTrust([], textFiles, "bench");
   const place = { node: "bench", server: HOST, serverName: NAME, files: textFiles, trust };
   const options = await readTlsClient({ "skip-cert-verify": false, ...keys }, place);
@@ -43,24 +53,37 @@ async function run({ port, sinkPort, keys, parallel, amount }: RealityTask): Pro
   const startMs = performance.now();
   let left = amount;
   const worker = async (): Promise<void> => {
-    while (left-- > 0) await exchange(port, client, words);
+    while (left-- > 0)
+      await visit(port, client, isHandshakeAlone ? shakeHands : (stream) => exchange(stream, words));
   };
   await Promise.all(Array.from({ length: parallel }, worker));
   return { seconds: (performance.now() - startMs) / 1000 };
 }
 
-async function exchange(port: number, client: TlsClient, words: Buffer): Promise<void> {
+async function visit(port: number, client: TlsClient, use: (stream: Duplex) => Promise<void>): Promise<void> {
   const socket = connect({ port, host: HOST, noDelay: true, allowHalfOpen: true });
   await once(socket, "connect");
   const { stream } = await client.open(socket, { signal: AbortSignal.timeout(DIAL_MS) });
-  stream.on("error", () => {}).write(words);
+  stream.on("error", () => {});
+  await use(stream);
+  stream.destroy();
+}
+
+async function exchange(stream: Duplex, words: Buffer): Promise<void> {
+  stream.write(words);
   for (let missing = vless.ANSWER.length + 1; missing > 0;) {
     const [bytes] = (await once(stream, "data")) as [Buffer];
     missing -= bytes.length;
   }
   stream.end();
   await once(stream, "finish");
-  stream.destroy();
+}
+
+/** The server ends behind the client when it has seen the end of the handshake. */
+async function shakeHands(stream: Duplex): Promise<void> {
+  const over = new Promise((resolve) => stream.once("close", resolve).once("end", resolve));
+  stream.resume().end();
+  await over;
 }
 
 if (process.argv[2] === "site") {

@@ -1,5 +1,5 @@
 /**
- * What short connections cost a REALITY server, in CPU time of that process: ours and, where the PATH holds it, Xray's, in
+ * What handshakes and short connections cost a REALITY server, in CPU time of that process: ours and, where the PATH holds it, Xray's, in
  * turn in the same rounds and under the same client. Client, site and sink are processes of their own and are not counted.
  */
 import { type ChildProcess } from "node:child_process";
@@ -18,7 +18,8 @@ export const NAME = "reality";
 
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 5);
 const AMOUNT = 500;
-const WARM_UP = 1_000;
+/** Both have compiled what is hot by then. */
+const WARM_UP = 3_000;
 const PARALLEL = 8;
 /** `vless reality ML-KEM`: the site chooses X25519MLKEM768. */
 const NAMES = ["vless reality", "vless reality ML-KEM", "vless reality ML-DSA"];
@@ -27,7 +28,12 @@ interface Subject {
   readonly name: string;
   readonly port: number;
   readonly program: Program;
-  readonly costs: { readonly rate: number; readonly cpuMs: number }[];
+  readonly costs: Cost[];
+}
+
+interface Cost {
+  readonly rate: number;
+  readonly cpuMs: number;
 }
 
 export async function run(out: (line: string) => void): Promise<void> {
@@ -37,13 +43,19 @@ export async function run(out: (line: string) => void): Promise<void> {
   out(`${ROUNDS} interleaved rounds of ${AMOUNT} connections, ${PARALLEL} at a time`);
   for (const name of NAMES) {
     const cell = CELLS.find((one) => one.name === name);
-    if (cell !== undefined) await compare(cell, speakers, out);
+    if (cell === undefined) continue;
+    for (const isHandshakeAlone of [true, false]) await compare(cell, { speakers, isHandshakeAlone }, out);
   }
+}
+
+interface Comparison {
+  readonly speakers: readonly Speaker[];
+  readonly isHandshakeAlone: boolean;
 }
 
 async function compare(
   named: Cell,
-  speakers: readonly Speaker[],
+  { speakers, isHandshakeAlone }: Comparison,
   out: (line: string) => void,
 ): Promise<void> {
   await using opened = new AsyncDisposableStack();
@@ -63,7 +75,14 @@ async function compare(
   }
   const keys = clashRealityClient(cell.reality);
   const spend = async ({ port, program }: Subject, amount: number) =>
-    await measure(load, program.pid, { port, sinkPort: sink.port, keys, parallel: PARALLEL, amount });
+    await measure(load, program.pid, {
+      port,
+      sinkPort: sink.port,
+      keys,
+      parallel: PARALLEL,
+      amount,
+      isHandshakeAlone,
+    });
   for (const subject of subjects) await spend(subject, WARM_UP);
   for (let round = 0; round < ROUNDS; round++)
     for (const subject of subjects) subject.costs.push(await spend(subject, AMOUNT));
@@ -72,8 +91,9 @@ async function compare(
     const rates = costs.map(({ rate }) => rate);
     const ratios = costs.map(({ cpuMs }, round) => cpuMs / (first?.costs[round]?.cpuMs ?? Number.NaN));
     const cpuMs = median(costs.map((one) => one.cpuMs)).toFixed(2);
+    const what = isHandshakeAlone ? "handshake" : "connection";
     out(
-      `${cell.name}: ${name} ${cpuMs} ms of CPU a connection (× ${median(ratios).toFixed(2)} of ours), ${median(rates).toFixed(0)}/s`,
+      `${cell.name}: ${name} ${cpuMs} ms of CPU a ${what} (× ${median(ratios).toFixed(2)} of ours), ${median(rates).toFixed(0)}/s`,
     );
   }
 }
