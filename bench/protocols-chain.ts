@@ -19,6 +19,8 @@ export interface Side {
   readonly cell: string;
   /** Of weir: another checkout. */
   readonly root?: string;
+  /** Port of the site that a server with REALITY stands for. */
+  readonly dest?: number;
 }
 
 export const side = (name: string, speaker: Speaker, cell: string): Side => ({ name, speaker, cell });
@@ -30,8 +32,9 @@ export interface Chain extends AsyncDisposable {
   readonly pids: readonly number[];
 }
 
-export async function startChain({ speaker, cell: name, root: from }: Side): Promise<Chain> {
-  const cell = CELLS.find((one) => one.name === name) as Cell;
+export async function startChain({ speaker, cell: name, root: from, dest = 0 }: Side): Promise<Chain> {
+  const found = CELLS.find((one) => one.name === name) as Cell;
+  const cell = found.reality === null ? found : { ...found, reality: { ...found.reality, dest } };
   const [port, socksPort] = [await freePort(), await freePort()];
   await using undo = new AsyncDisposableStack();
   const server = undo.use(await startProgram(speaker.server(cell, port) as Launch, port, from));

@@ -7,7 +7,7 @@ import type { ChildProcess } from "node:child_process";
 import { password } from "../test/support/interop/cells.ts";
 import { weir } from "../test/support/interop/clash.ts";
 import { shadowsocksLibev } from "../test/support/interop/debian.ts";
-import { v2ray } from "../test/support/interop/ray.ts";
+import { v2ray, xray } from "../test/support/interop/ray.ts";
 import type { Speaker } from "../test/support/interop/speaker.ts";
 import { missing } from "../test/support/peer.ts";
 import {
@@ -60,6 +60,24 @@ const dialled = (title: string, kind: Kind): Comparison => ({
   target: 0,
 });
 
+/** Bulk in Vision over REALITY: beside TLS by libssl and no TLS at all, and beside Xray on both ends, where it is installed. */
+function realityRows(dest: number): readonly Comparison[] {
+  const vision = (name: string, speaker: Speaker): Side => ({
+    ...side(name, speaker, "vless reality vision"),
+    dest,
+  });
+  const our = vision("weir", ours);
+  const plain = { title: "vision in reality, no TLS inside", kind: "D", our } as const;
+  const switched = { title: "vision in reality after the switch", kind: "T", our } as const;
+  const known: readonly Comparison[] = [
+    { ...plain, other: side("weir's vless + TLS", ours, "vless tls"), target: 0.9 },
+    { ...switched, other: side("weir's vless without TLS", ours, "vless bare"), target: 0.95 },
+  ];
+  if (missing("xray") !== false) return known;
+  const other = vision("Xray", xray);
+  return [...known, { ...plain, other, target: 1 }, { ...switched, other, target: 1 }];
+}
+
 const COMPARISONS: readonly Comparison[] = [
   against("vless + TLS", "vless tls plain udp", v2ray, 0.8),
   against("trojan + TLS", "trojan tls", v2ray, 0.8),
@@ -94,20 +112,22 @@ export async function run(
   if (absent !== false) return out(absent);
   const sink = await forkServer("./protocols-peer.ts", ["sink"]);
   const load = forkPeer("./protocols-peer.ts", ["load"]);
+  const site = await forkServer("./reality-peer.ts", ["site", "X25519"]);
   try {
     out(
       `${ROUNDS} interleaved rounds; rate ratio and CPU ratio (other's CPU per GiB by ours: above 1 we spend less)`,
     );
     out(
-      "| | streams | weir Gbit/s | other Gbit/s | rate ratio | CPU ratio | of the clients | asked |\n|---|---|---|---|---|---|---|---|",
+      "| | streams | weir Gbit/s | other Gbit/s | rate ratio | CPU ratio | CPU | of the clients | asked |\n|---|---|---|---|---|---|---|---|---|",
     );
-    for (const comparison of COMPARISONS)
+    for (const comparison of [...COMPARISONS, ...realityRows(site.port)])
       if (comparison.title.includes(only)) await compare(comparison, load, sink.port, out);
     await costs(load, sink.port, only, out);
     if ("short anytls streams".includes(only)) await shortStreams(load, sink.port, out);
   } finally {
     await endOf(load);
     await endOf(sink.child);
+    await endOf(site.child);
   }
 }
 
@@ -141,9 +161,12 @@ async function compare(
     const client = (index: 0 | 1): number =>
       median(rounds.map(({ [index]: one }) => one.cpuPerUnit - one.serverCpuPerUnit));
     const clients = `${client(0).toFixed(2)} and ${client(1).toFixed(2)} s/GiB`;
+    const all = [0, 1].map((index) =>
+      median(rounds.map((round) => round[index as 0 | 1].cpuPerUnit)).toFixed(2),
+    );
     const asked = target === 0 ? "–" : `≥ ${target}`;
     out(
-      `| ${title} by ${other.name} | ${streams} | ${gbit(0)} | ${gbit(1)} | ${ratio} | ${cpu} | ${clients} | ${asked} |`,
+      `| ${title} by ${other.name} | ${streams} | ${gbit(0)} | ${gbit(1)} | ${ratio} | ${cpu} | ${all.join(" and ")} s/GiB | ${clients} | ${asked} |`,
     );
   }
 }

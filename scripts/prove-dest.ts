@@ -1,8 +1,9 @@
 /**
- * `npm run prove:dest -- [count] [delayMs] [port]`: what probers see of a REALITY server, held against the site that it stands
- * for. `count` probers of each kind (1000), each by the server and by a plain relay; `delayMs`: to the site and back each
- * way (10), as on a network. `port`: of a site with TLS 1.3 on 127.0.0.1; without it one is made. Ends with 1 where anything
- * differs, or a median of the times by more than a tenth.
+ * `npm run prove:dest -- [count] [delayMs] [port] [kind]`: what probers see of a REALITY server, held against the site that
+ * it stands for. `count` probers of each kind (1000), each by the server and by a plain relay; `delayMs`: to the site and
+ * back each way (10), as on a network. `port`: of a site with TLS 1.3 on 127.0.0.1; without it, or with 0, one is made.
+ * `kind`: of those probers alone whose name holds it. Ends with 1 where anything differs, or a median of the times by more
+ * than a tenth.
  */
 import { Tap, visitAs } from "../test/support/probing/dest.ts";
 import { realityProbers } from "../test/support/probing/reality-probers.ts";
@@ -13,7 +14,7 @@ import { until } from "../test/support/until.ts";
 const APART = 0.1;
 const HANDSHAKE_TIMEOUT_MS = 1000;
 
-const [countText = "1000", delayText = "10", portText = ""] = process.argv.slice(2);
+const [countText = "1000", delayText = "10", portText = "", wanted = ""] = process.argv.slice(2);
 const count = Number(countText);
 const turns = Array.from({ length: count }, (_, turn) => turn);
 const own = await openSite({ handshakeTimeout: HANDSHAKE_TIMEOUT_MS });
@@ -31,6 +32,7 @@ console.log(
   "| Prober | Visits | Differences | First byte, ms (server / relay) | End, ms |\n|---|---|---|---|---|",
 );
 for (const kind of await realityProbers()) {
+  if (!kind.name.includes(wanted)) continue;
   const found = await visitAs({ server, relay, tap }, kind, turns);
   const { differences, firstMs, closedMs } = found;
   console.log(
