@@ -70,7 +70,7 @@ const PROOFS: Readonly<Record<string, Proof>> = {
       const { first, again, silent, away } = found;
       return {
         text: shownStart(found),
-        isGood: [first, again, silent, away].every(({ ms }) => ms <= MOST_START_MS),
+        isGood: [first, again, silent, away].every(({ servedMs }) => servedMs <= MOST_START_MS),
       };
     },
   },

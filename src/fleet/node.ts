@@ -28,7 +28,7 @@ import { CUT_MS, Traffic } from "./traffic.ts";
 import { within } from "./within.ts";
 
 /** What a start waits for the database: with users in the state file to serve meanwhile, and with none. */
-const START_MS = { known: 1_000, unknown: 2_000 };
+const START_MS = { known: 500, unknown: 2_000 };
 /** What a listener that comes later waits for it. */
 const ARRIVAL_MS = 1_000;
 /** What leaving waits for it, twice. */

@@ -10,8 +10,8 @@ import { agree, type NodeCore, startNode } from "../support/fleet-nodes.ts";
 import { stateFolder } from "../support/managed-core.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { quantile } from "../support/slow-clients.ts";
-import { FOREVER, ofVless } from "../support/user-traffic.ts";
-import { publishUsers } from "./fleet-start.ts";
+import { FOREVER } from "../support/user-traffic.ts";
+import { PLAIN_VLESS, publishUsers } from "./fleet-start.ts";
 
 export interface RevokeFindings {
   readonly nodes: number;
@@ -23,7 +23,6 @@ export interface RevokeFindings {
 }
 
 const MEMORY = "/dev/shm";
-const CARRIER = ofVless("edge", "", { network: "tcp", udp: true });
 
 export async function proveFleetRevoke(
   database: FleetDatabase,
@@ -34,12 +33,12 @@ export async function proveFleetRevoke(
   }: { readonly nodes: number; readonly users: number; readonly rounds: number },
 ): Promise<RevokeFindings> {
   const settings = await database.fresh();
-  const ids = await publishUsers(settings("x"), users);
+  const records = await publishUsers(settings("x"), users);
   await using stack = new AsyncDisposableStack();
   await using origin = await openTcpOrigin((socket) => void socket.pipe(socket));
   const nodes: NodeCore[] = [];
   for (let at = 0; at < count; at++) {
-    const beside = { store: stack.use(stateFolder(MEMORY)).store, start: { prefix: ["nice", "-n", "10"] } };
+    const beside = { store: stack.use(stateFolder(MEMORY)).store, start: { prefix: ["chrt", "--idle", "0"] } };
     const options = { managed: ["edge"], ...(at === 0 ? {} : beside) };
     nodes.push(stack.use(await startNode(settings(`node-${at}`), options)));
   }
@@ -50,11 +49,11 @@ export async function proveFleetRevoke(
   const cutMs: number[] = [];
   const changeMs: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    const { id, uuid } = await first.core.user(ids[round % ids.length] ?? "");
+    const { id, uuid } = await first.core.user(records[round % records.length]?.id ?? "");
     const outbounds: Outbound[] = [];
     const streams: Duplex[] = [];
     for (const port of ports) {
-      const outbound = await CARRIER.open(port, { uuid, password: "" });
+      const outbound = await PLAIN_VLESS.open(port, { uuid, password: "" });
       outbounds.push(outbound);
       const stream = await outbound.connect(origin.destination, { signal: FOREVER, metadata: null });
       stream.on("error", () => {});
