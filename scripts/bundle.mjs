@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Parts of the program with a file of their own, by the names under which they are imported: each brings libraries along. */
-const PARTS = { "#api/index.ts": "api", "#fleet/index.ts": "fleet" };
+const PARTS = { "#api/index.ts": "api", "#fleet/index.ts": "fleet", "#acme/index.ts": "acme" };
 
 const THREADS = {
   "nft-worker": "src/platform/linux/nft/worker.ts",

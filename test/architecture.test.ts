@@ -66,6 +66,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   "kernel-direct": ["core", "lib", "net", "platform"],
   tun: ["core", "lib", "net", "platform"], // packets in, sessions out; routes and rules are made by capture
   capture: ["core", "lib", "net", "platform"], // routes, rules and nftables around a TUN
+  acme: ["core", "lib", "net", "providers", "transport"], // orders certificates and keeps them as files; providers replaces files, transport makes the certificate that stands in
   archive: ["core", "lib"], // bytes to files; where the bytes come from is none of its business
   config: ["core", "lib", "net"], // text to value; the registries are given to it
   api: ["core", "lib", "pages"], // reads views and gives commands through interfaces of core
@@ -73,6 +74,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   documents: ["core", "lib", "platform", "config", "protocols", "providers"], // reads large files in a thread of its own
   // These join the parts, each on top of the one before.
   host: [
+    "acme", // what listeners show to an authority
     "core",
     "lib",
     "net",

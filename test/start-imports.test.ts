@@ -11,13 +11,14 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const LATER = [
   /^src\/api\/(?!open-controller|answering|hosts|listeners|tls|upgrade)/,
   /^src\/fleet\//,
+  /^src\/acme\/(?!challenge-book)/,
   /^src\/migration\//,
   /^src\/cli\/(doctor|explain|fleet|import|generate|check|schema|backup|restore|token|audit|users)\.ts$/,
   /^src\/config\/(descriptions|describe-schema|schema\.ts)/,
   /^src\/protocols\/(vless|vmess|trojan|anytls|shadowsocks|hysteria2|tuic)\/(inbound|outbound)\.ts$/,
   /^src\/transport\/(quic|xhttp|websocket|http2|mux\/client)/,
   /^src\/dns\/upstream\/(quic|http3-client|http-client)\.ts$/,
-  /node_modules\/(fastify|ajv|prom-client|ws|pg|pino)\//,
+  /node_modules\/(acme-client|axios|fastify|ajv|prom-client|ws|pg|pino)\//,
 ];
 
 test("a start without nodes imports nothing of what is loaded when it is needed", async () => {

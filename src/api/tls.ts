@@ -97,8 +97,8 @@ function watch(options: TlsOptions, server: Http2SecureServer, log: Log): () => 
     last = last.then(load); // in turn: what was read first must not come into force last
   };
   const { certificate, privateKey, clientAuthCert, files } = options;
-  const pems = [certificate, privateKey, clientAuthCert].filter((pem) => pem !== "");
-  const watches = pems.map((pem) => files.watchPem(pem, reload));
+  const pems = new Set([certificate, privateKey, clientAuthCert].filter((pem) => pem !== ""));
+  const watches = [...pems].map((pem) => files.watchPem(pem, reload));
   return () => {
     for (const each of watches) each[Symbol.dispose]();
   };

@@ -13,6 +13,7 @@ import { inForce, type InForce } from "#runtime/in-force.ts";
 import { Runtime } from "#runtime/runtime.ts";
 import { Tuns } from "#runtime/tuns.ts";
 import { journalSettings } from "#runtime/user-settings.ts";
+import { askedBy, Certificates } from "./certificates.ts";
 import { RuntimeReports } from "./runtime-reports.ts";
 import { UserAdoption } from "./user-adoption.ts";
 
@@ -44,6 +45,7 @@ export class Runtimes {
   readonly reports: RuntimeReports;
   readonly #host: Host;
   readonly #delays = new DelayBook();
+  readonly #certificates: Certificates;
   readonly #users: UserAdoption;
   readonly #inForce: InForce = inForce(() => this.#present);
   /** Null before the first. */
@@ -63,6 +65,7 @@ export class Runtimes {
     });
     this.health = openHealth(this.#delays, settings, host.journal.sinks);
     this.reports = new RuntimeReports({ files: host.files, events: host.journal.sinks, runtime });
+    this.#certificates = new Certificates({ host, runtime });
     this.tuns = new Tuns({
       runtime,
       inForce: this.#inForce,
@@ -139,6 +142,11 @@ export class Runtimes {
       ? null
       : await prepareTrafficControl(host, config.trafficControl, { tolerant });
     undo.defer(() => policies?.abandon());
+    const asked = askedBy(config);
+    await this.#certificates.prepare(asked).catch((error: unknown) => {
+      if (!tolerant) throw error;
+      host.log.error(messageOf(error));
+    });
     await host.kernelDirect.suspend(); // the kernel must not act on rules that are about to change
     undo.defer(() => host.kernelDirect.use(this.#present?.classifier ?? null));
     const fresh = await Runtime.open(config, this.#present, {
@@ -163,6 +171,7 @@ export class Runtimes {
     onStarted?.();
     for (const each of this.#alive) if (each !== fresh) this.#users.closeRemoved(each, fresh);
     host.kernelDirect.use(fresh.classifier);
+    this.#certificates.use(asked);
     if (old !== null) this.#retire(old, fresh);
     await host.journal.adopt(journalSettings(config, host.files), this.reports.running);
   }
@@ -181,6 +190,7 @@ export class Runtimes {
 
   /** Looks neither for users nor at certificates any more; what is in force serves on. */
   stopLooking(): void {
+    void this.#certificates[Symbol.asyncDispose](); // never rejects
     this.#users[Symbol.dispose]();
     this.reports[Symbol.dispose]();
   }

@@ -3,6 +3,7 @@ import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
 import * as z from "zod";
 import type { GeneralKeys, ListenerConfig } from "./config.ts";
+import { withAcmeFile, type AcmeScope } from "./acme-keys.ts";
 import { parseSafely, type Context, type Registries } from "./context.ts";
 import { warnOfListenerNames, warnOfNamedOutbounds, type NameScope } from "./cross-checks.ts";
 import { isItemMap, issueText, joined, peek, readBoth } from "./items.ts";
@@ -20,7 +21,12 @@ export interface Listeners {
   readonly types: ReadonlyMap<string, string>;
 }
 
-export function readListeners(context: Context, items: readonly unknown[], scope: NameScope): Listeners {
+/** `acme`: who asks for a certificate there gets it by these settings. */
+export interface ListenerScope extends NameScope {
+  readonly acme: AcmeScope;
+}
+
+export function readListeners(context: Context, items: readonly unknown[], scope: ListenerScope): Listeners {
   const { report } = context;
   const listeners: ListenerConfig[] = [];
   const tunListeners: TunListenerConfig[] = [];
@@ -45,7 +51,7 @@ export function readListeners(context: Context, items: readonly unknown[], scope
       warnOfListenerNames(context, tun, scope, path, prefix);
       continue;
     }
-    const listener = readListener(context, item, type, path, prefix);
+    const listener = readListener(context, item, type, { path, prefix, acme: scope.acme });
     if (listener === null) continue;
     listeners.push(listener);
     warnOfListenerNames(context, listener, scope, path, prefix);
@@ -66,15 +72,16 @@ function readListener(
   context: Context,
   item: Readonly<Record<string, unknown>>,
   type: string | null,
-  path: Path,
-  prefix: string,
+  { path, prefix, acme }: { readonly path: Path; readonly prefix: string; readonly acme: AcmeScope },
 ): ListenerConfig | null {
   const protocol = type === null ? null : inboundOf(context.registries, type);
   const own = protocol?.inbound?.schema ?? z.object({});
   const shape = protocol === null ? z.looseObject(listenerFields.shape) : joined(listenerFields, own);
   const prepared = context.prepare(shape, item, path, "hyphen", prefix);
   if (type !== null && protocol === null && !admitsUnknown(context, type, path, prefix)) return null;
-  const read = readBoth(context, listenerFields, own, prepared, path, prefix);
+  const asking = { path, prefix: `${prefix}: ` };
+  const whole = "acme" in own.shape ? withAcmeFile(context, prepared, acme, asking) : prepared;
+  const read = readBoth(context, listenerFields, own, whole, path, prefix);
   if (read === null || protocol === null) return null;
   const { common, options } = read;
   const [lack] = read.unsupported;

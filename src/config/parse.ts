@@ -15,6 +15,7 @@ import {
 } from "./cross-checks.ts";
 import { buildDns } from "./dns-build.ts";
 import { fileFaults } from "./file-uses.ts";
+import { checkAcmeProxy, folderUse, withAcmeFile, type AcmeScope } from "./acme-keys.ts";
 import { freezePlain } from "./freeze.ts";
 import { liftGeneral, maskIpv6 } from "./general-build.ts";
 import { warnOfInertKeys } from "./inert-keys.ts";
@@ -105,8 +106,11 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const lifted = liftGeneral(flat.general, context, env.userAgent);
 
   const sections = readSections(root, context);
+  const acme = root["acme"] === undefined ? null : context.readStrict(BLOCKS.acme, root["acme"], ["acme"]);
+  checkAcmeProxy(context, acme, sections.outbounds);
+  const acmeScope: AcmeScope = root["acme"] === undefined ? null : (acme ?? "faulty");
   const listenerItems = context.list(root["listeners"], ["listeners"]);
-  const scope = { outbounds: sections.outbounds, subRules: subRuleNames(root, context) };
+  const scope = { outbounds: sections.outbounds, subRules: subRuleNames(root, context), acme: acmeScope };
   const { types, tunListeners: listedTuns, listeners: listed } = readListeners(context, listenerItems, scope);
   const ports = portListeners(lifted.general, env.registries, (key, message) =>
     context.report.warning([key], message),
@@ -114,7 +118,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const ruleProviders = readRuleProviders(context, root["rule-providers"]);
   const { rules, subRules } = readRules(root, context, new RuleReader(context, scope, ruleProviders.names));
 
-  const blocks = readBlocks(root, context, ruleProviders.names);
+  const blocks = readBlocks(root, context, ruleProviders.names, acmeScope);
   const { dns, tun, svc } = blocks;
   const tunListeners = listedTuns.map((listener) => {
     const path = ["listeners", listener.index];
@@ -138,7 +142,10 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   });
   const named = { svc, trafficControl, controller: flat.controller, ...sources };
   const { fileUses, files, report } = context;
-  const faults = env.guard === undefined ? [] : fileFaults(named, fileUses, files, env.guard);
+  const faults =
+    env.guard === undefined
+      ? []
+      : fileFaults(named, [...fileUses, ...folderUse(context, acme)], files, env.guard);
   for (const { path, message } of faults) report.error(path, message);
   return {
     ...lifted,
@@ -157,12 +164,13 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     ...blocks,
     ...maskIpv6(lifted.general.ipv6, { dns, tun, sniffing: blocks.sniffer.enable }),
     trafficControl,
+    acme,
     fileUses,
   };
 }
 
 /** The sections that do not depend on others. */
-function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames) {
+function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames, acme: AcmeScope) {
   const tun = withKnownSets(context, readBlock("tun", root, context), ruleSets);
   checkTun(context, tun, ruleSets);
   return {
@@ -170,7 +178,11 @@ function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames) {
     tun,
     sniffer: buildSniffer(readBlock("sniffer", root, context), context, ruleSets),
     svc: root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]),
-    tls: readBlock("tls", root, context),
+    tls: readBlock(
+      "tls",
+      { tls: withAcmeFile(context, root["tls"], acme, { path: ["tls"], prefix: "tls." }) },
+      context,
+    ),
     profile: readBlock("profile", root, context),
     ntp: readBlock("ntp", root, context),
     experimental: readBlock("experimental", root, context),
@@ -222,7 +234,7 @@ function readFlat<S extends z.ZodType>(schema: S, root: YamlMap, context: Contex
   return read ?? defaultsOf(schema);
 }
 
-function readBlock<K extends Exclude<keyof typeof BLOCKS, "svc">>(
+function readBlock<K extends Exclude<keyof typeof BLOCKS, "svc" | "acme">>(
   key: K,
   root: YamlMap,
   context: Context,

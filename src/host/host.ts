@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { ChallengeBook } from "#acme/challenge-book.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
 import type { HostMemory } from "#core/inbound.ts";
@@ -81,6 +82,8 @@ export interface Host extends Disposable {
   readonly relayPath: BackendChoice;
   /** TLS, by what the configuration's `relay` allows. */
   readonly tls: Readonly<Record<RelaySettings["relay"], TlsProvider>>;
+  /** What TLS listeners show to authorities that validate names by TLS-ALPN-01. */
+  readonly challenges: ChallengeBook;
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
   readonly loops: LoopDetector;
@@ -133,6 +136,7 @@ export function openHost(
   const onBasis = (): void => relayPath.invalidateDecisions(true);
   const sockets = new SocketPool(onBasis, inherited);
   const tlsLibrary = new TlsLibrary();
+  const challenges = new ChallengeBook();
   const onAllDead = (): void => sockets.useThreads(null);
   const relayPath = new BackendChoice(log, { tlsLibrary, onAllDead, seams });
   const invalidateRoutes = (): void => {
@@ -203,7 +207,11 @@ export function openHost(
     choices: new MemoryChoices(),
     timers: new IdleTimers(),
     relayPath,
-    tls: { auto: makeTlsProvider(() => tlsLibrary.native), portable: makeTlsProvider(() => null, false) },
+    challenges,
+    tls: {
+      auto: makeTlsProvider(() => tlsLibrary.native, { challenges }),
+      portable: makeTlsProvider(() => null, { allowsQuic: false, challenges }),
+    },
     datagrams: new DatagramBudget(),
     kernelDirect,
     loops,

@@ -2,12 +2,13 @@
  * Opens everything that a file configures without touching anything outside, and reports what could not be used: the
  * part of `-t` beyond the file itself.
  */
-import type { Config } from "#config/config.ts";
+import type { Config, ListenerConfig } from "#config/config.ts";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
+import { makeSelfSigned } from "#transport/tls/self-signed.ts";
 import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { openAccess } from "./access.ts";
 import { withoutUsers } from "./inbounds.ts";
@@ -50,13 +51,21 @@ export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise
   return faults;
 }
 
+/** A certificate by ACME may not be there yet: a start makes one that stands in. */
+function withStandIn(listener: ListenerConfig): ListenerConfig {
+  const { acme = [] }: { readonly acme?: readonly string[] } = listener.options;
+  if (acme.length === 0) return listener;
+  const { certificate, privateKey } = makeSelfSigned(acme, Date.now());
+  return { ...listener, options: { ...listener.options, certificate, "private-key": privateKey } };
+}
+
 /** A sentence a listener that cannot be opened, for reasons besides its port. */
 export async function listenerFaults(config: Config, files: SafeFiles): Promise<readonly string[]> {
   const faults: string[] = [];
   const common = { ...INBOUND_ENV, access: openAccess(config), files };
   const managed = new Set(config.svc?.managedListeners);
   for (const written of config.listeners) {
-    const listener = managed.has(written.name) ? withoutUsers(written) : written;
+    const listener = withStandIn(managed.has(written.name) ? withoutUsers(written) : written);
     const { name, protocol, options, ruleList, target, routingMark } = listener;
     try {
       const env = { ...common, name, ruleList, target, routingMark };

@@ -8,6 +8,7 @@ import { duplexPair } from "node:stream";
 import { createSecureContext } from "node:tls";
 import { afterEach, describe, test } from "node:test";
 import * as z from "zod";
+import { NO_CHALLENGES } from "#core/acme.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import { abortStream } from "#core/stream.ts";
@@ -54,7 +55,7 @@ async function shake(
 ) {
   const options = readTlsServer(serverFields(extra), "listener test", { alpn });
   assert.ok(options !== null);
-  const tls = await openTlsServer(options, { files, log: SILENT, native });
+  const tls = await openTlsServer(options, { files, log: SILENT, native, challenges: NO_CHALLENGES });
   const accepted = tls.accept(pair[1]);
   accepted.catch(() => {});
   const opened = openTlsClient(
@@ -242,7 +243,7 @@ describe("TLS", () => {
     const fields = serverFields({ certificate: "c.pem", "private-key": "k.pem" });
     const options = readTlsServer(fields, "listener test");
     assert.ok(options !== null);
-    const tls = await openTlsServer(options, { files, log: SILENT, native });
+    const tls = await openTlsServer(options, { files, log: SILENT, native, challenges: NO_CHALLENGES });
     const seen = async () => {
       const pair = await tcpPair();
       const accepted = tls.accept(pair[1]);
@@ -265,7 +266,7 @@ describe("TLS", () => {
   test("a client that speaks no TLS, and one that hangs up, cost only themselves", async () => {
     const options = readTlsServer(serverFields(), "listener test");
     assert.ok(options !== null);
-    const tls = await openTlsServer(options, { files: textFiles, log: SILENT, native });
+    const tls = await openTlsServer(options, { files: textFiles, log: SILENT, native, challenges: NO_CHALLENGES });
     const [plain, acceptedPlain] = await tcpPair();
     plain.on("error", () => {}).write("GET / HTTP/1.1\r\n\r\n");
     await assert.rejects(tls.accept(acceptedPlain), /ProtocolError|TLS handshake/);

@@ -8,6 +8,7 @@ import { after, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
 import * as z from "zod";
+import { NO_CHALLENGES } from "#core/acme.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
@@ -111,7 +112,7 @@ test("unauthenticated clients get the same answer, and the log the same words", 
 async function tlsFor(options: object, files: SafeFiles = textFiles): Promise<TlsServer> {
   const read = readTlsServer(z.object(tlsServerFields).parse(options), "listener test", { alpn: ALPN });
   assert.ok(read !== null);
-  return openTlsServer(read, { files, log: SILENT, native });
+  return openTlsServer(read, { files, log: SILENT, native, challenges: NO_CHALLENGES });
 }
 
 test("every client-auth-type against no, a bad and a good certificate", { skip }, async () => {

@@ -1,6 +1,7 @@
 /** The TLS of a listener in tests, with a certificate of its own for `server.test`. */
 import assert from "node:assert/strict";
 import * as z from "zod";
+import { NO_CHALLENGES } from "#core/acme.ts";
 import { SILENT } from "#core/log.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import type { TlsServer } from "#core/tls.ts";
@@ -22,5 +23,5 @@ export function openListenerTls(
 ): Promise<TlsServer> {
   const options = readTlsServer(fields, "listener test", { alpn });
   assert.ok(options !== null);
-  return openTlsServer(options, { files: textFiles, log: SILENT, native });
+  return openTlsServer(options, { files: textFiles, log: SILENT, native, challenges: NO_CHALLENGES });
 }

@@ -6,4 +6,4 @@ export const tlsLibrary = new TlsLibrary();
 /** The library on kernel sockets, `node:tls` elsewhere. */
 export const tlsProvider = makeTlsProvider(() => tlsLibrary.native);
 /** `node:tls` alone. */
-export const portableTls = makeTlsProvider(() => null, false);
+export const portableTls = makeTlsProvider(() => null, { allowsQuic: false });

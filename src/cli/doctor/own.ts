@@ -2,6 +2,8 @@
 import { X509Certificate } from "node:crypto";
 import { createServer, isIP } from "node:net";
 import { once } from "node:events";
+import { readCertificate } from "#acme/our-files.ts";
+import { namesOf } from "#app/certificates.ts";
 import type { Config } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
@@ -78,14 +80,40 @@ async function certificates(config: Config, files: SafeFiles): Promise<readonly 
   const named = svc === null || svc.publicBaseUrl === "" ? null : new URL(svc.publicBaseUrl).hostname;
   const managed = new Set(svc?.managedListeners);
   const found: Finding[] = [];
-  const look = async (owner: string, textOrPath: string, name: string | null): Promise<void> => {
-    if (textOrPath !== "") found.push(await certificate(owner, textOrPath, name, files));
+  const look = async (owner: string, textOrPath: string, name: string | null, isFetched: boolean) => {
+    if (textOrPath === "") return;
+    const missing = isFetched ? await notYetIssued(owner, files.resolve(textOrPath)) : null;
+    found.push(missing ?? (await certificate(owner, textOrPath, name, files)));
   };
-  await look("Controller", tls.certificate, null);
+  await look("Controller", tls.certificate, null, tls.acme.length > 0);
   for (const { name, options } of listeners)
     if ("certificate" in options && typeof options.certificate === "string")
-      await look(`listener ${name}`, options.certificate, managed.has(name) ? named : null);
+      await look(
+        `listener ${name}`,
+        options.certificate,
+        managed.has(name) ? named : null,
+        namesOf(options).length > 0,
+      );
   return found;
+}
+
+/** What there is to say of a certificate by ACME before the first one has come; null: it has. */
+async function notYetIssued(owner: string, file: string): Promise<Finding | null> {
+  const what = `certificate of ${owner}`;
+  try {
+    const kept = await readCertificate(file);
+    if (kept === null) return fine(what, "it is ordered by ACME when weir runs");
+    if (!kept.standsIn) return null;
+  } catch (error) {
+    return bad("error", what, messageOf(error), [
+      "none is ordered",
+      "another acme.folder, or move that file",
+    ]);
+  }
+  return bad("warning", what, "none has been issued by ACME yet; one signed by itself stands in", [
+    "clients that check certificates refuse the connection",
+    "the lines of the log that begin with acme say why",
+  ]);
 }
 
 /** `name`: what clients will ask for; null: that is not known. */

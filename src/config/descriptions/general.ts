@@ -99,6 +99,10 @@ export const general: Descriptions = {
   bypass: "Without effect, as the whole section.",
   "dns-redirect": "Without effect, as the whole section.",
   tls: "Certificate of the Controller's TLS port, and further authorities that clients believe.",
+  "tls.acme": [
+    "Names for which the Controller's certificate is fetched, in place of `certificate` and `private-key`; needs the block `acme`.",
+    ["panel.example.com"],
+  ],
   "tls.certificate": ["PEM text or path of the Controller's certificate chain.", "controller.crt"],
   "tls.private-key": ["PEM text or path of its private key.", "controller.key"],
   "tls.ech-key": "Encrypted ClientHello of the Controller. Named by a warning, without effect.",

@@ -15,6 +15,10 @@ export const listeners: Descriptions = {
   "users.username": ["Name of the user, for IN-USER rules and reports.", "alice"],
   "users.password": ["Password of the user.", "letmein"],
   "listeners.network": ["What it takes: tcp, udp, or both.", ["tcp", "udp"]],
+  "listeners.acme": [
+    "Names for which the certificate is fetched by ACME, in place of `certificate` and `private-key`; needs the top-level block `acme`.",
+    ["edge.example.com"],
+  ],
   "listeners.alpn": [
     "What clients may agree on inside TLS: all that the listener speaks over TCP where the key is missing. With `h3` XHTTP is served over HTTP/3, on UDP of the same port; with `h3` alone only there.",
     ["h3", "h2"],

@@ -2,6 +2,30 @@
 import type { Descriptions } from "#core/key-descriptions.ts";
 
 export const service: Descriptions = {
+  acme: "Certificates that an authority issues by ACME, for listeners and `tls` blocks that name their hosts in `acme` (docs/acme.md).",
+  "acme.email": ["Where the authority may write to; it may be left out.", "me@example.com"],
+  "agree-tos": ["Agreement to the authority's terms of service; without it nothing is issued.", true],
+  "acme.directory": [
+    "The authority: `production` or `staging` of Let's Encrypt, or the https:// URL of another one's directory.",
+    "staging",
+  ],
+  "acme.ca": [
+    "PEM text or path of what the directory's own certificate is checked by, besides the known authorities.",
+    "company-ca.pem",
+  ],
+  "acme.folder": [
+    "Folder for certificates, keys, the account and what failed; it is made where it is missing.",
+    "acme",
+  ],
+  "acme.challenge": [
+    "How names are validated: `http-01` by a web server on `acme.listen`, `tls-alpn-01` by the TLS listeners themselves.",
+    "http-01",
+  ],
+  "acme.listen": [
+    "Where HTTP-01 is answered, only while a name is validated. The authority asks on port 80.",
+    ":80",
+  ],
+  "acme.proxy": ["Node or group that requests to the authority leave by. Empty: DIRECT.", "far"],
   svc: "Users of listeners that are managed while the program runs.",
   "svc.secret": [
     "Secret of the admin API, at least 32 bytes; another one than the Controller's.",

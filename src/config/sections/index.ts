@@ -1,4 +1,5 @@
 /** The typed sections of the file, one file each beside this one. */
+import { acme } from "./acme.ts";
 import { block, list, mapOf, text } from "#core/fields.ts";
 import type { DnsOptions, HostEntry } from "#core/dns-options.ts";
 import type { IpPrefix } from "#core/session.ts";
@@ -29,7 +30,7 @@ export const FLAT = {
 } as const;
 
 /** Keys that hold a map of their own with fixed keys. */
-export const BLOCKS = { tls, profile, ntp, experimental, dns, sniffer, tun, svc } as const;
+export const BLOCKS = { tls, acme, profile, ntp, experimental, dns, sniffer, tun, svc } as const;
 
 const anyItem = z.looseObject({});
 
@@ -98,6 +99,8 @@ export interface Sections {
   readonly tun: TunConfig;
   /** What the file says before the general `ipv6` and a PATCH of `sniffing` act on it, so that both can be taken back. */
   readonly written: { readonly dns: DnsOptions; readonly tun: TunKeys; readonly sniffing: boolean };
+  /** Null: the block is absent, and no certificate is fetched. */
+  readonly acme: Keys<typeof acme> | null;
   /** Null: the manager of users is off. */
   readonly svc: Keys<typeof svc> | null;
   /** Null: the block is absent. */

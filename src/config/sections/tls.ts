@@ -1,9 +1,11 @@
 /** The Controller's certificate and what it asks of clients. */
+import { certifiedNames } from "#core/acme.ts";
 import { block, choice, list, pem } from "#core/fields.ts";
 
 const CLIENT_AUTH = ["", "request", "require-any", "verify-if-given", "require-and-verify"] as const;
 
 export const tls = block({
+  acme: certifiedNames(),
   certificate: pem().default(""),
   "private-key": pem().default(""),
   "client-auth-type": choice(CLIENT_AUTH).default(""),

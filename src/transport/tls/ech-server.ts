@@ -8,17 +8,15 @@ import { messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { KeyPair, TlsAccepted, TlsAccepting, TlsServer } from "#core/tls.ts";
-import { ByteReader } from "#net/stream/byte-reader.ts";
 import { encodeEchConfigs } from "#transport/tls13/ech/config.ts";
 import { type EchKey, parseEchKeys } from "#transport/tls13/ech/keys.ts";
-import { EXTENSION } from "#transport/tls13/extensions.ts";
+import { EXTENSION, type Extensions } from "#transport/tls13/extensions.ts";
 import { offersTls13 } from "#transport/tls13/hello-choice.ts";
-import { decodeClientHello } from "#transport/tls13/hello-messages.ts";
-import { HelloReader } from "#transport/tls13/hello-reader.ts";
 import { ServerConnection } from "#transport/tls13/server-connection.ts";
 import type { ServerIdentity } from "#transport/tls13/server-handshake.ts";
 import { RecordStream } from "#transport/record-stream.ts";
 import type { LiveContexts } from "./live-contexts.ts";
+import { peekHello } from "./hello-peek.ts";
 import { finishHandshake, type HandshakeFacts } from "./server-handshake.ts";
 
 export interface EchServerOptions {
@@ -140,22 +138,9 @@ function readServerIdentity({ certificate, privateKey }: KeyPair): ServerIdentit
   return { chain, key: createPrivateKey(privateKey) };
 }
 
-/** All that it reads stays in the stream. False where there is no hello. Throws where none comes, or only a part. */
+/** Is this a hello that hides another one? All that is read stays in the stream. */
 async function hasEch(stream: Duplex, signal: AbortSignal | undefined): Promise<boolean> {
-  using reader = new ByteReader(stream, signal === undefined ? {} : { signal });
-  const hello = new HelloReader();
-  return await reader.take((bytes, seen) => {
-    const message = hello.push(bytes.subarray(seen));
-    if (message === "more") return null;
-    return { value: message !== "none" && asksForEch(message), size: 0 };
-  });
-}
-
-function asksForEch(message: Buffer): boolean {
-  try {
-    const { extensions } = decodeClientHello(message.subarray(4));
-    return extensions.has(EXTENSION.encryptedClientHello) && offersTls13(extensions);
-  } catch {
-    return false; // the library has an answer to it
-  }
+  const asks = (extensions: Extensions): boolean =>
+    extensions.has(EXTENSION.encryptedClientHello) && offersTls13(extensions);
+  return (await peekHello(stream, signal, asks)) === true;
 }

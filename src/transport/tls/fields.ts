@@ -1,5 +1,6 @@
 /** The TLS keys of nodes and listeners, under their names in files. */
 import * as z from "zod";
+import { certifiedNames } from "#core/acme.ts";
 import { choice, Fault, Unsupported, flag, int, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
 import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
 import { unsupported } from "#core/node-fields.ts";
@@ -88,6 +89,7 @@ export const realityClientFields = { "reality-opts": realityOptions.optional() }
 
 /** Keys of every listener that may speak TLS. */
 export const tlsServerFields = {
+  acme: certifiedNames(),
   certificate: pem().optional(),
   "private-key": pem().optional(),
   "client-auth-type": choice(CLIENT_AUTH_TYPES).default(""),
@@ -148,7 +150,7 @@ const tlsServerSchema = z.object(tlsServerFields);
 export type TlsClientFields = Omit<z.output<typeof tlsClientSchema>, "reality-opts"> & {
   readonly "reality-opts"?: RealityClientFields | undefined;
 };
-export type TlsServerFields = Omit<z.output<typeof tlsServerSchema>, "reality-config">;
+export type TlsServerFields = Omit<z.output<typeof tlsServerSchema>, "reality-config" | "acme">;
 export type RealityServerFields = z.output<typeof realityConfig>;
 export type EchClientFields = z.output<typeof echOptions>;
 export type FallbackLimit = z.output<typeof limit>;

@@ -1,5 +1,6 @@
 /** Certificates and keys in force, from files that may change. */
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
+import type { TlsChallenges } from "#core/acme.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
 import type { KeyPair, TlsServerOptions } from "#core/tls.ts";
@@ -26,6 +27,7 @@ export interface TlsServerEnv {
   readonly log: Log;
   /** Null: by `node:tls` alone, which also takes what is no kernel socket, or has been read from. */
   readonly native: NativeTls | null;
+  readonly challenges: TlsChallenges;
 }
 
 /** Replaces them when a file changes. Half a change (a new key, the old certificate) keeps the old. Throws `ConfigError`. */
@@ -46,10 +48,10 @@ export async function openLiveContexts(
     throw new ConfigError(`certificate and private-key cannot be used: ${messageOf(cause)}`, { cause });
   }
   const reported = new Set<() => void>();
-  const watch = (source: string | null, part: keyof Texts): Disposable[] => {
+  const watch = (source: string | null, ...parts: readonly (keyof Texts)[]): Disposable[] => {
     if (source === null || isPemText(source)) return [];
     const onChange = (pem: string) => {
-      texts[part] = pem;
+      for (const part of parts) texts[part] = pem;
       try {
         const next = make(texts, options, context);
         contexts.ssl?.[Symbol.dispose]();
@@ -62,9 +64,12 @@ export async function openLiveContexts(
     };
     return [files.watchPem(source, onChange)];
   };
+  const { certificate, privateKey } = options;
   const watches = [
-    ...watch(options.certificate, "cert"),
-    ...watch(options.privateKey, "key"),
+    // One file with both changes in one step.
+    ...(certificate === privateKey
+      ? watch(certificate, "cert", "key")
+      : [...watch(certificate, "cert"), ...watch(privateKey, "key")]),
     ...watch(options.clientAuthCert, "ca"),
   ];
   return {

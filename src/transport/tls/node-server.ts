@@ -6,7 +6,7 @@ import { openRecordPump, type RecordPump } from "./record-pump.ts";
 import type { HandshakeFacts, Handshake } from "./server-handshake.ts";
 
 /** What is built over each stream. */
-export function nodeAcceptor(options: TlsServerOptions) {
+export function nodeAcceptor(options: Pick<TlsServerOptions, "alpn" | "clientAuthType">) {
   const tlsOptions = {
     isServer: true,
     ...(options.alpn.length === 0 ? {} : { ALPNProtocols: [...options.alpn] }),

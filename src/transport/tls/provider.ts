@@ -2,6 +2,7 @@
  * The one place that chooses by what a TLS connection is made: the runtime's libssl, `node:tls`, or the engine of
  * `tls13` for those who must look like a browser.
  */
+import { NO_CHALLENGES, type TlsChallenges } from "#core/acme.ts";
 import { kindOfBrowser } from "#core/browser-names.ts";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -19,19 +20,30 @@ import { makeNodeClient } from "./node-client.ts";
 /** What is shown where a node names no browser, and must look like one. */
 const DEFAULT_BROWSER = "chrome";
 
+export interface TlsProviderOptions {
+  /** As `TlsProvider` has it. */
+  readonly allowsQuic?: boolean;
+  /** What listeners answer to authorities that validate names. */
+  readonly challenges?: TlsChallenges;
+}
+
 /**
  * `library` is asked when something speaks TLS first, and answers with null where all of it is to be done by `node:tls`.
  * With the library, `node:tls` still does what the library cannot: streams that are no kernel sockets, and settings that
  * it refuses.
  */
-export function makeTlsProvider(library: () => NativeTls | null, allowsQuic = true): TlsProvider {
+export function makeTlsProvider(
+  library: () => NativeTls | null,
+  { allowsQuic = true, challenges = NO_CHALLENGES }: TlsProviderOptions = {},
+): TlsProvider {
   const clients = new Clients(library);
   return {
     allowsQuic,
     makeClient: (options, log) => clients.make(options, log),
     async openServer(options, files, log) {
       const { openTlsServer } = await import("./server.ts");
-      return openTlsServer(options, { files, log, native: options.carriesHttp2 ? null : library() });
+      const native = options.carriesHttp2 ? null : library();
+      return openTlsServer(options, { files, log, native, challenges });
     },
   };
 }

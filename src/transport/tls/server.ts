@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import type { OffloadedTls } from "#core/accepted.ts";
 import type { TlsAccepted, TlsServer, TlsServerOptions } from "#core/tls.ts";
 import { type LiveContexts, openLiveContexts, type TlsServerEnv } from "./live-contexts.ts";
+import { answeringChallenges } from "./challenge-server.ts";
 import { openEchServer } from "./ech-server.ts";
 import { canGoNative, continueHandshake, acceptNatively } from "./native-server.ts";
 import { nodeAcceptor } from "./node-server.ts";
@@ -13,7 +14,7 @@ export async function openTlsServer(options: TlsServerOptions, env: TlsServerEnv
   const { log, native } = env;
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
   const live = await openLiveContexts(options, env);
-  const plain = serverWith(live, options, env);
+  const plain = answeringChallenges(serverWith(live, options, env), env.challenges);
   const { echKey, where, alpn } = options;
   return echKey === null ? plain : await openEchServer({ where, echKey, alpn }, { ...env, live, plain });
 }
