@@ -5,7 +5,7 @@
 import { compareTables } from "../test/support/compare-tables.ts";
 
 const [sets = 1000, sessions = 1000, seed = 1] = process.argv.slice(2).map(Number);
-const { decided, undecided, byWorkers } = await compareTables(sets, sessions, seed);
+const { decided, undecided, byWorkers, named } = await compareTables(sets, sessions, seed);
 console.log(
-  `${decided} decisions agree, in ${undecided} cases the tables cannot tell; ${byWorkers} sessions are a worker's to decide`,
+  `${decided} decisions agree, in ${undecided} cases the tables cannot tell; ${byWorkers} sessions with an address and ${named} with a name are a worker's to decide`,
 );

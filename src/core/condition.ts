@@ -78,4 +78,11 @@ export type Condition =
 /** By its kind. */
 export type ConditionOf<Is extends Condition["is"]> = Extract<Condition, { readonly is: Is }>;
 
+/** Those that a condition is made of. */
+export function partsOf(condition: Condition): readonly Condition[] {
+  if ("parts" in condition) return condition.parts;
+  if ("part" in condition && condition.is === "not") return [condition.part];
+  return condition.is === "list" ? [condition.list] : [];
+}
+
 export const UNKNOWN: Condition = { is: "unknown" };

@@ -1,10 +1,23 @@
 import type { Ip } from "./endpoint.ts";
+import type { SharedResolver } from "./resolver.ts";
+
+/** How the address of a name is chosen among those that a resolver has answered with. */
+export interface NameChoice extends SharedResolver {
+  /** The family that is asked for; null: both. */
+  readonly family: 4 | 6 | null;
+  /** Of both: an IPv6 address where there is one; else an IPv4 address. */
+  readonly prefersV6: boolean;
+}
 
 /** How every address is dialled by an ordinary kernel socket, as long as no setting changes. */
 export interface DialTemplate extends Omit<DialPlan, "ip" | "port" | "isFirstOfMany"> {
   /** Families that are dialled so. */
   readonly v4: boolean;
   readonly v6: boolean;
+  /** Null: what names lead to is for the main thread to find. */
+  readonly names:
+    | (NameChoice & { /** Of the first of several addresses. */ readonly timeoutMs: number })
+    | null;
 }
 
 /** A connection by an ordinary kernel socket, described so that a worker can make it. */
@@ -21,3 +34,11 @@ export interface DialPlan {
   /** There are more addresses to try where this one does not answer in time. */
   readonly isFirstOfMany: boolean;
 }
+
+/**
+ * Where the address of a session is from: the client's own words; a resolver, at the dial or already for the rules; the hosts
+ * table.
+ */
+export const ADDRESS_ORIGINS = ["client", "dial", "rules", "hosts"] as const;
+
+export type AddressOrigin = (typeof ADDRESS_ORIGINS)[number];

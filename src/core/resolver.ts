@@ -1,4 +1,4 @@
-import type { Ip } from "./session.ts";
+import type { Ip } from "./endpoint.ts";
 
 export interface Answer {
   readonly ip: Ip;
@@ -20,4 +20,14 @@ export interface Resolver {
    * looked up here.
    */
   echConfigs?(host: string, signal: AbortSignal): Promise<Buffer | null>;
+  /** Absent: what it knows is not shared with other threads. */
+  readonly shared?: SharedResolver;
+}
+
+/** A resolver whose answers other threads find in a shared table. */
+export interface SharedResolver {
+  /** By which the table tells its answers from those of others. */
+  readonly number: number;
+  /** False: it looks up no IPv6 addresses. */
+  readonly ipv6: boolean;
 }

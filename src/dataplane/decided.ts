@@ -1,21 +1,21 @@
 /** Connections that a worker has decided and dialled by itself, from the moment that the main thread learns of them. */
 import type { WorkerConnection } from "#core/accepted.ts";
 import { reportDial, type Decision } from "#core/router.ts";
-import type { Metadata } from "#core/session.ts";
 import { ActiveRelay, type DialledConnection } from "./active-relay.ts";
+import type { DecidedConnection } from "./decision-source.ts";
 import { matched } from "./connection-log.ts";
 import type { SessionEnv } from "./session-env.ts";
 
 /** One that has ended: what would have been told step by step. */
 export function settleDecided(
-  metadata: Metadata,
+  { metadata, ip }: DecidedConnection,
   decision: Decision,
   bytes: { readonly upload: number; readonly download: number },
   { flows, live, log }: SessionEnv,
 ): void {
   flows.decided(decision);
   reportDial(decision, null);
-  flows.connected(decision, () => metadata.destination.ip);
+  flows.connected(decision, () => ip);
   log.info(() => matched(metadata, decision));
   live.count("upload", bytes.upload);
   live.count("download", bytes.download);
@@ -24,14 +24,14 @@ export function settleDecided(
 /** One that is still relayed: it becomes like any other. */
 export function joinDecided(
   worker: WorkerConnection,
-  metadata: Metadata,
+  { metadata, ip }: DecidedConnection,
   decision: Decision,
   env: SessionEnv,
 ): void {
   env.enter();
   const entry = env.live.open(metadata);
   entry.decision = decision;
-  entry.remoteAddress = metadata.destination.ip ?? "";
+  entry.remoteAddress = ip;
   env.flows.decided(decision);
   relayByWorker(worker, { entry, noted: null, onEnd: env.leave }, env);
 }

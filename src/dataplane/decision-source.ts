@@ -1,6 +1,7 @@
 /** How workers come to decide connections by themselves, and what the main thread is told of them. */
 import type { WorkerConnection } from "#core/accepted.ts";
-import type { Metadata } from "#core/session.ts";
+import type { AddressOrigin } from "#core/dial-plan.ts";
+import type { Ip, Metadata } from "#core/session.ts";
 import type { ListenerContext } from "#net/listen/accept.ts";
 import type { FoundRule } from "#router/tables/decide.ts";
 import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
@@ -9,6 +10,10 @@ import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tabl
 export interface DecidedConnection {
   readonly found: FoundRule;
   readonly metadata: Metadata;
+  /** What was dialled. */
+  readonly ip: Ip;
+  /** Where that is from, if the client has asked for a name. */
+  readonly ipFrom: AddressOrigin;
 }
 
 /** What is decided by from one change of rules, lists, choices, limits or listeners to the next. Disposed of when no worker has it any more. */

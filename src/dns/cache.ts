@@ -20,10 +20,14 @@ export interface CacheOptions {
   readonly maxEntries: number;
 }
 
-interface Entry {
+/** In the cache, and not out of date. */
+export interface KeptAnswer {
   readonly packet: Packet;
-  readonly lifetimeSeconds: number;
   readonly expiresAtMs: number;
+}
+
+interface Entry extends KeptAnswer {
+  readonly lifetimeSeconds: number;
 }
 
 /** Takes every TTL down to 1. */
@@ -57,6 +61,11 @@ export class AnswerCache {
     // A failure that is over is no answer at all.
     if (leftMs < -MAX_STALE_MS || entry.packet.rcode === RCODE.SERVFAIL) return null;
     return { packet: entry.packet, takeSeconds: ALL, stale: true };
+  }
+
+  /** Null: it has none that is not out of date. */
+  kept(key: string): KeptAnswer | null {
+    return this.get(key)?.stale === false ? (this.#store.get(key) ?? null) : null;
   }
 
   put(query: Query, packet: Packet): void {

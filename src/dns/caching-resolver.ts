@@ -3,7 +3,7 @@ import { DialError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { PassingMap } from "#lib/passing-map.ts";
 import { bareAnswer } from "./answer.ts";
-import { AnswerCache, type Aged, type CacheHit, type CacheOptions } from "./cache.ts";
+import { AnswerCache, type Aged, type CacheHit, type CacheOptions, type KeptAnswer } from "./cache.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Packet } from "./packet.ts";
 import type { Query } from "./query.ts";
@@ -59,6 +59,11 @@ export class CachingResolver implements Disposable {
     const hit = this.#cache.get(query.key);
     if (hit?.stale === true) this.#refresh(query);
     return hit;
+  }
+
+  /** Null: the next who asks for it may get another answer. */
+  kept(key: string): KeptAnswer | null {
+    return this.#cache.kept(key);
   }
 
   has(key: string): boolean {

@@ -12,6 +12,7 @@ import { canonicalName } from "./name.ts";
 import { prepareDestination, type Prepared } from "./prepare.ts";
 import { encodeQuestion, type Query, QueryReader } from "./query.ts";
 import { type CoreResolvers, openRoles } from "./roles.ts";
+import { SharedAnswers } from "./shared-answers.ts";
 import { DnsService, type HandleDns } from "./service.ts";
 import { TYPE } from "./types.ts";
 import { UpstreamPool } from "./upstream/index.ts";
@@ -44,6 +45,8 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   isFakeIp(ip: Ip): boolean;
   /** An address may stand for the name for which it was answered. */
   readonly namesAddresses: boolean;
+  /** What other threads may know of names, until the next flush; see `KnownNames`. */
+  readonly knownNames: SharedArrayBuffer;
   /** Main resolver only: no hosts, no fake-IP. Throws `DialError`. */
   query(name: string, type: number, signal: AbortSignal): Promise<DnsAnswerView>;
   explain(name: string): Explanation;
@@ -68,14 +71,16 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
   await using undo = new AsyncDisposableStack();
   const preferHttp3 = options.preferH3 && env.hasQuic();
   if (options.preferH3 && !preferHttp3) env.log.warning(`dns.prefer-h3: ${NO_QUIC}; HTTP/2 is used`);
+  const answers = new SharedAnswers(env.nowMs);
   const hosts = await openHosts({
+    onChange: () => answers.clear(),
     entries: env.hosts,
     systemFile: options.useSystemHosts ? env.hostsFile : null,
     nowMs: env.nowMs,
     slices: env.slices,
   });
   const pool = undo.use(new UpstreamPool({ ...env, preferHttp3 }));
-  const roles = await env.slices.run(openRoles(options, env, pool, hosts));
+  const roles = await env.slices.run(openRoles(options, env, pool, hosts, answers));
   for (const role of roles.open) undo.use(role);
   const fakeIp =
     options.enhancedMode === "fake-ip"
@@ -92,15 +97,19 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     observer: env.observer,
     log: env.log,
   });
-  const preparing = { mode: options.enhancedMode, fakeIp, mapping, hosts, ipv6: env.ipv6 };
+  const preparing = { mode: options.enhancedMode, fakeIp, mapping, hosts, answers, ipv6: env.ipv6 };
   const life = undo.move();
   const reader = new QueryReader();
   const questionOf = (name: string, type: number) => reader.read(encodeQuestion(name, type)) as Query;
-  const flushCache = () => roles.open.forEach((role) => role.flush());
+  const flushCache = () => {
+    roles.open.forEach((role) => role.flush());
+    answers.clear();
+  };
   return {
     ...roles.resolvers,
     handle: (message, by) => service.handle(message, by),
     prepare: (destination) => prepareDestination(destination, preparing),
+    knownNames: answers.memory,
     namesAddresses: options.enhancedMode !== "normal",
     isFakeIp: (ip) => fakeIp?.isFake(ip) ?? false,
     query: async (name, type, signal) => viewOf(await main.answer(questionOf(name, type), signal)),

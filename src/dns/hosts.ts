@@ -26,6 +26,8 @@ export interface HostsHit {
 export interface Hosts {
   /** `host` is lower case without a last dot; null: not in the table. */
   find(host: string): HostsHit | null;
+  /** What it answers holds until then, in ms of Unix time. */
+  readonly holdsUntilMs: number;
 }
 
 export interface HostsEnv {
@@ -34,10 +36,12 @@ export interface HostsEnv {
   readonly systemFile: string | null;
   readonly nowMs: () => number;
   readonly slices: Slices;
+  /** Called when the system's file has changed what is answered. */
+  readonly onChange?: () => void;
 }
 
 /** Throws `ConfigError` for a bad pattern and for aliases that lead back to themselves. */
-export async function openHosts({ entries, systemFile, nowMs, slices }: HostsEnv): Promise<Hosts> {
+export async function openHosts({ entries, systemFile, nowMs, slices, onChange }: HostsEnv): Promise<Hosts> {
   const lan = lanAddresses();
   const withBuiltIn = [...entries, { pattern: "localhost", value: LOCALHOST }];
   const patterns = withBuiltIn
@@ -47,9 +51,14 @@ export async function openHosts({ entries, systemFile, nowMs, slices }: HostsEnv
       value.kind === "lan" ? { kind: "addresses", addresses: lan } : value,
     ]);
   const trie = await slices.run(DomainTrie.build(patterns));
-  const system = systemFile === null ? null : new SystemHosts(systemFile, nowMs);
+  const system = systemFile === null ? null : new SystemHosts(systemFile, nowMs, onChange);
   await system?.load();
-  const hosts = { find: (host: string) => follow(host, trie, system) };
+  const hosts = {
+    find: (host: string) => follow(host, trie, system),
+    get holdsUntilMs() {
+      return system?.holdsUntilMs ?? Infinity;
+    },
+  };
   for (const { pattern, value } of entries) {
     if (value.kind === "alias") refuseCycle(pattern, value.name, trie);
     if (slices.isOver) await slices.pause();
@@ -93,13 +102,20 @@ function lanAddresses(): readonly Ip[] {
 class SystemHosts {
   readonly #path: string;
   readonly #nowMs: () => number;
+  readonly #onChange: () => void;
   #names: ReadonlyMap<string, readonly Ip[]> = new Map();
   #stamp = "";
   #checkedAtMs = 0;
 
-  constructor(path: string, nowMs: () => number) {
+  constructor(path: string, nowMs: () => number, onChange: () => void = () => {}) {
     this.#path = path;
     this.#nowMs = nowMs;
+    this.#onChange = onChange;
+  }
+
+  /** Then the file is looked at again. */
+  get holdsUntilMs(): number {
+    return this.#checkedAtMs + CHECK_MS;
   }
 
   /** Answers from what is loaded; a change of the file is seen within seconds. */
@@ -116,6 +132,7 @@ class SystemHosts {
       if (stamp === this.#stamp || size > MAX_FILE_BYTES) return;
       this.#names = parseHostsFile(await readFile(this.#path, "utf8"));
       this.#stamp = stamp;
+      this.#onChange();
     } catch {
       // no such file on this system, or it is being replaced: what was known stays
     }

@@ -10,6 +10,7 @@ import { type Hosts, HOSTS_TTL_SECONDS } from "./hosts.ts";
 import { canonicalName } from "./name.ts";
 import { eachAddress } from "./packet.ts";
 import { encodeQuestion, QueryReader } from "./query.ts";
+import type { SharedAnswers } from "./shared-answers.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 
 /** Rules must see the name that is looked up: an escape (`\097`) would be a byte that they did not see. */
@@ -25,11 +26,15 @@ export interface LookupEnv {
   readonly isUpstream: (host: string) => boolean;
   /** Answers for those. */
   readonly upstreamResolver: Resolver | null;
+  /** Other threads find its answers there; null: they are for this one alone. */
+  readonly shared: SharedAnswers | null;
 }
 
 export function openLookup(env: LookupEnv): Resolver {
-  const lookup = new Lookup(env);
+  const number = env.shared?.newNumber() ?? 0;
+  const lookup = new Lookup(env, number);
   return {
+    ...(number === 0 ? {} : { shared: { number, ipv6: env.ipv6 } }),
     lookup: (host, options) => asLookup(host, options.signal, () => lookup.find(host, options)),
     echConfigs: (host, signal) =>
       asLookup(host, signal, () => lookUpEch(env.resolver, plainName(host), signal)),
@@ -60,8 +65,12 @@ class Lookup {
   readonly #env: LookupEnv;
   readonly #reader = new QueryReader();
 
-  constructor(env: LookupEnv) {
+  readonly #number: number;
+
+  /** `number`: of the resolver among those whose answers are shared. */
+  constructor(env: LookupEnv, number: number) {
     this.#env = env;
+    this.#number = number;
   }
 
   async find(text: string, options: LookupOptions): Promise<readonly Answer[]> {
@@ -85,7 +94,17 @@ class Lookup {
     const type = family === 4 ? TYPE.A : TYPE.AAAA;
     const query = this.#reader.read(encodeQuestion(host, type));
     if (query === null || query.class !== CLASS_IN) throw new DialError("resolve", `${host}: no question`);
-    return addressesIn(await this.#env.resolver.answer(query, signal), type);
+    const answer = await this.#env.resolver.answer(query, signal);
+    this.#share(host, type, query.key);
+    return addressesIn(answer, type);
+  }
+
+  /** The hosts table is asked again, for it may have changed since the question. */
+  #share(host: string, type: number, key: string): void {
+    const { shared, hosts, resolver } = this.#env;
+    const kept = shared === null ? null : resolver.kept(key);
+    if (kept === null || (hosts?.find(host) ?? null) !== null) return;
+    shared?.put(this.#number, host, type, kept, hosts?.holdsUntilMs ?? Infinity);
   }
 
   /** Both at once. Once A is there AAAA has little time left; where A failed AAAA may take all of it. */

@@ -6,6 +6,7 @@ import { familyOf } from "#net/address/ip.ts";
 import type { FakeIp } from "./fake-ip.ts";
 import type { Hosts } from "./hosts.ts";
 import type { Mapping } from "./mapping.ts";
+import type { SharedAnswers } from "./shared-answers.ts";
 
 export interface Prepared {
   /** With the name that the client meant; a fake address is gone from it. */
@@ -25,6 +26,8 @@ export interface PrepareEnv {
   readonly fakeIp: FakeIp | null;
   readonly mapping: Mapping | null;
   readonly hosts: Hosts | null;
+  /** Other threads learn there what `hosts` has. */
+  readonly answers: SharedAnswers;
   /** The global `ipv6`: without it an address of that family is taken only where there is no other. */
   readonly ipv6: boolean;
 }
@@ -57,17 +60,20 @@ export function prepareDestination(destination: Destination, env: PrepareEnv): P
 function pin(
   destination: Destination,
   host: string,
-  { hosts, ipv6 }: PrepareEnv,
+  { hosts, answers, ipv6 }: PrepareEnv,
 ): Pick<Prepared, "destination" | "dial"> {
   const hit = hosts?.find(host) ?? null;
   if (hit === null) return { destination, dial: destination };
-  const ip = oneOf(hit.addresses ?? [], ipv6);
+  const usable = usableOf(hit.addresses ?? [], ipv6);
+  const ip = usable[Math.floor(Math.random() * usable.length)] ?? null;
+  // Of several addresses each connection takes another.
+  if (ip !== null && usable.length === 1 && hit.name === host)
+    answers.pin(host, ip, hosts?.holdsUntilMs ?? Infinity);
   const named = { ...destination, host: hit.name, ip: ip ?? destination.ip };
   return { destination: named, dial: ip === null ? named : { ...named, host: null } };
 }
 
-function oneOf(addresses: readonly Ip[], ipv6: boolean): Ip | null {
+function usableOf(addresses: readonly Ip[], ipv6: boolean): readonly Ip[] {
   const v4 = ipv6 ? [] : addresses.filter((ip) => familyOf(ip) === 4);
-  const usable = v4.length > 0 ? v4 : addresses;
-  return usable[Math.floor(Math.random() * usable.length)] ?? null;
+  return v4.length > 0 ? v4 : addresses;
 }

@@ -10,6 +10,7 @@ import type { Hosts } from "./hosts.ts";
 import { openLookup } from "./lookup.ts";
 import { policyTable } from "./policy.ts";
 import { openFallback, openStrategy, type Strategy } from "./strategy.ts";
+import type { SharedAnswers } from "./shared-answers.ts";
 import type { UpstreamPool } from "./upstream/index.ts";
 import type { Upstream } from "./upstream/upstream.ts";
 
@@ -30,7 +31,13 @@ export interface Roles {
 }
 
 /** The four resolvers of dns.md §1 and what the core sees of them. */
-export function* openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, hosts: Hosts): Steps<Roles> {
+export function* openRoles(
+  options: DnsOptions,
+  env: DnsEnv,
+  pool: UpstreamPool,
+  hosts: Hosts,
+  answers: SharedAnswers,
+): Steps<Roles> {
   const { log, nowMs, sets, hasQuic } = env;
   const cache = {
     algorithm: options.cacheAlgorithm,
@@ -43,8 +50,13 @@ export function* openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool,
     return made;
   };
   const names = yield* upstreamNames(options);
-  const lookupOf = (resolver: CachingResolver, upstreamResolver: Resolver | null) =>
+  const lookupOf = (
+    resolver: CachingResolver,
+    upstreamResolver: Resolver | null,
+    shared: SharedAnswers | null = null,
+  ) =>
     openLookup({
+      shared,
       resolver,
       hosts,
       ipv6: env.ipv6,
@@ -88,16 +100,25 @@ export function* openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool,
   );
   const directs = list(options.directNameserver, "dns.direct-nameserver");
   const followed = options.directNameserverFollowPolicy ? policies : null;
-  const resolver = lookupOf(main, bootstrap);
-  const other = (role: string, servers: readonly Upstream[], own: typeof policies) =>
+  const resolver = lookupOf(main, bootstrap, answers);
+  const other = (
+    role: string,
+    servers: readonly Upstream[],
+    own: typeof policies,
+    shared: SharedAnswers | null,
+  ) =>
     servers.length === 0
       ? resolver
-      : lookupOf(roleOf(role, openStrategy({ main: servers, policies: own, fallback: null })), bootstrap);
-  const proxyResolver = other("proxy", proxies, proxyPolicies);
+      : lookupOf(
+          roleOf(role, openStrategy({ main: servers, policies: own, fallback: null })),
+          bootstrap,
+          shared,
+        );
+  const proxyResolver = other("proxy", proxies, proxyPolicies, null); // servers of nodes are not for other threads to dial
   return {
     main,
     open,
-    resolvers: { resolver, proxyResolver, directResolver: other("direct", directs, followed) },
+    resolvers: { resolver, proxyResolver, directResolver: other("direct", directs, followed, answers) },
   };
 }
 

@@ -8,6 +8,7 @@ import type { SystemEnv } from "./env.ts";
 import { openHosts } from "./hosts.ts";
 import { openLookup } from "./lookup.ts";
 import { prepareDestination, type Prepared } from "./prepare.ts";
+import { SharedAnswers } from "./shared-answers.ts";
 import { openStrategy } from "./strategy.ts";
 import { UpstreamPool } from "./upstream/index.ts";
 
@@ -16,13 +17,17 @@ export interface SystemDns extends AsyncDisposable {
   readonly resolver: Resolver;
   /** Hosts still count for what is dialled. */
   prepare(destination: Destination): Prepared;
+  /** As `Dns.knownNames`. */
+  readonly knownNames: SharedArrayBuffer;
   flushCache(): void;
   networkChanged(): void;
 }
 
 export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
   const { log, nowMs, slices } = env;
-  const hosts = await openHosts({ entries: env.hosts, systemFile: env.hostsFile, nowMs, slices });
+  const answers = new SharedAnswers(nowMs);
+  const onChange = () => answers.clear();
+  const hosts = await openHosts({ entries: env.hosts, systemFile: env.hostsFile, nowMs, slices, onChange });
   const pool = new UpstreamPool(env);
   const system = pool.open(
     parseNameserver("system", () => {}),
@@ -43,7 +48,12 @@ export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
     ipv6TimeoutMs: 100,
     isUpstream,
     upstreamResolver: null,
+    shared: answers,
   });
+  const flushCache = () => {
+    role.flush();
+    answers.clear();
+  };
   return {
     resolver,
     prepare: (destination) =>
@@ -52,11 +62,13 @@ export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
         fakeIp: null,
         mapping: null,
         hosts,
+        answers,
         ipv6: env.ipv6,
       }),
-    flushCache: () => role.flush(),
+    knownNames: answers.memory,
+    flushCache,
     networkChanged() {
-      role.flush();
+      flushCache();
       pool.reset();
     },
     async [Symbol.asyncDispose]() {

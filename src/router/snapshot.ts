@@ -1,12 +1,13 @@
 /** What a router decides by at one moment, for threads that decide by themselves, and what becomes of their decisions. */
+import type { AddressOrigin } from "#core/dial-plan.ts";
 import { isGroup, type Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
 import type { AddressRecords, Facts } from "#core/rule.ts";
-import type { Metadata } from "#core/session.ts";
+import type { Ip, Metadata } from "#core/session.ts";
 import { itemAt, lastOf } from "#lib/at.ts";
 import type { RuleList, RuleListsInForce } from "./compile.ts";
 import { decisionBy } from "./decision.ts";
-import { factsOf, type FindProcessMode } from "./session-facts.ts";
+import { factsOf, type FindProcessMode, type Prepared } from "./session-facts.ts";
 import {
   dataOfTables,
   MAIN_LIST,
@@ -63,37 +64,60 @@ export class RouterSnapshot {
     return ruleList === null ? MAIN_LIST : nested.findIndex(({ name }) => name === ruleList);
   }
 
-  /** The decision that another thread has made on a session; it is counted. */
-  decided(found: FoundRule, metadata: Metadata): Decision {
+  /**
+   * The decision that another thread has made on a session; it is counted. `ip` is what it has dialled: of a client that has
+   * asked for a name the metadata say no address.
+   */
+  decided(found: FoundRule, metadata: Metadata, ip: Ip, ipFrom: AddressOrigin): Decision {
     const { findProcessMode, count } = this.#parts;
-    const facts = factsOf(metadata, metadata, findProcessMode);
+    const prepared = ipFrom === "hosts" ? pinnedTo(ip, metadata) : metadata;
+    const known = factsOf(metadata, prepared, findProcessMode);
+    const facts = ipFrom === "rules" ? { ...known, ip } : known;
     const chain = itemAt(this.chains, found.target + 1);
     if (chain === null) throw new Error("a thread has decided for a target that is not for threads");
-    if (found.list === UNRULED) return { ...decisionBy(chain, metadata, null, { facts }), unruled: true };
+    if (found.list === UNRULED) return { ...decisionBy(chain, prepared, null, { facts }), unruled: true };
     const root = this.#list(this.rootOf(metadata.inbound.ruleList));
     if (root === this.#parts.lists.main) count(found.end);
-    if (found.target === NO_TARGET) return decisionBy(chain, metadata, null, { facts });
+    if (found.target === NO_TARGET) return decisionBy(chain, prepared, null, { facts });
     const list = this.#list(found.list);
     const entered = list === root ? null : itemAt(root.rules, found.end);
-    return decisionBy(chain, metadata, itemAt(list.rules, found.position), { facts, entered });
+    return decisionBy(chain, prepared, itemAt(list.rules, found.position), { facts, entered });
   }
 
   /** What databases say of a decision by rules, for those who look at it. */
-  withRecords(decision: Decision, ruleList: string | null): Decision {
+  withRecords(decision: Decision, ruleList: string | null, ipFrom: AddressOrigin): Decision {
     const { rule, facts } = decision;
-    const records = rule === null ? null : this.#recordsAt(facts, ruleList);
+    const records = rule === null ? null : this.#recordsAt(facts, ruleList, ipFrom);
     return records === null ? decision : { ...decision, records };
   }
 
-  #recordsAt(facts: Facts, ruleList: string | null): AddressRecords | null {
-    const walk = new Walk(this.#list(this.rootOf(ruleList)), this.#parts.lists.nested, facts);
-    return walk.next() === "wants" ? null : walk.records;
+  /** What rules asked a resolver for they did not know before. */
+  #recordsAt(facts: Facts, ruleList: string | null, ipFrom: AddressOrigin): AddressRecords | null {
+    const { ip: _, ...before } = facts;
+    const isAsked = ipFrom === "rules";
+    const root = this.#list(this.rootOf(ruleList));
+    const walk = new Walk(root, this.#parts.lists.nested, isAsked ? before : facts);
+    let stop = walk.next();
+    if (isAsked && stop === "wants") {
+      walk.facts = facts;
+      stop = walk.next();
+    }
+    return stop === "wants" ? null : walk.records;
   }
 
   #list(number: number): RuleList {
     const { main, nested } = this.#parts.lists;
     return number < 0 ? main : itemAt(nested, number);
   }
+}
+
+/** As `prepare` of the DNS engine has it for a name in the hosts table. */
+function pinnedTo(ip: Ip, { destination }: Metadata): Prepared {
+  return {
+    destination: { ...destination, ip },
+    dial: { ...destination, host: null, ip },
+    dnsMode: "hosts",
+  };
 }
 
 /** Null: a group picks anew for each session, or by what it measures. */

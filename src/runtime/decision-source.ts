@@ -1,6 +1,8 @@
 /** What workers may decide by while a runtime is in force. */
-import type { DialTemplate } from "#core/dial-plan.ts";
+import type { DialTemplate, NameChoice } from "#core/dial-plan.ts";
 import type { Outbound } from "#core/outbound.ts";
+import type { Resolver } from "#core/resolver.ts";
+import type { Decision } from "#core/router.ts";
 import { joinDecided, settleDecided } from "#dataplane/decided.ts";
 import type { DecidedConnection, DecisionSource, DecisionVersion } from "#dataplane/decision-source.ts";
 import type { SessionEnv } from "#dataplane/session-env.ts";
@@ -23,6 +25,11 @@ export interface DecisionSourceEnv {
   /** The same for a moment. */
   readonly isHeld: () => boolean;
   readonly ownPorts: () => ReadonlySet<number>;
+  /** That of the router, and what it shares with threads. */
+  readonly resolver: Resolver;
+  readonly knownNames: SharedArrayBuffer;
+  /** An address may stand for the name for which it was answered. */
+  readonly namesAddresses: boolean;
 }
 
 /** To copy more of them to every worker would hold up connections for longer than their decisions take. */
@@ -74,23 +81,39 @@ class RuntimeVersion implements DecisionVersion {
       ways: this.#snapshot.chains.map((chain) => (chain === null ? null : wayOf(lastOf(chain)))),
       ignoresPrograms: this.#env.findProcessMode === "off",
       ownPorts: this.#env.ownPorts(),
+      names: { known: this.#env.knownNames, forRules: forRules(this.#env.resolver) },
+      asksAddresses: this.#env.namesAddresses,
     };
   }
 
-  served({ found, metadata }: DecidedConnection, upload: number, download: number): void {
-    const decision = this.#snapshot.decided(found, metadata);
-    settleDecided(metadata, decision, { upload, download }, this.#env.session);
+  served(connection: DecidedConnection, upload: number, download: number): void {
+    const decision = this.#decisionOf(connection);
+    settleDecided(connection, decision, { upload, download }, this.#env.session);
   }
 
-  joined({ found, metadata }: DecidedConnection, worker: WorkerConnection): void {
-    const decision = this.#snapshot.decided(found, metadata);
-    const { ruleList } = metadata.inbound;
-    joinDecided(worker, metadata, this.#snapshot.withRecords(decision, ruleList), this.#env.session);
+  joined(connection: DecidedConnection, worker: WorkerConnection): void {
+    const decision = this.#decisionOf(connection);
+    const { ruleList } = connection.metadata.inbound;
+    joinDecided(
+      worker,
+      connection,
+      this.#snapshot.withRecords(decision, ruleList, connection.ipFrom),
+      this.#env.session,
+    );
+  }
+
+  #decisionOf({ found, metadata, ip, ipFrom }: DecidedConnection): Decision {
+    return this.#snapshot.decided(found, metadata, ip, ipFrom);
   }
 
   [Symbol.dispose](): void {
     this.#env.session.leave();
   }
+}
+
+/** Rules see the first address of either family. */
+function forRules({ shared }: Resolver): NameChoice | null {
+  return shared === undefined ? null : { ...shared, family: null, prefersV6: false };
 }
 
 function wayOf(leaf: Outbound): DialTemplate | null {

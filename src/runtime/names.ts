@@ -37,6 +37,8 @@ export interface DnsStack extends AsyncDisposable {
   readonly proxyResolver: Resolver;
   readonly directResolver: Resolver;
   prepare(destination: Destination): Prepared;
+  /** As `Dns.knownNames`. */
+  readonly knownNames: SharedArrayBuffer;
   flushCache(): void;
   networkChanged(): void;
   /** Null: the `dns` section is off. */
@@ -81,6 +83,7 @@ export async function openDnsStack(
     proxyResolver: resolver,
     directResolver: resolver,
     prepare: (destination) => plain.prepare(destination),
+    knownNames: plain.knownNames,
     flushCache: () => plain.flushCache(),
     networkChanged: () => plain.networkChanged(),
     dns: null,
@@ -95,6 +98,7 @@ function pick(dns: Dns): Omit<DnsStack, "dns" | keyof AsyncDisposable> {
     proxyResolver,
     directResolver,
     prepare: (destination) => dns.prepare(destination),
+    knownNames: dns.knownNames,
     flushCache: () => dns.flushCache(),
     networkChanged: () => dns.networkChanged(),
   };

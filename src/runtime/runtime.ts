@@ -124,12 +124,11 @@ export class Runtime {
     this.#timeKeeper.activate();
   }
 
-  /** Sniffed names, fake addresses and the loop detector's notes are for the main thread. */
+  /** Sniffed names, what fake addresses stand for and the loop detector's notes are for the main thread. */
   #decisionSource(): DecisionSource {
     const { config, router, outbounds, names } = this;
     const { loops, selfDials, sockets } = this.#host;
-    const mustAsk = (): boolean =>
-      this.#env.sniffer !== null || names.dns?.namesAddresses === true || loops.notes;
+    const mustAsk = (): boolean => this.#env.sniffer !== null || loops.notes;
     return openDecisionSource({
       router,
       session: this.#env,
@@ -138,6 +137,9 @@ export class Runtime {
       mustAsk,
       isHeld: () => selfDials.busy, // its client may be one of ours
       ownPorts: () => sockets.listening.tcpPorts,
+      resolver: names.resolver,
+      knownNames: names.knownNames,
+      namesAddresses: names.dns?.namesAddresses === true,
     });
   }
 

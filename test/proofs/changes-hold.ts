@@ -14,6 +14,7 @@ import { startCore, type Core } from "../support/start-core.ts";
 export const changingConfig = (more = ""): string => `
 external-controller: 127.0.0.1:0
 workers: 4
+hosts: { "+.pinned.test": 127.200.0.8 }
 listeners:
   - { name: in, type: mixed, listen: 127.0.0.1, port: 0 }
 proxy-groups:
@@ -37,8 +38,14 @@ let last = 0;
 export const anyAddress = (): string =>
   ++last % 2 === 0 ? "127.200.0.9" : `127.${(last >> 8) & 127}.${last & 255}.9`;
 
+/** The same, and every third time a name. */
+const anyDestination = (): string => {
+  const address = anyAddress();
+  return last % 3 === 0 ? "same.pinned.test" : address;
+};
+
 export async function isServed(port: number, originPort: number): Promise<boolean> {
-  const { client, status } = await socksConnect(port, anyAddress(), originPort).catch(() => ({
+  const { client, status } = await socksConnect(port, anyDestination(), originPort).catch(() => ({
     client: null,
     status: 1,
   }));

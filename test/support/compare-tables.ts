@@ -1,11 +1,13 @@
 /** One session, decided by a worker, by the tables as it has them, by the router, and as `explain` shows it. */
 import assert from "node:assert/strict";
 import { itemAt } from "#lib/at.ts";
-import type { Decision } from "#core/router.ts";
-import type { Metadata } from "#core/session.ts";
+import { ADDRESS_ORIGINS } from "#core/dial-plan.ts";
+import { dialOf, type Decision } from "#core/router.ts";
+import type { Ip, Metadata } from "#core/session.ts";
 import { encodeSockaddr, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
-import { bytesOfIp } from "#net/address/ip.ts";
-import { AcceptMemory, newAcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { addressesOf, allows } from "#net/address/families.ts";
+import { bytesOfIp, familyOf } from "#net/address/ip.ts";
+import { AcceptMemory, newAcceptMemory, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
 import { REQUEST_TYPES, VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { FIRST_ACCEPTED_SLOT } from "#dataplane/workers/shared/relay-memory.ts";
 import { Decider } from "#dataplane/workers/worker/decider.ts";
@@ -14,14 +16,17 @@ import { factsOf, type FindProcessMode } from "#router/session-facts.ts";
 import type { RouterSnapshot } from "#router/snapshot.ts";
 import { decide, MAIN_LIST, NO_TARGET, openTables, type RuleTables } from "#router/tables/decide.ts";
 import { decisionData, decisionPorts, PLAIN_WAY } from "./decision-data.ts";
+import type { RandomNames } from "./random-names.ts";
 import { tablesCase } from "./random-tables.ts";
 
 export interface Compared {
   /** By the tables. */
   decided: number;
   undecided: number;
-  /** Of those that the tables decide: by a worker, whose clients have addresses and no names. */
+  /** By a worker, whose clients ask for an address. */
   byWorkers: number;
+  /** The same for a name, from its second connection on. */
+  named: number;
 }
 
 const signal = new AbortController().signal;
@@ -36,7 +41,7 @@ const observer = {
 
 /** Throws where they do not agree. */
 export async function compareTables(sets: number, sessions: number, firstSeed = 1): Promise<Compared> {
-  const found: Compared = { decided: 0, undecided: 0, byWorkers: 0 };
+  const found: Compared = { decided: 0, undecided: 0, byWorkers: 0, named: 0 };
   const memory = new AcceptMemory(newAcceptMemory(FIRST_ACCEPTED_SLOT + 1));
   for (let seed = firstSeed; seed < firstSeed + sets; seed++) await compareSet(seed, sessions, memory, found);
   return found;
@@ -48,15 +53,18 @@ async function compareSet(
   memory: AcceptMemory,
   found: Compared,
 ): Promise<void> {
-  const { text, router, hasUnknown, session, findProcessMode } = tablesCase(seed);
+  const { text, router, names, hasUnknown, session, findProcessMode } = tablesCase(seed);
   const { lists } = router;
   const snapshot = router.snapshot();
   const tables = openTables(structuredClone(snapshot.tables));
-  const worker = new OneWorker(memory, router, snapshot, findProcessMode);
+  const worker = new OneWorker(memory, router, snapshot, findProcessMode, names);
   for (let count = 0; count < sessions; count++) {
     const metadata = session();
     const what = () => `${JSON.stringify(metadata)}\n${text}`;
     const root = snapshot.rootOf(metadata.inbound.ruleList);
+    if (await worker.compareName(metadata, tables, what)) found.named++;
+    // Where the hosts table has several addresses each session has another one.
+    if (names.prepare(metadata.destination).dnsMode === "hosts") continue;
     const shared = decide(tables, root, factsOf(metadata, metadata, findProcessMode));
     const main = router.decide?.(metadata) ?? null;
     if (worker.compare(metadata, main, tables, what)) found.byWorkers++;
@@ -89,6 +97,7 @@ class OneWorker {
   readonly #snapshot: RouterSnapshot;
   readonly #decider: Decider;
   readonly #findProcessMode: FindProcessMode;
+  readonly #names: RandomNames;
   readonly #local = new Uint8Array(SOCKADDR_BYTES);
 
   constructor(
@@ -96,7 +105,9 @@ class OneWorker {
     router: RuleRouter,
     snapshot: RouterSnapshot,
     findProcessMode: FindProcessMode,
+    names: RandomNames,
   ) {
+    this.#names = names;
     this.#memory = memory;
     this.#router = router;
     this.#snapshot = snapshot;
@@ -107,7 +118,10 @@ class OneWorker {
     const listeners = [null, ...router.lists.nested.map(({ name }) => name)].flatMap((list) =>
       NAMES.map((name) => ({ name, root: snapshot.rootOf(list), fixed: null, destination: null })),
     );
-    const ways = snapshot.chains.map((chain) => (chain === null ? null : PLAIN_WAY));
+    const { families, choice, known, resolver } = names;
+    const ofFamilies = { v4: allows(families, 4), v6: allows(families, 6) };
+    const ways = snapshot.chains.map((chain) => chain && { ...PLAIN_WAY, ...ofFamilies, names: choice });
+    const forRules = resolver.shared ? { ...resolver.shared, family: null, prefersV6: false } : null;
     const ignoresPrograms = findProcessMode === "off";
     ports.port1.postMessage({
       ...decisionData(1),
@@ -115,6 +129,7 @@ class OneWorker {
       ways,
       listeners,
       ignoresPrograms,
+      names: { known, forRules },
     });
     this.#decider.takeVersion();
     word.present = 1;
@@ -122,33 +137,85 @@ class OneWorker {
 
   /** Throws where it decides unlike the main thread, or leaves to it what the tables can tell. False: it does not decide. */
   compare(metadata: Metadata, main: Decision | null, tables: RuleTables, what: () => string): boolean {
-    const { inbound, source, destination } = metadata;
+    const { host, ip } = metadata.destination;
+    const dial = host === null ? this.#ask(metadata) : null;
+    if (dial === undefined || ip === null || host !== null) return false;
+    const isTold = this.#isTold(metadata, tables, () => null) && allows(this.#names.families, familyOf(ip));
+    assert.equal(dial !== null, isTold, what());
+    if (dial === null) return false;
+    assert.deepEqual(dial.address, this.#sockaddrOf(metadata, ip), what());
+    this.#compareDecision(metadata, main, ip, what);
+    return true;
+  }
+
+  /** The same for a name: before the main thread has looked it up, where it may not be known, and after. */
+  async compareName(metadata: Metadata, tables: RuleTables, what: () => string): Promise<boolean> {
+    const { host, ip, port } = metadata.destination;
+    const { resolver, direct, families, prepare, isKept } = this.#names;
+    const before = host === null ? undefined : this.#ask(metadata);
+    if (before === undefined || host === null) return false;
+    const early = this.#memory.decision(SLOT).slice();
+    const main = await this.#router.route(metadata, signal);
+    const dialled = await addressesOf(dialOf(main), direct, families, signal).catch(() => []);
+    const [first = null] = dialled;
+    const seen = await resolver.lookup(host, { signal }).catch(() => []);
+    let wasSeen = false;
+    const isTold = this.#isTold(metadata, tables, () => ((wasSeen = true), seen[0]?.ip ?? null));
+    const { destination, dnsMode } = prepare(metadata.destination);
+    const isPinned = dnsMode === "hosts" && destination.host === host && this.#names.isAlone(host);
+    const isKnown = dnsMode === "hosts" ? isPinned : isKept(host);
+    const isSame = !wasSeen || first === seen[0]?.ip;
+    const dial = this.#ask(metadata) ?? null;
+    const late = this.#memory.decision(SLOT).slice();
+    assert.equal(dial !== null, ip === null && isTold && isKnown && first !== null && isSame, what());
+    const asked = [
+      [before, early],
+      [dial, late],
+    ] as const;
+    for (const [one, row] of asked) {
+      if (one === null) continue;
+      assert.ok(first !== null, what());
+      this.#memory.decision(SLOT).set(row);
+      assert.deepEqual(one.address, this.#sockaddrOf(metadata, first), what());
+      assert.ok(one.isFirstOfMany === true || dialled.length === 1, what());
+      assert.equal(this.#memory.nameOf(SLOT), host, what());
+      this.#compareDecision({ ...metadata, destination: { host, ip: null, port } }, main, first, what);
+    }
+    return dial !== null;
+  }
+
+  /** Can the tables tell where it leads, to something that a worker may dial? */
+  #isTold(metadata: Metadata, tables: RuleTables, ipOf: () => Ip | null): boolean {
+    const root = this.#snapshot.rootOf(metadata.inbound.ruleList);
+    const { refusal: _, ...prepared } = this.#names.prepare(metadata.destination);
+    const facts = factsOf(metadata, prepared, this.#findProcessMode);
+    const told = decide(tables, root, facts, ipOf);
+    return told !== null && itemAt(this.#snapshot.chains, told.target + 1) !== null;
+  }
+
+  #sockaddrOf({ destination: { port } }: Metadata, ip: Ip): Uint8Array {
+    const address = new Uint8Array(SOCKADDR_BYTES);
+    return address.subarray(0, encodeSockaddr(address, { address: bytesOfIp(ip), port }));
+  }
+
+  /** Undefined: no client of a worker. */
+  #ask({ inbound, source, destination }: Metadata): Dial | null | undefined {
     const type = REQUEST_TYPES.find((one) => one === inbound.type);
-    if (type === undefined || inbound.user !== null) return false; // no client of a worker
-    const { ip, host, port } = destination;
+    if (type === undefined || inbound.user !== null) return undefined;
     encodeSockaddr(this.#memory.source(SLOT), { address: bytesOfIp(source.ip), port: source.port });
     encodeSockaddr(this.#local, { address: bytesOfIp(inbound.local.ip), port: inbound.local.port });
     const root = this.#snapshot.rootOf(inbound.ruleList);
     const listener = (root + 1) * NAMES.length + NAMES.indexOf(inbound.name);
     const asked = { slot: SLOT, listener, type, destination, local: this.#local };
-    const dial = this.#decider.decide({ ...asked, success: () => new Uint8Array() });
-    const told = decide(tables, root, factsOf(metadata, metadata, this.#findProcessMode));
-    const chain = told === null ? null : itemAt(this.#snapshot.chains, told.target + 1);
-    const isTold = host === null && ip !== null && chain !== null;
-    assert.equal(dial !== null, isTold, what());
-    if (dial === null || ip === null) return false;
-    const address = new Uint8Array(SOCKADDR_BYTES);
-    const length = encodeSockaddr(address, { address: bytesOfIp(ip), port });
-    assert.deepEqual(dial.address, address.subarray(0, length), what());
-    this.#compareDecision(metadata, main, what);
-    return true;
+    return this.#decider.decide({ ...asked, success: () => new Uint8Array() });
   }
 
-  #compareDecision(metadata: Metadata, main: Decision | null, what: () => string): void {
-    const [, , target = 0, list = 0, position = 0, end = 0] = this.#memory.decision(SLOT);
+  #compareDecision(metadata: Metadata, main: Decision | null, ip: Ip, what: () => string): void {
+    const [, , target = 0, list = 0, position = 0, end = 0, origin = 0] = this.#memory.decision(SLOT);
     const { ruleList } = metadata.inbound;
-    const decided = this.#snapshot.decided({ target, list, position, end }, metadata);
-    const { outbound, ...ours } = this.#snapshot.withRecords(decided, ruleList);
+    const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
+    const decided = this.#snapshot.decided({ target, list, position, end }, metadata, ip, ipFrom);
+    const { outbound, ...ours } = this.#snapshot.withRecords(decided, ruleList, ipFrom);
     assert.ok(main !== null && outbound === main.outbound, what());
     const { outbound: _, ...theirs } = main;
     // Without a rule what databases say is not kept.

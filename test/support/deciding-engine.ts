@@ -5,9 +5,10 @@ import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-sou
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import type { DecisionTables } from "#router/tables/decision-tables.ts";
 import type { Condition } from "#core/condition.ts";
 import { byWorkers } from "./accepted.ts";
-import { decisionData } from "./decision-data.ts";
+import { decisionData, PLAIN_WAY } from "./decision-data.ts";
 import { tlsLibrary } from "./tls.ts";
 
 export interface Served extends DecidedConnection {
@@ -36,6 +37,8 @@ export class DecidingEngine implements AsyncDisposable {
   version = 0;
   isHeld = false;
   ownPorts: ReadonlySet<number> = new Set();
+  /** What workers know of names, by a resolver with the number 1 that looks up IPv4 alone; null: nothing. */
+  names: SharedArrayBuffer | null = null;
   /** What becomes of one that is asked for. */
   answer: (client: WorkerConnection) => void = (client) => client.reset();
   readonly port: number;
@@ -81,7 +84,7 @@ export class DecidingEngine implements AsyncDisposable {
     const version = ++this.version;
     const { version: _, listeners: __, ...tables } = decisionData(1, rules);
     return {
-      tables: { ...tables, ownPorts: this.ownPorts },
+      tables: { ...tables, ...this.#ofNames(), ownPorts: this.ownPorts },
       factsOf: ({ name }) => ({ name, root: -1, fixed: null }),
       served: (connection, uploadBytes, downloadBytes) =>
         void this.served.push({ ...connection, version, uploadBytes, downloadBytes }),
@@ -91,6 +94,12 @@ export class DecidingEngine implements AsyncDisposable {
       },
       [Symbol.dispose]: () => void this.dropped.push(version),
     };
+  }
+
+  #ofNames(): Pick<DecisionTables, "names" | "ways"> {
+    const choice = { number: 1, ipv6: false, family: null, prefersV6: false };
+    const ways = [null, { ...PLAIN_WAY, names: { ...choice, timeoutMs: 250 } }];
+    return { ways, names: this.names && { known: this.names, forRules: choice } };
   }
 
   /** Others from now on; with `keepsRules` workers are told that rules are what they were. */

@@ -13,6 +13,7 @@ export const PLAIN_WAY: DialTemplate = {
   timeoutMs: 5_000,
   v4: true,
   v6: true,
+  names: null,
 };
 
 /** Rules that lead to the one target, by a listener with the number 0. */
@@ -29,6 +30,8 @@ export function decisionData(
     listeners: [{ name: "in", root: MAIN_LIST, fixed: null, destination: null }],
     ignoresPrograms: false,
     ownPorts: new Set(),
+    names: null,
+    asksAddresses: false,
   };
 }
 

@@ -12,12 +12,14 @@ import type { RuleRouter } from "#router/rule-router.ts";
 import type { FindProcessMode } from "#router/session-facts.ts";
 import { encodeMmdb } from "./mmdb-file.ts";
 import { randomFrom } from "./random.ts";
+import { randomNames, type RandomNames } from "./random-names.ts";
 import { EMPTY_SCOPE, groupOf, ip, named, routing, session } from "./routing.ts";
 
 export interface TablesCase {
   /** As it was written, for the message of a failure. */
   readonly text: string;
   readonly router: RuleRouter;
+  readonly names: RandomNames;
   readonly findProcessMode: FindProcessMode;
   /** There are conditions that only the thread that parsed them can tell. */
   readonly hasUnknown: boolean;
@@ -149,12 +151,18 @@ export function tablesCase(seed: number): TablesCase {
     outer: several(3, () => line(["inner"])),
   };
   const findProcessMode = one(["off", "strict"] as const);
+  const names = randomNames(seed);
+  const { resolver } = names;
+  const prepare = ({ destination }: Metadata) => {
+    const { refusal: _, ...prepared } = names.prepare(destination);
+    return prepared;
+  };
   const router = routing({
     rules,
     subRules,
     scope,
     outbounds: [Object.assign(groupOf("G", named("B")), { isChosen: true as const })],
-    env: { findProcessMode },
+    env: { findProcessMode, resolver, prepare },
   });
   if (below(3) === 0) router.disable(new Map(rules.map((_, at) => [at, below(4) === 0])));
   const made = (): Metadata => {
@@ -178,6 +186,7 @@ export function tablesCase(seed: number): TablesCase {
   return {
     text: `seed ${seed}\n${rules.join("\n")}\n${JSON.stringify(subRules)}`,
     router,
+    names,
     hasUnknown,
     findProcessMode,
     session: made,

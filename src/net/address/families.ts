@@ -19,6 +19,12 @@ export function allows({ ipVersion, ipv6 }: Families, family: 4 | 6): boolean {
   return family === 4 ? ipVersion !== "ipv6" : ipv6 && ipVersion !== "ipv4";
 }
 
+/** How `addressesOf` chooses the first. */
+export function choiceOf(families: Families): { readonly family: 4 | 6 | null; readonly prefersV6: boolean } {
+  const family = !allows(families, 6) ? 4 : !allows(families, 4) ? 6 : null;
+  return { family, prefersV6: families.ipVersion === "ipv6-prefer" };
+}
+
 /**
  * A known address is used as it is, unless its family is not allowed and a name could give another. Throws
  * `DialError`: `resolve` where the name has no address of an allowed family, `unreachable` for a forbidden literal.
@@ -33,8 +39,8 @@ export async function addressesOf(
   if (ip !== null && allows(families, familyOf(ip))) return [ip];
   if (host === null || (!allows(families, 4) && !allows(families, 6)))
     throw new DialError("unreachable", `${destinationText(destination)}: ${offReason(families)}`);
-  const family = !allows(families, 6) ? 4 : !allows(families, 4) ? 6 : undefined;
-  const answers = await resolver.lookup(host, family === undefined ? { signal } : { family, signal });
+  const { family } = choiceOf(families);
+  const answers = await resolver.lookup(host, family === null ? { signal } : { family, signal });
   const usable = answers.filter((answer) => allows(families, familyOf(answer.ip)));
   if (usable.length === 0)
     throw new DialError("resolve", `${host}: no address of an allowed family, ${offReason(families)}`);

@@ -8,7 +8,7 @@ import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { destinationText, endpointText } from "#core/session.ts";
 import type { Destination, Endpoint, Ip, Network } from "#core/session.ts";
-import { addressesOf, allows } from "#net/address/families.ts";
+import { addressesOf, allows, choiceOf } from "#net/address/families.ts";
 import type { Families, IpVersion } from "#net/address/families.ts";
 import { dialTcp } from "./dial.ts";
 import { EgressSockets, type Egress } from "./egress.ts";
@@ -146,7 +146,11 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
       const options = sockets.ownOptions;
       if (options === null) return null;
       const [v4, v6] = [allows(families, 4), allows(families, 6)];
-      return { ...options, probes, timeoutMs, v4, v6 };
+      const { shared } = resolver;
+      // All addresses at once are for the main thread to dial.
+      const names = shared === undefined || staggerMs === 0 ? null : { ...shared, ...choiceOf(families) };
+      const first = Math.min(STAGGER_MS, timeoutMs);
+      return { ...options, probes, timeoutMs, v4, v6, names: names && { ...names, timeoutMs: first } };
     },
 
     associateWith(to: Endpoint) {

@@ -1,6 +1,7 @@
 /** The decision on one session by the tables alone, on whatever thread: nothing is looked up for it. */
-import type { Condition } from "#core/condition.ts";
+import { partsOf, type Condition } from "#core/condition.ts";
 import type { Facts } from "#core/rule.ts";
+import type { Ip } from "#core/session.ts";
 import { int32At, itemAt } from "#lib/at.ts";
 import { dataOfTable, openTable, type RuleTable, type RuleTableData } from "./rule-table.ts";
 import { Walk } from "./walk.ts";
@@ -45,8 +46,8 @@ export function copiedConditions({ main, nested }: RuleTablesData): number {
 }
 
 function sizeOfCondition(condition: Condition): number {
-  if ("parts" in condition) return condition.parts.reduce((sum, part) => sum + sizeOfCondition(part), 1);
-  return condition.is === "list" ? sizeOfCondition(condition.list) : 1;
+  const own = condition.is === "list" ? 0 : 1;
+  return partsOf(condition).reduce((sum, part) => sum + sizeOfCondition(part), own);
 }
 
 /** What is made of the data of another thread. Throws `ProtocolError` where a database in it cannot be read. */
@@ -54,11 +55,26 @@ export function openTables({ main, nested }: RuleTablesData): RuleTables {
   return { main: openTable(main), nested: nested.map(openTable) };
 }
 
-/** `root`: the number of the list to begin with. Null: the tables cannot tell, for a fact is missing. */
-export function decide({ main, nested }: RuleTables, root: number, facts: Facts): FoundRule | null {
+/**
+ * `root`: the number of the list to begin with; `ipOf` is called at most once, where rules ask for the address of a name.
+ * Null: the tables cannot tell, for a fact is missing.
+ */
+export function decide(
+  { main, nested }: RuleTables,
+  root: number,
+  facts: Facts,
+  ipOf: () => Ip | null = () => null,
+): FoundRule | null {
   const first = root === MAIN_LIST ? main : itemAt(nested, root);
   const walk = new Walk(first, nested, facts);
-  const stop = walk.next();
+  let stop = walk.next();
+  if (stop === "wants") {
+    // A rule that only the main thread can tell says that it wants the address, and may do without.
+    const ip = walk.wanted[0] === "ip" && !walk.isPartlyUnknown ? ipOf() : null;
+    if (ip === null) return null;
+    walk.facts = { ...walk.facts, ip };
+    stop = walk.next();
+  }
   if (stop === "wants") return null;
   if (stop === "end") return { target: NO_TARGET, list: root, position: 0, end: first.leads.length };
   const { list, listPosition: position, position: end } = walk;

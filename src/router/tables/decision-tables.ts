@@ -1,5 +1,5 @@
 /** What a thread decides connections by: the rules, and where their targets lead at one moment. */
-import type { DialTemplate } from "#core/dial-plan.ts";
+import type { DialTemplate, NameChoice } from "#core/dial-plan.ts";
 import type { RuleTablesData } from "./decide.ts";
 
 export interface DecisionTables {
@@ -13,6 +13,17 @@ export interface DecisionTables {
   readonly ignoresPrograms: boolean;
   /** Ports of our own listeners: what leads there is for the main thread to decide. */
   readonly ownPorts: ReadonlySet<number>;
+  /** What is known of names; null: they are for the main thread to decide. */
+  readonly names: DecisionNames | null;
+  /** An address may stand for a name, which the main thread knows. */
+  readonly asksAddresses: boolean;
+}
+
+export interface DecisionNames {
+  /** As `KnownNames` reads it. */
+  readonly known: SharedArrayBuffer;
+  /** How rules see the address of a name; null: they do not see it without the main thread. */
+  readonly forRules: NameChoice | null;
 }
 
 /** Of a listener. */

@@ -1,5 +1,5 @@
 /** A rule list as every thread has it: what its rules ask, and where each of them leads. */
-import type { Condition } from "#core/condition.ts";
+import { partsOf, type Condition } from "#core/condition.ts";
 import type { Matcher } from "#core/rule.ts";
 import { conditionOf } from "./joined.ts";
 import { openCondition } from "./open-condition.ts";
@@ -14,7 +14,12 @@ interface StepRange {
 /** Consecutive rules that share a table, or a single rule. */
 export type Step =
   | (StepRange & { readonly segment: Segment })
-  | (StepRange & { readonly segment: null; readonly matcher: Matcher });
+  | (StepRange & {
+      readonly segment: null;
+      readonly matcher: Matcher;
+      /** A part of it only the thread that parsed it can tell. */
+      readonly isPartlyUnknown?: boolean;
+    });
 
 export interface RuleTable {
   /** `rules`, or the name of a sub-rule list. */
@@ -48,10 +53,14 @@ export function dataOfTable({ name, steps, leads, disabled }: RuleTable): RuleTa
   return { name, steps: data, leads, disabled: disabled?.slice() ?? null };
 }
 
+function isPartlyUnknown(condition: Condition): boolean {
+  return condition.is === "unknown" || partsOf(condition).some(isPartlyUnknown);
+}
+
 export function openTable({ name, steps, leads, disabled }: RuleTableData): RuleTable {
   const opened = steps.map(({ first, last, table, rule }): Step =>
     table === null
-      ? { first, last, segment: null, matcher: openCondition(rule) }
+      ? { first, last, segment: null, matcher: openCondition(rule), isPartlyUnknown: isPartlyUnknown(rule) }
       : { first, last, segment: openSegment(table) },
   );
   return { name, steps: opened, leads, disabled };

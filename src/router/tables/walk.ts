@@ -69,6 +69,13 @@ export class Walk<List extends RuleTable = RuleTable> {
     return this.#frame.parent !== null;
   }
 
+  /** After `wants`: the rule can be told by another thread only, at least in part. */
+  get isPartlyUnknown(): boolean {
+    const { list, step } = this.#frame;
+    const at = list.steps[step];
+    return at?.segment === null && at.isPartlyUnknown === true;
+  }
+
   next(): Stop {
     for (;;) {
       const frame = this.#frame;

@@ -1,6 +1,7 @@
 /** What one worker has decided by itself, as the main thread finds it in their memory; worker/decider.ts is the other side. */
 import type { MessagePort } from "node:worker_threads";
 import type { WorkerConnection } from "#core/accepted.ts";
+import { ADDRESS_ORIGINS } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
 import { describe, type ListenerContext } from "#net/listen/accept.ts";
@@ -145,7 +146,7 @@ export class DecidedRows {
 
   #connectionAt(slot: number, { contexts }: PublishedVersion): DecidedConnection {
     const { accepts } = this.#env;
-    const [, type, target, list, position, end] = accepts.decision(slot) as unknown as DecisionRow;
+    const [, type, target, list, position, end, origin] = accepts.decision(slot) as unknown as DecisionRow;
     const context = itemAt(contexts, listenerOf(int32At(accepts.tags, slot)));
     if (context === null) throw new Error("a worker has decided for a listener that is not for workers");
     const ends = {
@@ -153,15 +154,17 @@ export class DecidedRows {
       local: this.#sockaddrs.local(accepts.localOf(slot)),
     };
     const { ip, port } = this.#sockaddrs.original(accepts.destination(slot));
+    const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
     const asked = {
       network: "tcp",
       type: itemAt(REQUEST_TYPES, type),
       user: null,
-      destination: { host: null, ip, port },
+      destination:
+        ipFrom === "client" ? { host: null, ip, port } : { host: accepts.nameOf(slot), ip: null, port },
     } as const;
     const acceptedAtMs = float64At(accepts.startedAtMs, slot);
     const metadata = { ...describe(context, ends, asked), acceptedAtMs };
-    return { found: { target, list, position, end }, metadata };
+    return { found: { target, list, position, end }, metadata, ip, ipFrom };
   }
 
   /** The worker has died, or will decide no more, and all that it had decided is known. */
@@ -185,4 +188,5 @@ type DecisionRow = readonly [
   list: number,
   position: number,
   end: number,
+  origin: number,
 ];

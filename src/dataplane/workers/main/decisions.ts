@@ -17,6 +17,8 @@ const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   listeners: [],
   ignoresPrograms: false,
   ownPorts: new Set(),
+  names: null,
+  asksAddresses: false,
 };
 
 export interface DecidableListener {

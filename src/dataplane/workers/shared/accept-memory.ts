@@ -4,7 +4,8 @@
  */
 import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { WordLayout } from "./word-layout.ts";
-import { int32At } from "#lib/at.ts";
+import { byteAt, int32At } from "#lib/at.ts";
+import { MOST_NAME_BYTES } from "#lib/name-table.ts";
 
 /** At one time; one more is served by the event loop. */
 export const LISTENERS = 256;
@@ -46,10 +47,12 @@ const REPLY = 68;
 const LISTENER_WORDS = 3;
 const MEMORY_BYTES = (LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * REQUEST_SLOT_BYTES;
 const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
-// Of a decision: VERSION TYPE TARGET LIST POSITION END, one word each
-const DECISION_WORDS = 6;
+// Of a decision: VERSION TYPE TARGET LIST POSITION END ORIGIN, one word each
+const DECISION_WORDS = 7;
 const SOCKADDRS = 3;
-const SLOT_BYTES = 8 + (2 + DECISION_WORDS) * 4 + SOCKADDRS * SOCKADDR_BYTES;
+// LENGTH(1) NAME(n)
+const NAME_BYTES = 1 + MOST_NAME_BYTES;
+const SLOT_BYTES = 8 + (2 + DECISION_WORDS) * 4 + SOCKADDRS * SOCKADDR_BYTES + NAME_BYTES;
 
 export function newAcceptMemory(slots: number): SharedArrayBuffer {
   return new SharedArrayBuffer(SLOTS_AT + slots * SLOT_BYTES);
@@ -65,6 +68,8 @@ export interface Dial {
   readonly intervalSeconds: number;
   readonly device: Uint8Array;
   readonly replyBytes: Uint8Array;
+  /** There are other addresses, which the event loop tries where this one does not answer. */
+  readonly isFirstOfMany?: boolean;
 }
 
 export class AcceptMemory {
@@ -93,6 +98,7 @@ export class AcceptMemory {
   readonly #decisions: Int32Array;
   readonly #destinations: Uint8Array;
   readonly #locals: Uint8Array;
+  readonly #names: Buffer;
   readonly #bytes: Buffer;
   readonly #words: Int32Array;
 
@@ -118,9 +124,11 @@ export class AcceptMemory {
     this.sources = sockaddrs(0);
     this.#destinations = sockaddrs(1);
     this.#locals = sockaddrs(2);
+    const namesAt = bytesAt + slots * SOCKADDRS * SOCKADDR_BYTES;
+    this.#names = Buffer.from(memory, namesAt, slots * NAME_BYTES) as Buffer;
   }
 
-  /** What a worker has decided on the connection of a slot: VERSION TYPE TARGET LIST POSITION END. */
+  /** What a worker has decided on the connection of a slot: VERSION TYPE TARGET LIST POSITION END ORIGIN, the last as an index of `ADDRESS_ORIGINS`. */
   decision(slot: number): Int32Array {
     return this.#decisions.subarray(slot * DECISION_WORDS, (slot + 1) * DECISION_WORDS);
   }
@@ -128,6 +136,20 @@ export class AcceptMemory {
   /** The socket address that it has dialled. */
   destination(slot: number): Uint8Array {
     return this.#destinations.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
+  }
+
+  /** The name that its client has asked for, ASCII. */
+  nameOf(slot: number): string {
+    const at = slot * NAME_BYTES;
+    return this.#names.toString("latin1", at + 1, at + 1 + byteAt(this.#names, at));
+  }
+
+  /** Throws `RangeError` for one that no table of names has. */
+  setName(slot: number, name: string): void {
+    if (name.length > MOST_NAME_BYTES) throw new RangeError(`a name of ${name.length} bytes`);
+    const at = slot * NAME_BYTES;
+    this.#names[at] = name.length;
+    this.#names.write(name, at + 1, "latin1");
   }
 
   /** The listening side's own socket address of it. */

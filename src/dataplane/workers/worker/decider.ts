@@ -4,10 +4,11 @@
  * gone before the connection was made.
  */
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import type { DialTemplate } from "#core/dial-plan.ts";
+import { ADDRESS_ORIGINS, type DialTemplate } from "#core/dial-plan.ts";
 import type { Facts } from "#core/rule.ts";
-import type { Destination, Endpoint } from "#core/session.ts";
+import type { Destination, Endpoint, Ip } from "#core/session.ts";
 import { familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
+import { KnownNames } from "#net/address/known-names.ts";
 import { THIS_MACHINE } from "#net/address/special-ranges.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { decide, openTables, UNRULED, type FoundRule, type RuleTables } from "#router/tables/decide.ts";
@@ -27,6 +28,7 @@ import { FIRST_ACCEPTED_SLOT, SERVED } from "#dataplane/workers/shared/relay-mem
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
+import { choose, type Chosen, type FindRule, type Reached } from "./chosen-way.ts";
 
 /** What a client wants. */
 export interface Wish {
@@ -54,6 +56,7 @@ interface DeciderHost {
 interface Version {
   readonly data: DecisionData;
   readonly tables: RuleTables;
+  readonly names: KnownNames | null;
 }
 
 const NO_BYTES = new Uint8Array();
@@ -84,7 +87,8 @@ export class Decider {
       this.#port === null ? undefined : receiveMessageOnPort(this.#port)?.message;
     if (data === undefined) return;
     const tables = data.rules === null ? (this.#version?.tables ?? null) : openTables(data.rules);
-    this.#version = tables === null ? null : { data, tables };
+    const names = data.names === null ? null : new KnownNames(data.names.known);
+    this.#version = tables === null ? null : { data, tables, names };
   }
 
   /** What all clients of a listener want that are asked for nothing; null: the main thread knows. `decide` looks whether it still holds. */
@@ -100,36 +104,43 @@ export class Decider {
     const version = this.#version;
     if (version === null || version.data.version !== this.#word.present) return null;
     const listener = version.data.listeners[asked.listener] ?? null;
-    if (listener === null || !this.#isFree(asked, version.data)) return null;
-    const found = this.#find(asked, listener, version);
-    const way = found === null ? null : (version.data.ways[found.target + 1] ?? null);
-    if (found === null || way === null) return null;
-    const dial = this.#dialOf(asked, way);
+    if (listener === null || version.data.ownPorts.has(asked.destination.port)) return null;
+    const find: FindRule = (ip, lookUp) => this.#find(asked, ip, listener, version, lookUp);
+    const chosen = choose(asked.destination, version, find);
+    if (chosen === null || !this.#isFree(asked.slot, chosen.to.ip)) return null;
+    const { way, to } = chosen;
+    const dial = this.#dialOf(asked, way, to);
     if (dial === null) return null;
-    this.#note(asked, found, version.data.version, dial.address);
+    this.#note(asked, chosen, version.data.version, dial.address);
     this.#ways[asked.slot - FIRST_ACCEPTED_SLOT] = way;
     return dial;
   }
 
   /**
-   * Names have to be resolved; what leads to our own listeners, or from elsewhere to this machine, has to be looked at by
-   * `ReachGuard`. What comes from this machine may do so for a client from elsewhere, by a connection of ours to a listener of
-   * ours: no version is in force from before that is dialled until it has ended (`SelfDials.busy`), so that none of those is
-   * decided here, not even by a listener that reads nothing of its clients.
+   * What leads from elsewhere to this machine has to be looked at by `ReachGuard`, as what leads to our own listeners. What
+   * comes from this machine may do so for a client from elsewhere, by a connection of ours to a listener of ours: no version
+   * is in force from before that is dialled until it has ended (`SelfDials.busy`), so that none of those is decided here, not
+   * even by a listener that reads nothing of its clients.
    */
-  #isFree({ slot, destination: { host, ip, port } }: AskedConnection, { ownPorts }: DecisionData): boolean {
-    if (host !== null || ip === null || ownPorts.has(port)) return false;
+  #isFree(slot: number, ip: Ip): boolean {
     const { ip: source } = this.#sockaddrs.source(this.#shared.source(slot));
     return source.startsWith("127.") || source === LOOPBACK_V6 || !THIS_MACHINE.holds(ip);
   }
 
-  #find(asked: AskedConnection, listener: ListenerFacts, { data, tables }: Version): FoundRule | null {
+  /** `ip` null: not looked up. */
+  #find(
+    asked: AskedConnection,
+    ip: Ip | null,
+    listener: ListenerFacts,
+    { data, tables }: Version,
+    lookUp?: () => Ip | null,
+  ): FoundRule | null {
     if (listener.fixed !== null) return { target: listener.fixed, list: UNRULED, position: 0, end: 0 };
     const source = this.#sockaddrs.source(this.#shared.source(asked.slot));
     const facts: Facts = {
       network: "tcp",
-      host: null,
-      ip: asked.destination.ip,
+      host: asked.destination.host,
+      ...(ip === null ? {} : { ip }),
       port: asked.destination.port,
       sourceIp: source.ip,
       sourcePort: source.port,
@@ -140,24 +151,31 @@ export class Decider {
       dscp: null,
       ...(data.ignoresPrograms ? NO_PROGRAM : {}),
     };
-    return decide(tables, listener.root, facts);
+    return decide(tables, listener.root, facts, lookUp);
   }
 
-  #dialOf({ destination: { ip, port }, local, success }: AskedConnection, way: DialTemplate): Dial | null {
-    if (ip === null || !(familyOf(ip) === 4 ? way.v4 : way.v6)) return null;
-    const { probes, interfaceName } = way;
+  #dialOf(
+    { destination: { port }, local, success }: AskedConnection,
+    way: DialTemplate,
+    { ip, isOnly }: Reached,
+  ): Dial | null {
+    if (!(familyOf(ip) === 4 ? way.v4 : way.v6)) return null;
+    const { probes, interfaceName, names } = way;
+    const timeoutMs = isOnly || names === null ? Math.min(way.timeoutMs, SOON_MS) : names.timeoutMs;
     return {
       address: this.#sockaddrs.encode({ ip, port }).slice(),
       mark: way.routingMark,
-      timeoutMs: Math.min(way.timeoutMs, SOON_MS),
+      timeoutMs,
       idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
       intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
       replyBytes: success(this.#sockaddrs.local(local)),
+      isFirstOfMany: !isOnly,
     };
   }
 
-  #note({ slot, type, local }: AskedConnection, found: FoundRule, version: number, to: Uint8Array): void {
+  #note(asked: AskedConnection, { found, to: { from } }: Chosen, version: number, to: Uint8Array): void {
+    const { slot, type, local, destination } = asked;
     const row = this.#shared.decision(slot);
     row[0] = version;
     row[1] = REQUEST_TYPES.indexOf(type);
@@ -165,6 +183,8 @@ export class Decider {
     row[3] = found.list;
     row[4] = found.position;
     row[5] = found.end;
+    row[6] = ADDRESS_ORIGINS.indexOf(from);
+    if (destination.host !== null) this.#shared.setName(slot, destination.host);
     this.#shared.destination(slot).set(to);
     this.#shared.localOf(slot).set(local.subarray(0, SOCKADDR_BYTES));
   }

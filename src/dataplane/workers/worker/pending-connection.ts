@@ -242,6 +242,7 @@ export class PendingConnection implements RequestingTask {
   #refused(remote: RemoteDial, errno: number): void {
     const { host, table } = this.#acceptor;
     this.#hangUp(remote);
+    if (remote.isFirstOfMany) return this.handOver();
     if (remote.isDecided) return this.#askAfterAll();
     table.asked[this.slot * 2] = errno;
     host.report(this.slot, NOT_DIALLED);

@@ -32,6 +32,11 @@ export class RemoteDial {
     return this.#dial.timeoutMs;
   }
 
+  /** Of those that were decided here. */
+  get isFirstOfMany(): boolean {
+    return this.#dial.isFirstOfMany === true;
+  }
+
   /** For the client, once it is connected. */
   get replyBytes(): Uint8Array {
     return this.#dial.replyBytes;
