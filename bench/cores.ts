@@ -19,7 +19,8 @@ import {
   v2ray,
   type Subject,
 } from "./relay-subjects.ts";
-import type { SubjectAddress } from "./subject-address.ts";
+import { address, openScripted, reply, type ScriptedServer } from "../test/integration/dns-kit.ts";
+import { nameAt, type SubjectAddress } from "./subject-address.ts";
 
 export const NAME = "cores";
 
@@ -58,11 +59,40 @@ function manyRules(): { rules: string; more: string; seed: (home: string) => voi
   };
 }
 
-type Open = (sinkPort: number, prefix: readonly string[]) => Promise<Subject | null>;
+const BY_NAME = "weir by name";
+
+/** Each has an address of its own; the answers are asked for once. */
+const NAMES = 1_000;
+const addressAt = (number: number): string => `127.77.${number >> 8}.${number & 255}`;
+
+/** Answers for the names of the load. */
+function openNames(): Promise<ScriptedServer> {
+  const addresses = new Map(Array.from({ length: NAMES }, (_, at) => [nameAt(at), addressAt(at)]));
+  return openScripted((query) => {
+    const [question] = query.questions;
+    const ip = question?.type === 1 ? addresses.get(question.name) : undefined;
+    return reply(query, ip === undefined ? [] : [address(question?.name ?? "", ip, 3_600)]);
+  });
+}
+
+const namedConfig = (dnsPort: number): string =>
+  `dns: { enable: true, ipv6: false, enhanced-mode: normal, nameserver: ["127.0.0.1:${dnsPort}"] }
+ipv6: false
+`;
+
+type Open = (sinkPort: number, prefix: readonly string[], dnsPort: number) => Promise<Subject | null>;
 
 const SUBJECTS: readonly Open[] = [
   (sinkPort, prefix) => startWeir(sinkPort, { prefix }),
   (sinkPort, prefix) => startWeir(sinkPort, { name: "weir behind 10,001 rules", prefix, ...manyRules() }),
+  (sinkPort, prefix, dnsPort) => startWeir(sinkPort, { name: BY_NAME, prefix, more: namedConfig(dnsPort) }),
+  (sinkPort, prefix, dnsPort) =>
+    startWeir(sinkPort, {
+      name: `${BY_NAME}, a rule on its address`,
+      prefix,
+      more: namedConfig(dnsPort),
+      rules: "  - IP-CIDR,10.0.0.0/8,REJECT\n",
+    }),
   haproxy,
   v2ray,
 ];
@@ -78,6 +108,8 @@ const TCP_MODE = "HAProxy";
 
 function doorOf({ name, port, asked }: Subject, sinkPort: number): SubjectAddress {
   if (name === TCP_MODE) return { port, to: null };
+  if (name.startsWith(BY_NAME))
+    return { port: asked.socks ?? 0, to: { by: "socks", port: sinkPort, names: NAMES } };
   return { port: asked.socks ?? 0, to: { by: "socks", port: sinkPort, isNew: true } };
 }
 
@@ -108,9 +140,10 @@ export async function run(out: (line: string) => void): Promise<void> {
   opened.defer(() => endOf(sink.child));
   const load = forkPeer("./relay-peer.ts", [], on(sets.load));
   opened.defer(() => endOf(load));
+  const dns = opened.use(await openNames());
   const rows = new Map<Subject, Row[]>();
   for (const open of SUBJECTS) {
-    const subject = await open(sink.port, on(sets.subject));
+    const subject = await open(sink.port, on(sets.subject), dns.port);
     if (subject === null)
       out("SKIP cores: haproxy or v2ray is not on the PATH (Debian packages haproxy, v2ray)");
     else rows.set(opened.use(subject), []);

@@ -7,7 +7,7 @@ import { bytesOfIp, parseIp } from "#net/address/ip.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
 import { openEndCalls } from "./end-calls.ts";
-import type { SubjectAddress } from "./subject-address.ts";
+import { nameAt, type SubjectAddress } from "./subject-address.ts";
 
 /** A lost connection holds the others up for no longer than this. */
 const TIMEOUT_MS = 5_000;
@@ -47,12 +47,26 @@ function stepsTo({ to }: SubjectAddress, host: string): readonly Step[] {
     };
     return [{ words, answerBytes: 1 }, PING]; // the answer is short and comes as one
   }
+  if (to.names !== undefined) return stepsToNames(to.names, to.port);
   const request = Uint8Array.of(5, 1, 0, 1, ...address, to.port >> 8, to.port & 255);
   const words = (): Uint8Array => {
     next();
     request.set(address, 4);
     return request;
   };
+  return [stepOf(Uint8Array.of(5, 1, 0), 2), { words, answerBytes: 10 }, PING];
+}
+
+function stepsToNames(count: number, port: number): readonly Step[] {
+  const requests = Array.from({ length: count }, (_, at) => {
+    const name = nameAt(at);
+    return Buffer.concat([
+      Uint8Array.of(5, 1, 0, 3, name.length),
+      Buffer.from(name),
+      Uint8Array.of(port >> 8, port & 255),
+    ]);
+  });
+  const words = (): Uint8Array => requests[newest++ % count] as Uint8Array;
   return [stepOf(Uint8Array.of(5, 1, 0), 2), { words, answerBytes: 10 }, PING];
 }
 

@@ -73,7 +73,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
   if (options.preferH3 && !preferHttp3) env.log.warning(`dns.prefer-h3: ${NO_QUIC}; HTTP/2 is used`);
   const answers = new SharedAnswers(env.nowMs);
   const hosts = await openHosts({
-    onChange: () => answers.clear(),
+    watcher: answers,
     entries: env.hosts,
     systemFile: options.useSystemHosts ? env.hostsFile : null,
     nowMs: env.nowMs,
@@ -103,7 +103,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
   const questionOf = (name: string, type: number) => reader.read(encodeQuestion(name, type)) as Query;
   const flushCache = () => {
     roles.open.forEach((role) => role.flush());
-    answers.clear();
+    answers.changed();
   };
   return {
     ...roles.resolvers,

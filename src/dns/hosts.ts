@@ -26,8 +26,13 @@ export interface HostsHit {
 export interface Hosts {
   /** `host` is lower case without a last dot; null: not in the table. */
   find(host: string): HostsHit | null;
-  /** What it answers holds until then, in ms of Unix time. */
-  readonly holdsUntilMs: number;
+}
+
+export interface HostsWatcher {
+  /** It is looked at now, for the next time after `againMs` at the earliest; `changed` is called where it is another one. */
+  checked(nowMs: number, againMs: number): void;
+  /** What was answered before may be wrong now. */
+  changed(): void;
 }
 
 export interface HostsEnv {
@@ -36,12 +41,12 @@ export interface HostsEnv {
   readonly systemFile: string | null;
   readonly nowMs: () => number;
   readonly slices: Slices;
-  /** Called when the system's file has changed what is answered. */
-  readonly onChange?: () => void;
+  /** Is told of the system's file. */
+  readonly watcher?: HostsWatcher;
 }
 
 /** Throws `ConfigError` for a bad pattern and for aliases that lead back to themselves. */
-export async function openHosts({ entries, systemFile, nowMs, slices, onChange }: HostsEnv): Promise<Hosts> {
+export async function openHosts({ entries, systemFile, nowMs, slices, watcher }: HostsEnv): Promise<Hosts> {
   const lan = lanAddresses();
   const withBuiltIn = [...entries, { pattern: "localhost", value: LOCALHOST }];
   const patterns = withBuiltIn
@@ -51,14 +56,9 @@ export async function openHosts({ entries, systemFile, nowMs, slices, onChange }
       value.kind === "lan" ? { kind: "addresses", addresses: lan } : value,
     ]);
   const trie = await slices.run(DomainTrie.build(patterns));
-  const system = systemFile === null ? null : new SystemHosts(systemFile, nowMs, onChange);
+  const system = systemFile === null ? null : new SystemHosts(systemFile, nowMs, watcher);
   await system?.load();
-  const hosts = {
-    find: (host: string) => follow(host, trie, system),
-    get holdsUntilMs() {
-      return system?.holdsUntilMs ?? Infinity;
-    },
-  };
+  const hosts = { find: (host: string) => follow(host, trie, system) };
   for (const { pattern, value } of entries) {
     if (value.kind === "alias") refuseCycle(pattern, value.name, trie);
     if (slices.isOver) await slices.pause();
@@ -102,20 +102,15 @@ function lanAddresses(): readonly Ip[] {
 class SystemHosts {
   readonly #path: string;
   readonly #nowMs: () => number;
-  readonly #onChange: () => void;
+  readonly #watcher: HostsWatcher | null;
   #names: ReadonlyMap<string, readonly Ip[]> = new Map();
   #stamp = "";
   #checkedAtMs = 0;
 
-  constructor(path: string, nowMs: () => number, onChange: () => void = () => {}) {
+  constructor(path: string, nowMs: () => number, watcher: HostsWatcher | null = null) {
     this.#path = path;
     this.#nowMs = nowMs;
-    this.#onChange = onChange;
-  }
-
-  /** Then the file is looked at again. */
-  get holdsUntilMs(): number {
-    return this.#checkedAtMs + CHECK_MS;
+    this.#watcher = watcher;
   }
 
   /** Answers from what is loaded; a change of the file is seen within seconds. */
@@ -126,13 +121,14 @@ class SystemHosts {
 
   async load(): Promise<void> {
     this.#checkedAtMs = this.#nowMs();
+    this.#watcher?.checked(this.#checkedAtMs, CHECK_MS);
     try {
       const { mtimeMs, size } = await stat(this.#path);
       const stamp = `${mtimeMs} ${size}`;
       if (stamp === this.#stamp || size > MAX_FILE_BYTES) return;
       this.#names = parseHostsFile(await readFile(this.#path, "utf8"));
       this.#stamp = stamp;
-      this.#onChange();
+      this.#watcher?.changed();
     } catch {
       // no such file on this system, or it is being replaced: what was known stays
     }

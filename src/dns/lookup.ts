@@ -104,7 +104,7 @@ class Lookup {
     const { shared, hosts, resolver } = this.#env;
     const kept = shared === null ? null : resolver.kept(key);
     if (kept === null || (hosts?.find(host) ?? null) !== null) return;
-    shared?.put(this.#number, host, type, kept, hosts?.holdsUntilMs ?? Infinity);
+    shared?.put(this.#number, host, type, kept);
   }
 
   /** Both at once. Once A is there AAAA has little time left; where A failed AAAA may take all of it. */

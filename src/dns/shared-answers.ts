@@ -4,13 +4,14 @@ import { NameTable } from "#lib/name-table.ts";
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import type { KeptAnswer } from "./cache.ts";
+import type { HostsWatcher } from "./hosts.ts";
 import { eachAddress } from "./packet.ts";
 import { TYPE } from "./types.ts";
 
 /** Of a name that has its address from the hosts table, which changes with the configuration only. */
 const PIN_MS = 3_600_000;
 
-export class SharedAnswers {
+export class SharedAnswers implements HostsWatcher {
   readonly #table = new NameTable();
   readonly #nowMs: () => number;
   /** Numbers of resolvers. */
@@ -30,16 +31,9 @@ export class SharedAnswers {
   }
 
   /**
-   * What a resolver has in its cache for a name that is in no hosts table, A or AAAA. It is found until it ends, and no longer
-   * than `untilMs`.
+   * What a resolver has in its cache for a name that is in no hosts table, A or AAAA. It is found until it ends.
    */
-  put(
-    resolver: number,
-    name: string,
-    type: number,
-    { packet, expiresAtMs }: KeptAnswer,
-    untilMs: number,
-  ): void {
+  put(resolver: number, name: string, type: number, { packet, expiresAtMs }: KeptAnswer): void {
     let count = 0;
     let first: Uint8Array | null = null;
     eachAddress(packet, type, (address) => {
@@ -47,17 +41,22 @@ export class SharedAnswers {
       first ??= address;
     });
     const kind = resolver * ADDRESS_KINDS + (type === TYPE.AAAA ? 1 : 0);
-    this.#table.put(kind, name, valuesOf(count, first), Math.min(expiresAtMs, untilMs), this.#nowMs());
+    this.#table.put(kind, name, valuesOf(count, first), expiresAtMs, this.#nowMs());
   }
 
   /** The hosts table has this address for a name, and no other. */
-  pin(name: string, ip: Ip, untilMs: number): void {
+  pin(name: string, ip: Ip): void {
     const nowMs = this.#nowMs();
-    this.#table.put(PINNED, name, valuesOf(1, bytesOfIp(ip)), Math.min(nowMs + PIN_MS, untilMs), nowMs);
+    this.#table.put(PINNED, name, valuesOf(1, bytesOfIp(ip)), nowMs + PIN_MS, nowMs);
+  }
+
+  /** The hosts tables are as they were, and are looked at again so much later: until then entries may be believed. */
+  checked(nowMs: number, againMs: number): void {
+    this.#table.limit(nowMs + againMs, againMs);
   }
 
   /** What was put before is found no more. */
-  clear(): void {
+  changed(): void {
     this.#table.clear();
   }
 }

@@ -26,8 +26,13 @@ export interface SystemDns extends AsyncDisposable {
 export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
   const { log, nowMs, slices } = env;
   const answers = new SharedAnswers(nowMs);
-  const onChange = () => answers.clear();
-  const hosts = await openHosts({ entries: env.hosts, systemFile: env.hostsFile, nowMs, slices, onChange });
+  const hosts = await openHosts({
+    entries: env.hosts,
+    systemFile: env.hostsFile,
+    nowMs,
+    slices,
+    watcher: answers,
+  });
   const pool = new UpstreamPool(env);
   const system = pool.open(
     parseNameserver("system", () => {}),
@@ -52,7 +57,7 @@ export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
   });
   const flushCache = () => {
     role.flush();
-    answers.clear();
+    answers.changed();
   };
   return {
     resolver,

@@ -60,6 +60,17 @@ test("what was put before it is cleared is found no more", () => {
   assert.equal(find(2, "a.test", NOW), 2);
 });
 
+test("beyond the limit nothing is given, until there is another", () => {
+  const { writer, find } = openPair();
+  writer.put(2, "a.test", valuesOf(7), NOW + 60_000, NOW);
+  writer.limit(NOW + 5_000, 5_000);
+  assert.equal(find(2, "a.test", NOW + 4_999), 7);
+  assert.equal(find(2, "a.test", NOW + 5_000), null);
+  writer.limit(NOW + 10_000, 5_000);
+  assert.equal(find(2, "a.test", NOW + 5_000), 7);
+  assert.equal(find(2, "a.test", NOW + 4_999), null, "the clock was set back");
+});
+
 test("names of all lengths are kept apart; what is too long or not ASCII is left out", () => {
   const { writer, find } = openPair();
   for (let length = 1; length <= MOST_NAME_BYTES; length++)

@@ -9,9 +9,12 @@ export const MOST_NAME_BYTES = 127;
 export const NAME_VALUES = 6;
 
 /** Entries that one hash value leads to; of these the one that ends first gives way to a new one. */
-const WAYS = 4;
+const WAYS = 8;
 const SETS = 1024;
+// Header: EPOCH(1) LIMIT_SECONDS(1) LIMIT_SPAN_MS(1); the rest is free.
 const HEADER_WORDS = 16;
+const LIMIT = 1;
+const SPAN = 2;
 // Entry: SEQUENCE(1) EPOCH(1) KIND(1) LENGTH(1) HASH(1) END_MS(2) LIFETIME_MS(1) VALUES(6) NAME(32)
 const EPOCH = 1;
 const KIND = 2;
@@ -82,6 +85,15 @@ export class NameTable {
     Atomics.add(this.#words, 0, 1);
   }
 
+  /**
+   * Until then, and at most so long before, entries are given; each call takes the place of the one before. Without any they
+   * are given until they end.
+   */
+  limit(untilMs: number, spanMs: number): void {
+    this.#set(SPAN, spanMs);
+    this.#set(LIMIT, Math.floor(untilMs / 1_000) | 0);
+  }
+
   get #setAt(): number {
     return HEADER_WORDS + (this.#hash & (SETS - 1)) * WAYS * ENTRY_WORDS;
   }
@@ -108,6 +120,8 @@ export class NameTable {
   /** More time left than it was given means that the clock was set back: its age is unknown. */
   #isValid(at: number, nowMs: number): boolean {
     const leftMs = this.#endMsOf(at) - nowMs;
+    const limitMs = (this.#at(LIMIT) >>> 0) * 1_000;
+    if (limitMs > 0 && (limitMs <= nowMs || limitMs - nowMs > this.#at(SPAN))) return false;
     return leftMs > 0 && leftMs <= this.#at(at + LIFETIME) + 1 && this.#at(at + EPOCH) === this.#at(0);
   }
 

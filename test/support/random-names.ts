@@ -36,7 +36,6 @@ export function randomNames(seed: number) {
   const below = randomFrom(seed * 104_729 + 11);
   const answers = new SharedAnswers(Date.now);
   const hosts: Hosts = {
-    holdsUntilMs: Infinity,
     find(host) {
       const at = numberOf(`${seed} hosts ${host}`) % 16;
       const pinned = [ip(`203.0.1.${at}`), ip(`2001:db8::${at}`), ip("203.0.2.1")].slice(0, at);
