@@ -4,7 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Slices } from "#core/slices.ts";
+import { KnownNames } from "#net/address/known-names.ts";
+import { ipOf } from "#net/address/ip.ts";
+import { until } from "../../test/support/until.ts";
 import { openHosts, parseHostsFile } from "./hosts.ts";
+import { SharedAnswers } from "./shared-answers.ts";
 import { parseDhclientLease, parseNetworkdLease } from "./upstream/dhcp.ts";
 import { parseResolvConf } from "./upstream/system.ts";
 
@@ -49,6 +53,32 @@ test("the system's hosts file is asked after the table, for exact names", async 
     assert.equal(hosts.find("www.b.org"), null);
     assert.ok(Array.isArray(hosts.find("me.lan")?.addresses));
     assert.equal(hosts.find("me.lan")?.addresses?.includes("127.0.0.1" as never), false);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("what other threads know is believed until the hosts file is looked at again, and forgotten where that has changed", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "dns-hosts-"));
+  const systemFile = join(folder, "hosts");
+  await writeFile(systemFile, "10.0.0.1 a.org\n");
+  try {
+    let nowMs = 1_790_000_000_000;
+    const answers = new SharedAnswers(() => nowMs);
+    const env = { entries: [], systemFile, nowMs: () => nowMs, slices: new Slices(), watcher: answers };
+    const hosts = await openHosts(env);
+    const known = new KnownNames(answers.memory);
+    answers.pin("a.org", ipOf("10.0.0.1"));
+    assert.equal(known.pinned("a.org", nowMs + 4_000), "10.0.0.1");
+    nowMs += 6_000;
+    assert.equal(known.pinned("a.org", nowMs), null, "the file may be another one");
+    hosts.find("b.org");
+    assert.equal(known.pinned("a.org", nowMs), "10.0.0.1", "it is looked at now");
+    await writeFile(systemFile, "10.0.0.22 a.org\n");
+    nowMs += 6_000;
+    hosts.find("b.org");
+    await until("the file is read", () => hosts.find("a.org")?.addresses?.[0] === "10.0.0.22");
+    assert.equal(known.pinned("a.org", nowMs), null);
   } finally {
     await rm(folder, { recursive: true });
   }
