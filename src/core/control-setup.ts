@@ -32,6 +32,8 @@ export interface SetupView {
   readonly groups: readonly { readonly name: string; readonly members: readonly string[] }[];
   /** Null: there is no `svc` block, so no users are managed. */
   readonly svc: { readonly publicBaseUrl: string; readonly managed: readonly string[] } | null;
+  /** There is an `acme` block, so listeners can name hosts in `acme`. */
+  readonly hasAcme: boolean;
   /** Protocols whose users can be managed. */
   readonly protocols: readonly ManagedProtocolView[];
 }

@@ -1,10 +1,12 @@
 /** The wizard for listeners and nodes of the built-in dashboard, in a real browser; `operators-day.test.ts` goes on with a listener. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
 import { noBrowser, openBrowser, type Browser } from "../support/browser.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { noPebble, startPebble } from "../support/pebble.ts";
 import { isFault, openInbounds, openSite, press, startServer } from "../support/wizard-world.ts";
 
 const options = { skip: noBrowser };
@@ -92,3 +94,60 @@ test("nodes come by link, into a group, and go again; a listener is moved and re
   assert.ok(now.startsWith(before), "what was there has its bytes again");
   assert.deepEqual(complaints.filter(isFault), []);
 });
+
+/** The form for a TLS listener on loopback whose certificate comes by ACME. */
+async function fillAcme(page: Page, port: number): Promise<void> {
+  await press(page, "New listener");
+  await page.getByLabel("Protocol").selectOption("trojan");
+  await page.getByLabel("Reachable from").selectOption("127.0.0.1");
+  await page.getByLabel("Port", { exact: true }).fill(String(port));
+  await page.getByLabel("Name of the first user").fill("anna");
+  await press(page, "By ACME (Let's Encrypt)");
+  await page.getByLabel("Server name in the certificate").fill("edge.example");
+}
+
+test("the first certificate by ACME wants agreement to the terms, and makes the block", options, async () => {
+  await using stack = new AsyncDisposableStack();
+  const server = await startServer(stack);
+  const { page, complaints } = stack.use(await browser.open());
+  await openInbounds(page, server);
+  const [port] = (await freePorts(1)) as [number];
+  await fillAcme(page, port);
+  await press(page, "Show the change");
+  await page
+    .getByText(/agree-tos.*must be true/)
+    .first()
+    .waitFor();
+  await press(page, "Back");
+  await page.getByRole("switch", { name: "I agree to the terms of service of Let's Encrypt" }).click();
+  await page.getByLabel("How the name is validated").selectOption("tls-alpn-01");
+  await press(page, "Show the change");
+  await page.getByText("agree-tos: true").first().waitFor();
+  assert.deepEqual(complaints.filter(isFault), []);
+});
+
+test(
+  "with the block in the file only the name is asked for, and the certificate comes",
+  {
+    skip: noBrowser || noPebble,
+  },
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const pebble = stack.use(await startPebble());
+    const server = await startServer(stack);
+    writeFileSync(join(server.core.home, "directory.pem"), pebble.ca);
+    const file = readFileSync(join(server.core.home, "config.yaml"), "utf8");
+    await server.core.reload(
+      `${file}acme: { agree-tos: true, directory: "${pebble.directory}", ca: directory.pem, challenge: tls-alpn-01 }\n`,
+    );
+    const { page, complaints } = stack.use(await browser.open());
+    await openInbounds(page, server);
+    await fillAcme(page, pebble.tlsPort);
+    assert.equal(await page.getByRole("switch").count(), 0);
+    await press(page, "Show the change");
+    await press(page, "Apply and keep");
+    await page.getByText("edge is in force").waitFor();
+    await server.core.shows(/acme: certificate for edge\.example: valid until/);
+    assert.deepEqual(complaints.filter(isFault), []);
+  },
+);

@@ -13,6 +13,7 @@ export const memorySetup: SetupControl = {
     nodes: [{ name: "Oslo", type: "socks5", server: "192.0.2.1:1080", inert: null }],
     groups: [{ name: "Proxy", members: ["Oslo"] }],
     svc: { publicBaseUrl: "https://proxy.example.com", managed: ["edge"] },
+    hasAcme: false,
     protocols: [],
   }),
   keys: makeKeys,

@@ -23,6 +23,7 @@ const SETUP: Setup = {
   nodes: [],
   groups: [{ name: "Way", members: ["DIRECT", "Oslo"] }],
   svc: null,
+  acme: false,
   managed_types: ["vless", "anytls", "hysteria2", "tuic"],
 };
 const FIELDS: ListenerFields = {
@@ -34,6 +35,9 @@ const FIELDS: ListenerFields = {
   certificate: "",
   privateKey: "",
   serverName: "www.example.org",
+  email: "",
+  challenge: "http-01",
+  agrees: true,
   dest: "www.example.org:443",
   destName: "www.example.org",
   userName: "anna",
@@ -65,6 +69,22 @@ for (const recipe of RECIPE_IDS)
     assert.ok(!without.includes("front"));
     assert.equal(parse(without).errors, undefined);
   });
+
+test("a certificate by ACME: the block comes with the first listener that asks, and once", () => {
+  const fields = { ...FIELDS, recipe: "trojan", certificateFrom: "acme", email: " me@example.org " } as const;
+  const made = { credential: valueOf("password") };
+  const text = withEdits(FILE, listenerEdits(SETUP, fields, made));
+  const { config, errors, warnings } = parse(text);
+  assert.deepEqual([errors, warnings], [undefined, []]);
+  assert.equal(config?.acme?.email, "me@example.org");
+  const [listener] = config?.listeners ?? [];
+  assert.match(JSON.stringify(listener?.options), /"acme":\["www\.example\.org"\]/);
+  const more = withEdits(text, listenerEdits({ ...SETUP, acme: true }, { ...fields, name: "other" }, made));
+  assert.equal(parse(more).errors, undefined);
+  assert.equal(more.split("agree-tos").length, 2);
+  const refused = withEdits(FILE, listenerEdits(SETUP, { ...fields, agrees: false }, made));
+  assert.match(parse(refused).errors?.[0]?.message ?? "", /must be true/);
+});
 
 test("a second listener joins the svc block that is there; its address changes where it is another", () => {
   const block =

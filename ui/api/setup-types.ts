@@ -23,6 +23,8 @@ export interface Setup {
   readonly nodes: readonly SetupNode[];
   readonly groups: readonly { readonly name: string; readonly members: readonly string[] }[];
   readonly svc: { readonly public_base_url: string; readonly managed: readonly string[] } | null;
+  /** There is an `acme` block. */
+  readonly acme: boolean;
   readonly managed_types: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 import type { Setup } from "#ui/api/setup-types.ts";
 import type { useFields } from "#ui/parts/edit-form.tsx";
-import { Segments, Select } from "#ui/parts/inputs.tsx";
+import { Segments, Select, Switch } from "#ui/parts/inputs.tsx";
 import { Rich } from "#ui/parts/rich.tsx";
 import { Button } from "#ui/parts/small.tsx";
 import { useWords } from "#ui/state/context.ts";
@@ -28,6 +28,9 @@ export function firstFields({ svc, listeners }: Setup): ListenerFields {
     certificate: "",
     privateKey: "",
     serverName: location.hostname,
+    email: "",
+    challenge: "http-01",
+    agrees: false,
     dest: "",
     destName: "",
     userName: "",
@@ -61,7 +64,7 @@ export function ListenerForm({ setup, form, busy, onReview, onClose }: Props) {
       {text("name", t("common.name"), "", true)}
       <Place form={form} network={recipe.network} />
       {recipe.security === "reality" && <RealityFields form={form} />}
-      {recipe.security === "tls" && <CertificateFields form={form} />}
+      {recipe.security === "tls" && <CertificateFields form={form} hasAcme={setup.acme} />}
       <UserFields form={form} isManaged={isManaged(setup, recipe)} hasUser={recipe.id !== "shadowsocks"} />
       <p class="note wide">{t("setup.keysMade")}</p>
       {isManaged(setup, recipe) && setup.svc === null && (
@@ -123,8 +126,14 @@ function RealityFields({ form: { set, text } }: { readonly form: Form }) {
   );
 }
 
-function CertificateFields({ form: { fields, set, text } }: { readonly form: Form }) {
+interface CertificateProps {
+  readonly form: Form;
+  readonly hasAcme: boolean;
+}
+
+function CertificateFields({ form, hasAcme }: CertificateProps) {
   const { t } = useWords();
+  const { fields, set, text } = form;
   return (
     <>
       <div class="wide">
@@ -133,6 +142,7 @@ function CertificateFields({ form: { fields, set, text } }: { readonly form: For
           value={fields.certificateFrom}
           options={[
             ["files", t("setup.files")],
+            ["acme", t("setup.acme")],
             ["self-signed", t("setup.selfSigned")],
           ]}
           onChange={(certificateFrom) => set({ certificateFrom })}
@@ -146,9 +156,34 @@ function CertificateFields({ form: { fields, set, text } }: { readonly form: For
       ) : (
         <>
           {text("serverName", t("setup.serverName"), "www.example.org", true)}
-          <p class="note">{t("setup.selfSignedText")}</p>
+          <p class="note">
+            {t(fields.certificateFrom === "acme" ? "setup.acmeText" : "setup.selfSignedText")}
+          </p>
         </>
       )}
+      {fields.certificateFrom === "acme" && !hasAcme && <AcmeFields form={form} />}
+    </>
+  );
+}
+
+/** What the `acme` block says, where there is none yet. */
+function AcmeFields({ form: { fields, set, text } }: { readonly form: Form }) {
+  const { t } = useWords();
+  return (
+    <>
+      {text("email", t("setup.acmeEmail"), "me@example.com")}
+      <Select
+        label={t("setup.acmeChallenge")}
+        value={fields.challenge}
+        options={[
+          ["http-01", t("setup.acmeHttp")],
+          ["tls-alpn-01", t("setup.acmeTls")],
+        ]}
+        onChange={(challenge) => set({ challenge })}
+      />
+      <div class="wide">
+        <Switch label={t("setup.acmeAgree")} on={fields.agrees} onChange={(agrees) => set({ agrees })} />
+      </div>
     </>
   );
 }

@@ -40,11 +40,15 @@ export type ListenerFields = {
   readonly name: string;
   readonly port: string;
   readonly listen: string;
-  readonly certificateFrom: "files" | "self-signed";
+  readonly certificateFrom: "files" | "acme" | "self-signed";
   readonly certificate: string;
   readonly privateKey: string;
-  /** Name in a certificate of its own. */
+  /** Name in a certificate of its own, or one by ACME. */
   readonly serverName: string;
+  /** Of the `acme` block, where there is none yet. */
+  readonly email: string;
+  readonly challenge: "http-01" | "tls-alpn-01";
+  readonly agrees: boolean;
   readonly dest: string;
   readonly destName: string;
   /** Of a listener whose users stand in the file. */
@@ -101,13 +105,26 @@ function realityOf({ dest, destName }: ListenerFields, { reality = {} }: Made): 
 function certificateOf(fields: ListenerFields, { certificate }: Made): Record<string, Json> {
   if (certificate !== undefined)
     return { certificate: certificate.certificate, "private-key": certificate.private_key };
+  if (fields.certificateFrom === "acme") return { acme: [fields.serverName.trim()] };
   return { certificate: fields.certificate.trim(), "private-key": fields.privateKey.trim() };
 }
 
 /** The new listener, and what the file needs besides for its users. */
 export function listenerEdits(setup: Setup, fields: ListenerFields, made: Made): readonly Edit[] {
-  const added: Edit = { op: "add", path: ["listeners"], value: listenerOf(fields, made) };
-  return isManaged(setup, RECIPES[fields.recipe]) ? [added, ...svcEdits(setup, fields, made)] : [added];
+  const recipe = RECIPES[fields.recipe];
+  return [
+    { op: "add", path: ["listeners"], value: listenerOf(fields, made) },
+    ...(recipe.security === "tls" && fields.certificateFrom === "acme" ? acmeEdits(setup, fields) : []),
+    ...(isManaged(setup, recipe) ? svcEdits(setup, fields, made) : []),
+  ];
+}
+
+/** Who has not agreed is told by the program, which checks every change. */
+function acmeEdits({ acme }: Setup, { email, challenge, agrees }: ListenerFields): readonly Edit[] {
+  if (acme) return [];
+  const address = email.trim();
+  const value = { ...(address === "" ? {} : { email: address }), "agree-tos": agrees, challenge };
+  return [{ op: "set", path: ["acme"], value }];
 }
 
 function svcEdits({ svc }: Setup, fields: ListenerFields, { secret = "" }: Made): readonly Edit[] {

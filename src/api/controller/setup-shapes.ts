@@ -23,6 +23,7 @@ export const setupAnswer = z.object({
   nodes: z.array(node),
   groups: z.array(z.object({ name: z.string(), members: texts() })),
   svc: z.object({ public_base_url: z.string(), managed: texts() }).nullable(),
+  acme: z.boolean().describe("There is an `acme` block, so listeners can ask for certificates"),
   managed_types: texts(),
 });
 

@@ -30,7 +30,7 @@ export function setupRoutes(setup: SetupControl): readonly Route[] {
       summary: "Listeners, nodes and groups that are in force, without what is secret",
       answer: ok("What the file lists", setupAnswer),
       handle() {
-        const { svc, protocols, listeners, nodes, groups } = setup.view();
+        const { svc, hasAcme, protocols, listeners, nodes, groups } = setup.view();
         return {
           listeners: listeners.map(({ isListed, isManaged, ...one }) => ({
             ...one,
@@ -40,6 +40,7 @@ export function setupRoutes(setup: SetupControl): readonly Route[] {
           nodes,
           groups,
           svc: svc && { public_base_url: svc.publicBaseUrl, managed: svc.managed },
+          acme: hasAcme,
           managed_types: protocols.map(({ type }) => type),
         };
       },

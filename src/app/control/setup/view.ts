@@ -4,7 +4,7 @@ import { PROTOCOLS } from "#protocols/index.ts";
 import { managedProtocols } from "#users/views.ts";
 
 /** What is in force of what the file lists. */
-export function viewOfConfig({ listeners, proxies, groups, svc }: Config): SetupView {
+export function viewOfConfig({ listeners, proxies, groups, svc, acme }: Config): SetupView {
   const managed = svc?.managedListeners ?? [];
   return {
     listeners: listeners.map(({ name, protocol, hosts, ports }) => ({
@@ -23,6 +23,7 @@ export function viewOfConfig({ listeners, proxies, groups, svc }: Config): Setup
     })),
     groups: groups.map(({ name, members }) => ({ name, members })),
     svc: svc === null ? null : { publicBaseUrl: svc.publicBaseUrl, managed },
+    hasAcme: acme !== null,
     protocols: managedProtocols(PROTOCOLS),
   };
 }
