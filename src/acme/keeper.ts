@@ -1,5 +1,4 @@
 /** Orders the certificates that the configuration in force asks for, and renews them. Listeners read the files again by themselves. */
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Duplex } from "node:stream";
@@ -46,15 +45,17 @@ export class CertificateKeeper implements AsyncDisposable {
    * listener is there and can be validated. Throws `ConfigError` where a file cannot be written, or is none of ours.
    */
   async prepare({ wanted }: Asked): Promise<void> {
+    const faults: string[] = [];
     for (const { owner, names, file } of wanted) {
       try {
         const path = this.#env.files.resolve(file);
         if ((await readCertificate(path)) !== null) continue;
         await writeCertificate(path, makeSelfSigned(names, Date.now()), true);
-      } catch (cause) {
-        throw new ConfigError(`${owner}: acme: ${messageOf(cause)}`, { cause });
+      } catch (error) {
+        faults.push(`${owner}: acme: ${messageOf(error)}`);
       }
     }
+    if (faults.length > 0) throw new ConfigError(faults.join("\n"));
   }
 
   /** From now on for this configuration. What is under way goes on where it asks for the same. */
@@ -87,7 +88,14 @@ export class CertificateKeeper implements AsyncDisposable {
     const attempts = await Attempts.open(join(folder, "attempts"));
     while (!signal.aborted) {
       let nextMs = Date.now() + LOOK_MS;
-      for (const one of wanted) nextMs = Math.min(nextMs, await this.#look(one, acme, { attempts, signal }));
+      for (const one of wanted) {
+        const againMs = await this.#look(one, acme, { attempts, signal }).catch((error: unknown) => {
+          signal.throwIfAborted();
+          this.#env.log.error(`acme: ${one.owner}: ${messageOf(error)}`); // its file or what is kept of failures
+          return nextMs;
+        });
+        nextMs = Math.min(nextMs, againMs);
+      }
       await sleep(Math.max(0, nextMs - Date.now()), undefined, { signal, ref: false });
     }
   }
@@ -101,7 +109,7 @@ export class CertificateKeeper implements AsyncDisposable {
     const { log, files } = this.#env;
     const file = files.resolve(one.file);
     const kept = await readCertificate(file);
-    const dueMs = kept === null ? 0 : renewalDueMs(kept, spreadOf(one.file));
+    const dueMs = kept === null ? 0 : renewalDueMs(kept);
     const nextMs = Math.max(dueMs, attempts.nextMs(one.file));
     if (nextMs > Date.now()) return nextMs;
     const refusals = { retryAfterMs: 0, type: "" };
@@ -119,7 +127,7 @@ export class CertificateKeeper implements AsyncDisposable {
     const issued = await readCertificate(file);
     if (issued === null) throw new ConfigError(`${file} is not what was written`);
     log.info(`acme: certificate for ${one.names.join(", ")}: valid until ${dayOf(issued.untilMs)}`);
-    return renewalDueMs(issued, spreadOf(one.file));
+    return renewalDueMs(issued);
   }
 }
 
@@ -138,9 +146,3 @@ function failureText(
 }
 
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-
-/** From 0 to 1, the same for the same file on this machine alone. */
-function spreadOf(file: string): number {
-  const digest = createHash("sha256").update(`${process.platform} ${file}`).digest();
-  return digest.readUInt32BE(0) / 2 ** 32;
-}

@@ -20,7 +20,7 @@ export interface OrderEnv {
   readonly challenge: ChallengeType;
   readonly names: readonly string[];
   readonly account: Account | null;
-  /** Called as soon as the authority knows an account. */
+  /** Called before the authority is told of a key, and when the account has its address. */
   keepAccount(account: Account): Promise<void>;
   /** Makes the answer to a validation; it stays until the order ends. */
   answer(name: string, challenge: Answer): Promise<void>;
@@ -74,6 +74,7 @@ async function openAccount(
     accountKey,
     ...(url === null ? {} : { accountUrl: url }),
   });
+  if (account === null) await keepAccount({ key: accountKey, url, email }); // a second try finds the same account
   if (url === null) await client.createAccount({ termsOfServiceAgreed: true, contact });
   else if (account?.email !== email) await client.updateAccount({ contact });
   else return client;

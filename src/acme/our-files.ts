@@ -17,6 +17,8 @@ export interface KeptCertificate {
   readonly standsIn: boolean;
   readonly fromMs: number;
   readonly untilMs: number;
+  /** From 0 to 1, another one for each certificate. */
+  readonly spread: number;
 }
 
 /** Null: there is no such file, or one of ours that is damaged. Throws `ConfigError` where it is none of ours. */
@@ -24,11 +26,12 @@ export async function readCertificate(file: string): Promise<KeptCertificate | n
   const text = await readOurs(file);
   if (text === null) return null;
   try {
-    const { validFromDate, validToDate } = new X509Certificate(text);
+    const { validFromDate, validToDate, fingerprint256 } = new X509Certificate(text);
     return {
       standsIn: text.startsWith(STAND_IN),
       fromMs: validFromDate.getTime(),
       untilMs: validToDate.getTime(),
+      spread: Number.parseInt(fingerprint256.replaceAll(":", "").slice(0, 8), 16) / 2 ** 32,
     };
   } catch {
     return null;

@@ -7,10 +7,10 @@ import { renewalDueMs, waitBehindMs } from "./schedule.ts";
 const DAY_MS = 86_400_000;
 
 test("a certificate is renewed at two thirds of its life, up to a thirtieth earlier; one that stands in at once", () => {
-  const kept = { standsIn: false, fromMs: 0, untilMs: 90 * DAY_MS };
-  assert.equal(renewalDueMs(kept, 0), 60 * DAY_MS);
-  assert.equal(renewalDueMs(kept, 1), 57 * DAY_MS);
-  assert.equal(renewalDueMs({ ...kept, standsIn: true }, 0.5), 0);
+  const kept = { standsIn: false, fromMs: 0, untilMs: 90 * DAY_MS, spread: 0 };
+  assert.equal(renewalDueMs(kept), 60 * DAY_MS);
+  assert.equal(renewalDueMs({ ...kept, spread: 1 }), 57 * DAY_MS);
+  assert.equal(renewalDueMs({ ...kept, standsIn: true }), 0);
 });
 
 test("waits double from five minutes to a day, and are never shorter than what was asked for", () => {

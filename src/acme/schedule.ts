@@ -15,8 +15,7 @@ const LONGEST_WAIT_MS = DAY_MS;
 const RENEWED_AT = 2 / 3;
 const SPREAD = 1 / 30;
 
-/** `spread` from 0 to 1, the same at each question. */
-export function renewalDueMs({ fromMs, untilMs, standsIn }: KeptCertificate, spread: number): number {
+export function renewalDueMs({ fromMs, untilMs, standsIn, spread }: KeptCertificate): number {
   if (standsIn) return 0;
   const lifeMs = untilMs - fromMs;
   return Math.round(fromMs + lifeMs * (RENEWED_AT - SPREAD * spread));

@@ -11,7 +11,7 @@ export interface SharedTlsContext {
 /** The contexts of a listener, one after the other. */
 export interface TlsContextSource {
   /**
-   * For new connections in one thread, whose choice of a protocol (ALPN) has the address `onAlpn`; to be released. Null:
+   * For new connections in one thread, whose choice of a protocol (ALPN) has the address `onAlpn` (0: the library chooses, as over QUIC); to be released. Null:
    * threads cannot have it.
    */
   share(onAlpn: bigint): SharedTlsContext | null;

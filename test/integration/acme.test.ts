@@ -1,7 +1,17 @@
 /** Certificates by ACME: ordered of a real authority, validated over sockets, renewed while connections go on. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { globSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
@@ -10,6 +20,7 @@ import { freePorts } from "../support/free-ports.ts";
 import { noPebble, startPebble, type Pebble } from "../support/pebble.ts";
 import { startCore } from "../support/start-core.ts";
 import { until } from "../support/until.ts";
+import { run, WEIR } from "../support/wizard-world.ts";
 
 const NAME = "edge.example";
 
@@ -203,4 +214,21 @@ test("a file that weir has not written is left alone", { skip: noPebble }, async
   await using core = await startCore(config, { seed });
   await core.shows(/edge\.example\.pem is no file that weir has written for ACME/);
   assert.equal(readFileSync(join(core.home, file), "utf8"), "mine");
+});
+
+test("-t contacts nothing and writes nothing; the doctor says what is there", async () => {
+  const [port = 0, closed = 0] = await freePorts(2);
+  const home = mkdtempSync(join(tmpdir(), "weir-acme-"));
+  using undo = new DisposableStack();
+  undo.defer(() => rmSync(home, { recursive: true, force: true }));
+  writeFileSync(
+    join(home, "config.yaml"),
+    `acme: { agree-tos: true, directory: "https://127.0.0.1:${closed}/dir" }\nlisteners: [{ name: edge, type: http, listen: 127.0.0.1, port: ${port}, acme: [${NAME}] }]\nrules: ["MATCH,DIRECT"]\n`,
+  );
+  const { stdout } = await run(WEIR, ["-d", home, "-t"]);
+  assert.match(stdout, /test is successful/);
+  assert.doesNotMatch(stdout, /level=(warning|error)/);
+  assert.deepEqual(readdirSync(home), ["config.yaml"]);
+  const doctor = await run(WEIR, ["doctor", "-d", home]).catch((error: { stdout: string }) => error);
+  assert.match(doctor.stdout, /certificate of listener edge.*it is ordered by ACME when weir runs/);
 });

@@ -266,7 +266,12 @@ describe("TLS", () => {
   test("a client that speaks no TLS, and one that hangs up, cost only themselves", async () => {
     const options = readTlsServer(serverFields(), "listener test");
     assert.ok(options !== null);
-    const tls = await openTlsServer(options, { files: textFiles, log: SILENT, native, challenges: NO_CHALLENGES });
+    const tls = await openTlsServer(options, {
+      files: textFiles,
+      log: SILENT,
+      native,
+      challenges: NO_CHALLENGES,
+    });
     const [plain, acceptedPlain] = await tcpPair();
     plain.on("error", () => {}).write("GET / HTTP/1.1\r\n\r\n");
     await assert.rejects(tls.accept(acceptedPlain), /ProtocolError|TLS handshake/);

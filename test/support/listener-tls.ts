@@ -1,7 +1,7 @@
 /** The TLS of a listener in tests, with a certificate of its own for `server.test`. */
 import assert from "node:assert/strict";
 import * as z from "zod";
-import { NO_CHALLENGES } from "#core/acme.ts";
+import { NO_CHALLENGES, type TlsChallenges } from "#core/acme.ts";
 import { SILENT } from "#core/log.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import type { TlsServer } from "#core/tls.ts";
@@ -20,8 +20,9 @@ const fields = z
 export function openListenerTls(
   native: NativeTls | null = null,
   alpn: readonly string[] = [],
+  challenges: TlsChallenges = NO_CHALLENGES,
 ): Promise<TlsServer> {
   const options = readTlsServer(fields, "listener test", { alpn });
   assert.ok(options !== null);
-  return openTlsServer(options, { files: textFiles, log: SILENT, native, challenges: NO_CHALLENGES });
+  return openTlsServer(options, { files: textFiles, log: SILENT, native, challenges });
 }

@@ -56,10 +56,13 @@ async function show(pair: KeyPair, stream: Duplex, signal: AbortSignal | undefin
   throw new ProtocolError("an authority has validated a name by TLS-ALPN-01");
 }
 
-/** A worker cannot look at a hello. A listener that opens meanwhile goes without workers until the next reload. */
+/**
+ * A worker cannot look at a hello. A listener that opens meanwhile goes without workers until the next reload. Over QUIC,
+ * where the choice of ALPN is the library's own (0), no authority asks.
+ */
 function withoutWorkersMeanwhile(contexts: TlsContextSource, challenges: TlsChallenges): TlsContextSource {
   return {
-    share: (onAlpn) => (challenges.isEmpty ? contexts.share(onAlpn) : null),
+    share: (onAlpn) => (challenges.isEmpty || onAlpn === 0n ? contexts.share(onAlpn) : null),
     watch(onChange) {
       const both = [contexts.watch(onChange), challenges.watch(onChange)];
       return {
