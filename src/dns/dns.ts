@@ -71,7 +71,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
   await using undo = new AsyncDisposableStack();
   const preferHttp3 = options.preferH3 && env.hasQuic();
   if (options.preferH3 && !preferHttp3) env.log.warning(`dns.prefer-h3: ${NO_QUIC}; HTTP/2 is used`);
-  const answers = new SharedAnswers(env.nowMs);
+  const answers = undo.use(new SharedAnswers(env.nowMs, env.nameTables));
   const hosts = await openHosts({
     watcher: answers,
     entries: env.hosts,

@@ -1,6 +1,7 @@
 /** What the engine is given. */
 import type { HostEntry, NameserverOptions } from "#core/dns-options.ts";
 import type { Log } from "#core/log.ts";
+import type { NameTables } from "#lib/name-table.ts";
 import type { Ip } from "#core/session.ts";
 import type { Slices } from "#core/slices.ts";
 import type { Trust } from "#core/trust.ts";
@@ -25,6 +26,8 @@ export interface SystemEnv {
   readonly log: Log;
   /** Wall clock in milliseconds; it may jump either way. */
   readonly nowMs: () => number;
+  /** For what other threads know of names; absent: the engine makes a table of its own. */
+  readonly nameTables?: NameTables;
   /** Long tables are built in these. */
   readonly slices: Slices;
   /** Null where the system has no such file. `hostsFile` null also switches it off. */

@@ -1,6 +1,6 @@
 /** Answers for other threads: what the core would dial for a name is written where they find it without asking. */
 import { ADDRESS_KINDS, PINNED, valuesOf } from "#net/address/known-names.ts";
-import { NameTable } from "#lib/name-table.ts";
+import { NameTables, type NameTable } from "#lib/name-table.ts";
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import type { KeptAnswer } from "./cache.ts";
@@ -11,14 +11,26 @@ import { TYPE } from "./types.ts";
 /** Of a name that has its address from the hosts table, which changes with the configuration only. */
 const PIN_MS = 3_600_000;
 
-export class SharedAnswers implements HostsWatcher {
-  readonly #table = new NameTable();
+export class SharedAnswers implements HostsWatcher, Disposable {
+  readonly #tables: NameTables;
+  readonly #table: NameTable;
   readonly #nowMs: () => number;
+  /** Then the table has another user, and what is still under way here is not for it. */
+  #isClosed = false;
   /** Numbers of resolvers. */
   #last = 0;
 
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, tables: NameTables = new NameTables()) {
     this.#nowMs = nowMs;
+    this.#tables = tables;
+    this.#table = tables.take();
+  }
+
+  /** To be called when no thread decides by it any more. */
+  [Symbol.dispose](): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#tables.giveBack(this.#table);
   }
 
   get memory(): SharedArrayBuffer {
@@ -34,6 +46,7 @@ export class SharedAnswers implements HostsWatcher {
    * What a resolver has in its cache for a name that is in no hosts table, A or AAAA. It is found until it ends.
    */
   put(resolver: number, name: string, type: number, { packet, expiresAtMs }: KeptAnswer): void {
+    if (this.#isClosed) return;
     let count = 0;
     let first: Uint8Array | null = null;
     eachAddress(packet, type, (address) => {
@@ -46,17 +59,18 @@ export class SharedAnswers implements HostsWatcher {
 
   /** The hosts table has this address for a name, and no other. */
   pin(name: string, ip: Ip): void {
+    if (this.#isClosed) return;
     const nowMs = this.#nowMs();
     this.#table.put(PINNED, name, valuesOf(1, bytesOfIp(ip)), nowMs + PIN_MS, nowMs);
   }
 
   /** The hosts tables are as they were, and are looked at again so much later: until then entries may be believed. */
   checked(nowMs: number, againMs: number): void {
-    this.#table.limit(nowMs + againMs, againMs);
+    if (!this.#isClosed) this.#table.limit(nowMs + againMs, againMs);
   }
 
   /** What was put before is found no more. */
   changed(): void {
-    this.#table.clear();
+    if (!this.#isClosed) this.#table.clear();
   }
 }

@@ -25,7 +25,7 @@ export interface SystemDns extends AsyncDisposable {
 
 export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
   const { log, nowMs, slices } = env;
-  const answers = new SharedAnswers(nowMs);
+  const answers = new SharedAnswers(nowMs, env.nameTables);
   const hosts = await openHosts({
     entries: env.hosts,
     systemFile: env.hostsFile,
@@ -79,6 +79,7 @@ export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
     async [Symbol.asyncDispose]() {
       role[Symbol.dispose]();
       await pool[Symbol.asyncDispose]();
+      answers[Symbol.dispose]();
     },
   };
 }

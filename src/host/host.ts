@@ -7,6 +7,7 @@ import type { Ledger } from "#core/meter.ts";
 import type { Neighbours } from "#core/neighbours.ts";
 import type { TlsProvider } from "#core/tls.ts";
 import { Slices } from "#core/slices.ts";
+import { NameTables } from "#lib/name-table.ts";
 import { BackendChoice, type RelaySettings } from "#dataplane/backend-choice.ts";
 import { systemClock } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
@@ -89,6 +90,8 @@ export interface Host extends Disposable {
   readonly loops: LoopDetector;
   /** Of all long works of the main thread together. */
   readonly slices: Slices;
+  /** What workers know of names; one for each DNS engine at a time. */
+  readonly nameTables: NameTables;
   /** Reads large lists in a thread of its own. */
   readonly documents: DocumentReader;
   /** Opened once: functions of the C library are never given back. */
@@ -216,6 +219,7 @@ export function openHost(
     kernelDirect,
     loops,
     slices,
+    nameTables: new NameTables(),
     documents: new DocumentReader(slices, () => memoryRelease.soon()),
     processes: openProcessLookup(bytesOfIp),
     neighbours,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { randomFrom } from "../../test/support/random.ts";
-import { MOST_NAME_BYTES, NAME_VALUES, NameTable } from "./name-table.ts";
+import { MOST_NAME_BYTES, NAME_VALUES, NameTable, NameTables } from "./name-table.ts";
 
 const valuesOf = (first: number): Int32Array =>
   Int32Array.from({ length: NAME_VALUES }, (_, at) => first + at);
@@ -69,6 +69,21 @@ test("beyond the limit nothing is given, until there is another", () => {
   writer.limit(NOW + 10_000, 5_000);
   assert.equal(find(2, "a.test", NOW + 5_000), 7);
   assert.equal(find(2, "a.test", NOW + 4_999), null, "the clock was set back");
+});
+
+test("a table that is given back is empty for its next user", () => {
+  const tables = new NameTables();
+  const first = tables.take();
+  first.put(2, "a.test", valuesOf(7), NOW + 60_000, NOW);
+  first.limit(NOW, 5_000);
+  tables.giveBack(first);
+  const next = tables.take();
+  assert.equal(next, first);
+  assert.notEqual(tables.take(), first);
+  const values = new Int32Array(NAME_VALUES);
+  assert.equal(next.find(2, "a.test", values, NOW), false);
+  next.put(2, "a.test", valuesOf(8), NOW + 60_000, NOW);
+  assert.equal(next.find(2, "a.test", values, NOW + 1), true);
 });
 
 test("names of all lengths are kept apart; what is too long or not ASCII is left out", () => {

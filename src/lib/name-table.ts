@@ -28,8 +28,27 @@ const NAME_WORDS = (MOST_NAME_BYTES + 1) / 4;
 const ENTRY_WORDS = NAME + NAME_WORDS;
 const TABLE_BYTES = (HEADER_WORDS + SETS * WAYS * ENTRY_WORDS) * 4;
 const UPPER = 2 ** 32;
+/** A reload needs one; more are left behind by several in a row only, and go. */
+const MOST_FREE = 2;
 /** No entry lasts longer. */
 const MOST_LIFETIME_MS = 7 * 86_400_000;
+
+/** Tables for one user after the other. Memory as large as theirs is given back to the system late, and in pieces. */
+export class NameTables {
+  readonly #free: NameTable[] = [];
+
+  /** An empty one. */
+  take(): NameTable {
+    return this.#free.pop() ?? new NameTable();
+  }
+
+  /** No thread reads it any more, or writes to it. */
+  giveBack(table: NameTable): void {
+    table.clear();
+    table.limit(0, 0);
+    if (this.#free.length < MOST_FREE) this.#free.push(table);
+  }
+}
 
 /**
  * Every word is read and written atomically, so that all threads see all accesses in one order: two equal even sequence

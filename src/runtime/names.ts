@@ -6,6 +6,7 @@ import type { Resolver } from "#core/resolver.ts";
 import type { Destination } from "#core/session.ts";
 import type { Slices } from "#core/slices.ts";
 import type { TlsProvider } from "#core/tls.ts";
+import type { NameTables } from "#lib/name-table.ts";
 import type { Trust } from "#core/trust.ts";
 import { openDns, type Dns } from "#dns/dns.ts";
 import type { PersistFakeIp } from "#dns/journaled-pool.ts";
@@ -29,6 +30,7 @@ export interface DnsStackEnv {
   readonly log: Log;
   readonly trust: Trust;
   readonly slices: Slices;
+  readonly nameTables: NameTables;
   readonly tls: TlsProvider;
 }
 
@@ -51,7 +53,19 @@ const HOSTS_FILE = "/etc/hosts";
 /** Throws `ConfigError`; nothing stays open then. */
 export async function openDnsStack(
   config: Config,
-  { coreDialers, egress, sets, countryOf, persist, observer, log, trust, slices, tls }: DnsStackEnv,
+  {
+    coreDialers,
+    egress,
+    sets,
+    countryOf,
+    persist,
+    observer,
+    log,
+    trust,
+    slices,
+    nameTables,
+    tls,
+  }: DnsStackEnv,
 ): Promise<DnsStack> {
   const system = {
     hosts: config.hosts,
@@ -62,6 +76,7 @@ export async function openDnsStack(
     trust,
     nowMs: Date.now,
     slices,
+    nameTables,
     resolvConf: existsSync(RESOLV_CONF) ? RESOLV_CONF : null,
     hostsFile: process.env["DISABLE_SYSTEM_HOSTS"] === "true" || !existsSync(HOSTS_FILE) ? null : HOSTS_FILE,
   };

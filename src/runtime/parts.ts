@@ -64,7 +64,7 @@ async function openOutboundParts(
   { host, health, mode, inForce, onRuleList }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<OutboundParts> {
-  const { log, files, cache, egress, selfDials, slices } = host;
+  const { log, files, cache, egress, selfDials, slices, nameTables } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
   const coreDialers = new CoreDialers({
     interfaceName,
@@ -95,6 +95,7 @@ async function openOutboundParts(
       log,
       trust,
       slices,
+      nameTables,
       tls: host.tls[config.general.relay],
     }),
   );
