@@ -1,6 +1,10 @@
 /** `acme-client` over connections of ours: it is loaded when something is to be ordered, and never before. */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type { Agent } from "node:https";
 import type { Duplex } from "node:stream";
+import { messageOf } from "#core/errors.ts";
 import type * as AcmeClient from "acme-client";
 
 export type Library = typeof AcmeClient;
@@ -25,9 +29,9 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const LARGEST_ANSWER_BYTES = 1024 * 1024;
 
 /**
- * Runs `work` with the library. Its HTTP client is one for the process, so what is set here holds for the requests of this
- * work alone, known by their asynchronous context: no proxy of the environment, no redirects, no retries (they would
- * pass over what is remembered of failures), answers bounded in size and time.
+ * Runs `work` with the library. Its HTTP client is one for the process; the requests of this work alone, known by their
+ * asynchronous context, go by `exchange` in its place: no proxy of the environment, no redirects, no retries, which would
+ * pass over what is remembered of failures.
  */
 export async function withLibrary<T>(
   { connect, userAgent, signal }: LibraryEnv,
@@ -35,44 +39,87 @@ export async function withLibrary<T>(
   work: (library: Library) => Promise<T>,
 ): Promise<T> {
   const library = await import("acme-client");
-  const { axios } = library;
+  const { interceptors } = library.axios;
   const mine = new AsyncLocalStorage<true>();
-  const httpsAgent = new ConnectingAgent((url) => connect(url, signal));
-  Object.assign(axios.defaults, { acmeSettings: { retryMaxAttempts: 0 } });
-  const requests = axios.interceptors.request.use((config) => {
+  const agent = new ConnectingAgent((url) => connect(url, signal));
+  const requests = interceptors.request.use((config) => {
     if (mine.getStore() === undefined) return config;
-    config.headers.set("User-Agent", userAgent);
-    return Object.assign(config, {
-      httpsAgent,
-      signal,
-      proxy: false,
-      maxRedirects: 0,
-      timeout: REQUEST_TIMEOUT_MS,
-      maxContentLength: LARGEST_ANSWER_BYTES,
-    });
-  });
-  const answers = axios.interceptors.response.use((response) => {
-    if (mine.getStore() !== undefined && response.status >= 400) note(response, refusals);
-    return response;
+    const adapter: AxiosAdapter = async (written) => {
+      const answer = await exchange(written, { agent, userAgent, signal });
+      if (answer.status >= 400) note(answer, refusals);
+      return answer;
+    };
+    return Object.assign(config, { adapter });
   });
   try {
     return await mine.run(true, () => work(library));
   } finally {
-    axios.interceptors.request.eject(requests);
-    axios.interceptors.response.eject(answers);
-    httpsAgent.destroy();
+    interceptors.request.eject(requests);
+    agent.destroy();
   }
 }
 
+type Axios = Library["axios"];
+type AxiosAdapter = Extract<NonNullable<Axios["defaults"]["adapter"]>, (...all: never[]) => unknown>;
+type Written = Parameters<AxiosAdapter>[0];
+type Answer = Awaited<ReturnType<AxiosAdapter>>;
+
+interface ExchangeEnv {
+  readonly agent: Agent;
+  readonly userAgent: string;
+  readonly signal: AbortSignal;
+}
+
+/** One request and its answer, whatever its status is; the body is text. Rejects with what went wrong, as it is. */
+async function exchange(config: Written, { agent, userAgent, signal: ended }: ExchangeEnv): Promise<Answer> {
+  const { url = "", method = "get", headers, data = "" } = config;
+  const slow = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  const signal = AbortSignal.any([ended, slow]);
+  const sent = request(url, {
+    agent,
+    signal,
+    method: method.toUpperCase(),
+    headers: { ...headers.toJSON(), "user-agent": userAgent },
+  });
+  try {
+    sent.end(String(data));
+    const [response]: readonly IncomingMessage[] = await once(sent, "response");
+    if (response === undefined) throw new Error(`${url} did not answer`);
+    const { statusCode: status = 0, statusMessage: statusText = "" } = response;
+    return {
+      status,
+      statusText,
+      headers: response.headers as Answer["headers"],
+      config,
+      data: await textOf(response),
+    };
+  } catch (error) {
+    sent.destroy();
+    ended.throwIfAborted();
+    const why = slow.aborted ? `no answer within ${REQUEST_TIMEOUT_MS / 1000} s` : messageOf(error);
+    throw new Error(`${new URL(url).host}: ${why}`, { cause: error });
+  }
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const part of response as AsyncIterable<Buffer>) {
+    sizeBytes += part.length;
+    if (sizeBytes > LARGEST_ANSWER_BYTES) throw new Error("the answer is larger than 1 MiB");
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString("utf8");
+}
+
 function note(
-  { status, headers, data }: { readonly status: number; readonly headers: object; readonly data: unknown },
+  { status, headers, data }: { readonly status: number; readonly headers: object; readonly data: string },
   refusals: Refusals,
 ): void {
   const { "retry-after": retryAfter = "" }: { readonly "retry-after"?: unknown } = headers;
   if (status === 429 || status === 503)
     refusals.retryAfterMs = parseRetryAfterMs(String(retryAfter), Date.now());
-  const hasType = typeof data === "object" && data !== null && "type" in data;
-  refusals.type = hasType ? String(data.type) : "";
+  refusals.type = /"type"\s*:\s*"([^"]{1,200})"/.exec(data)?.[1] ?? "";
 }
 
 /** Seconds, or a date (RFC 9110 §10.2.3); 0 where it is neither. */
@@ -83,10 +130,10 @@ export function parseRetryAfterMs(text: string, nowMs: number): number {
 }
 
 // An import of it by its name loads the runtime's fetch client: lib/node-http.ts.
-const { Agent } = process.getBuiltinModule("node:https");
+const { Agent: HttpsAgent, request } = process.getBuiltinModule("node:https");
 
 /** One connection for all requests of an order. */
-class ConnectingAgent extends Agent {
+class ConnectingAgent extends HttpsAgent {
   readonly #connect: (url: URL) => Promise<Duplex>;
 
   constructor(connect: (url: URL) => Promise<Duplex>) {

@@ -216,6 +216,25 @@ test("a file that weir has not written is left alone", { skip: noPebble }, async
   assert.equal(readFileSync(join(core.home, file), "utf8"), "mine");
 });
 
+test(
+  "an authority that cannot be reached, and one that is not trusted, are named with the reason",
+  {
+    skip: noPebble,
+  },
+  async () => {
+    await using pebble = await startPebble();
+    const [port = 0, closed = 0] = await freePorts(2);
+    const layout = { challenge: "http-01", port } as const;
+    const far = { ...pebble, directory: `https://127.0.0.1:${closed}/dir` };
+    await using core = await startCore(configOf(far, layout), { seed: seedOf(pebble) });
+    await core.shows(
+      new RegExp(`no certificate for edge\\.example .*127\\.0\\.0\\.1:${closed}: .*refused`, "i"),
+    );
+    await core.reload(configOf(pebble, layout).replace("  ca: directory.pem\n", ""));
+    await core.shows(/no certificate for edge\.example .*unable to verify the first certificate/);
+  },
+);
+
 test("-t contacts nothing and writes nothing; the doctor says what is there", async () => {
   const [port = 0, closed = 0] = await freePorts(2);
   const home = mkdtempSync(join(tmpdir(), "weir-acme-"));
