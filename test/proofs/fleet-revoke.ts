@@ -38,7 +38,10 @@ export async function proveFleetRevoke(
   await using origin = await openTcpOrigin((socket) => void socket.pipe(socket));
   const nodes: NodeCore[] = [];
   for (let at = 0; at < count; at++) {
-    const beside = { store: stack.use(stateFolder(MEMORY)).store, start: { prefix: ["chrt", "--idle", "0"] } };
+    const beside = {
+      store: stack.use(stateFolder(MEMORY)).store,
+      start: { prefix: ["chrt", "--idle", "0"] },
+    };
     const options = { managed: ["edge"], ...(at === 0 ? {} : beside) };
     nodes.push(stack.use(await startNode(settings(`node-${at}`), options)));
   }
