@@ -101,10 +101,10 @@ async function exchange(config: Written, { agent, userAgent, signal: ended }: Ex
   }
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
+async function textOf(response: AsyncIterable<Buffer>): Promise<string> {
   const parts: Buffer[] = [];
   let sizeBytes = 0;
-  for await (const part of response as AsyncIterable<Buffer>) {
+  for await (const part of response) {
     sizeBytes += part.length;
     if (sizeBytes > LARGEST_ANSWER_BYTES) throw new Error("the answer is larger than 1 MiB");
     parts.push(part);
