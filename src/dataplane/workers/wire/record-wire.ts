@@ -64,7 +64,8 @@ export class RecordWire extends Readiness implements Wire {
 
   /** A short read says that there is no more, unless it is the last. */
   #found(bytes: number): number {
-    if (this.#reader.isDry && !this.hungUp) this.readable = false;
+    if (!this.#reader.isDry) this.readable = true; // an earlier read in the same turn may have found nothing
+    else if (!this.hungUp) this.readable = false;
     return bytes;
   }
 

@@ -39,7 +39,8 @@ export class SealedWire extends Readiness implements Wire {
   /** A short read says that there is no more, unless it is the last. */
   #found(bytes: number): number {
     if (bytes === BROKEN) this.onBroken();
-    if (this.#parts.reader.isDry && !this.hungUp) this.readable = false;
+    if (!this.#parts.reader.isDry) this.readable = true; // an earlier read in the same turn may have found nothing
+    else if (!this.hungUp) this.readable = false;
     return bytes;
   }
 

@@ -60,7 +60,11 @@ export class TlsWire extends Readiness implements Wire {
   #see(io: WireIo, outcome: number): number {
     const sent = this.send(io); // it may have answered a key update
     if (sent < 0) return (this.#last = sent);
-    if (outcome > 0 || outcome === EINTR) return outcome;
+    if (outcome > 0 || outcome === EINTR) {
+      // An earlier attempt in the same turn found nothing; what came since, the library may have read whole. No event says so.
+      this.readable = true;
+      return outcome;
+    }
     if (outcome === ENDED) return (this.#last = 0);
     if (outcome !== EAGAIN) return (this.#last = this.fail(outcome));
     this.readable = false;
