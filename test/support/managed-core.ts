@@ -129,6 +129,8 @@ export interface StartedWith {
   /** Where the state file may lie. */
   readonly folder?: string;
   readonly start?: Omit<StartOptions, "env">;
+  /** False: where the environment asks for a fleet, no second node is beside this one; another program of the test has it. */
+  readonly isWatched?: boolean;
 }
 
 export class ManagedCore implements AsyncDisposable {
@@ -145,7 +147,7 @@ export class ManagedCore implements AsyncDisposable {
   }
 
   static async start(options: ManagedOptions & StartedWith = {}): Promise<ManagedCore> {
-    const { folder = "", start = {}, off = false, fleet, store } = options;
+    const { folder = "", start = {}, off = false, fleet, store, isWatched = true } = options;
     const beside = off || fleet !== undefined ? null : await besideOf(store);
     const configText = managedConfig(beside === null ? options : { ...options, fleet: beside.block });
     const seed = (home: string): void => {
@@ -154,7 +156,7 @@ export class ManagedCore implements AsyncDisposable {
     };
     const core = await startCore(configText, { ...start, seed, env: { SAFE_PATHS: folder } });
     const managed = new ManagedCore(core, configText, await core.controllerPort());
-    managed.#watcher = (await beside?.watch(configText, folder)) ?? null;
+    if (isWatched) managed.#watcher = (await beside?.watch(configText, folder)) ?? null;
     return managed;
   }
 
