@@ -1,4 +1,7 @@
-/** How long a node with many users takes until it relays for them: with its database, without, and with one that never answers. */
+/**
+ * How long a node with many users takes until it relays for them: with its database, without, and with one that never answers.
+ * The node is a build as people install it.
+ */
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { connect } from "#fleet/connection.ts";
@@ -11,6 +14,7 @@ import type { UserRecord } from "#users/user-book.ts";
 import { type FleetDatabase, patient } from "../support/fleet.ts";
 import { startNode } from "../support/fleet-nodes.ts";
 import { cpuSecondsOf } from "../support/cpu-seconds.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { aBook } from "../support/fleet-users.ts";
 import { ADMIN_SECRET, stateFolder } from "../support/managed-core.ts";
 import { openTcpOrigin } from "../support/origin.ts";
@@ -54,11 +58,17 @@ export async function proveStart(database: FleetDatabase, users: number): Promis
   const user = (await publishUsers(settings, users)).at(-1);
   if (user === undefined) throw new Error("no user");
   using state = stateFolder();
+  using program = await builtProgram();
   await using origin = await openTcpOrigin((socket) => void socket.pipe(socket));
   const port = new URL(settings.dsn ?? "").port;
   const measure = async (dsn: string): Promise<Start & { readonly reason: string }> => {
     const startedMs = performance.now();
-    const options = { store: state.store, managed: ["edge"], isAlone: true };
+    const options = {
+      store: state.store,
+      managed: ["edge"],
+      isAlone: true,
+      start: { program: program.path },
+    };
     await using node = await startNode({ ...settings, dsn }, options);
     const edge = await node.core.core.port("edge");
     const isServed = () => comesBack(edge, user.credential, origin.destination);
