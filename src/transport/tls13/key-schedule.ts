@@ -1,6 +1,5 @@
 /** Keys of TLS 1.3 from the shared secret and the transcript (RFC 8446 §7.1). */
-import { hash as digestOf } from "node:crypto";
-import { hmac, type HmacHash } from "#platform/hmac.ts";
+import { digest, hmac, type HmacHash } from "#platform/hmac.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
 
 const NOTHING = Buffer.alloc(0);
@@ -87,21 +86,43 @@ export interface StageSecrets {
   readonly server: Buffer;
 }
 
+/** What all connections of one hash begin with. */
+interface Beginning {
+  /** The hash of no message. */
+  readonly nothingHashed: Buffer;
+  /** What the handshake secret is extracted with where no session is resumed. */
+  readonly salt: Buffer;
+}
+/** Made at the first use and kept: a sixth of what a handshake derives. */
+const beginnings: Partial<Record<HmacHash, Beginning>> = {};
+
+function beginningOf({ hash, hashBytes }: CipherSuite): Beginning {
+  const made = beginnings[hash];
+  if (made !== undefined) return made;
+  const zeros = Buffer.alloc(hashBytes);
+  const nothingHashed = digest(hash, []);
+  const early = hkdfExtract(hash, zeros, zeros);
+  const salt = expandLabel(hash, early, "derived", nothingHashed, hashBytes);
+  return (beginnings[hash] = { nothingHashed, salt });
+}
+
 /** The chain of secrets of one connection: early, handshake, master. */
 export class KeySchedule {
   readonly #suite: CipherSuite;
-  #secret: Buffer;
+  readonly #beginning: Beginning;
+  /** Null: the early secret without a session. */
+  #secret: Buffer | null;
 
   /** `resumed`: the secret of a ticket that both sides use. */
   constructor(suite: CipherSuite, resumed: Uint8Array | null = null) {
     this.#suite = suite;
-    const zeros = Buffer.alloc(suite.hashBytes);
-    this.#secret = hkdfExtract(suite.hash, zeros, resumed ?? zeros);
+    this.#beginning = beginningOf(suite);
+    this.#secret = resumed === null ? null : hkdfExtract(suite.hash, Buffer.alloc(suite.hashBytes), resumed);
   }
 
   /** Proves that this side knows the secret of the ticket; to be called first. `transcript`: hash of the ClientHello without binders. */
   binder(transcript: Uint8Array): Buffer {
-    return finishedData(this.#suite, this.#derive("res binder", this.#nothingHashed()), transcript);
+    return finishedData(this.#suite, this.#derive("res binder", this.#beginning.nothingHashed), transcript);
   }
 
   /** `shared`: of the key exchange. `transcript`: hash of ClientHello to ServerHello. */
@@ -122,12 +143,9 @@ export class KeySchedule {
   }
 
   #advance(input: Uint8Array): void {
-    const salt = this.#derive("derived", this.#nothingHashed());
-    this.#secret = hkdfExtract(this.#suite.hash, salt, input);
-  }
-
-  #nothingHashed(): Buffer {
-    return digestOf(this.#suite.hash, NOTHING, "buffer");
+    const { salt, nothingHashed } = this.#beginning;
+    const before = this.#secret === null ? salt : this.#derive("derived", nothingHashed);
+    this.#secret = hkdfExtract(this.#suite.hash, before, input);
   }
 
   #secrets(stage: "hs" | "ap", transcript: Uint8Array): StageSecrets {
@@ -139,6 +157,7 @@ export class KeySchedule {
 
   #derive(label: string, transcript: Uint8Array): Buffer {
     const { hash, hashBytes } = this.#suite;
+    if (this.#secret === null) throw new Error(`there is no session, and no secret "${label}" yet`);
     return expandLabel(hash, this.#secret, label, transcript, hashBytes);
   }
 }

@@ -27,6 +27,12 @@ export interface ShapedFlight {
   /** ServerHello, ChangeCipherSpec and protected records, as long as those of dest. */
   readonly records: Buffer;
   readonly handshake: StageSecrets;
+  /** Asked for once, when the records are on their way: the client waits for them. */
+  ending(): Ending;
+}
+
+/** How the handshake ends. */
+interface Ending {
   readonly application: StageSecrets;
   /** What the client's Finished must hold. */
   readonly clientFinished: Buffer;
@@ -83,7 +89,6 @@ export function shapeFlight(
   add(encodeMessage(MESSAGE.finished, finishedData(suite, handshake.server, transcript.digest())));
   const sealed = sealAs(messages, dest.lengths, suite, handshake.server);
   if (sealed === null) return null;
-  const digest = transcript.digest();
   return {
     suite,
     group,
@@ -93,8 +98,13 @@ export function shapeFlight(
       sealed,
     ]),
     handshake,
-    application: schedule.applicationSecrets(digest),
-    clientFinished: finishedData(suite, handshake.client, digest),
+    ending() {
+      const digest = transcript.digest();
+      return {
+        application: schedule.applicationSecrets(digest),
+        clientFinished: finishedData(suite, handshake.client, digest),
+      };
+    },
   };
 }
 
@@ -138,9 +148,10 @@ export class RealityHandshake implements Handshake {
   readonly #flight: ShapedFlight;
   readonly #output: ConnectionOutput;
   readonly #later: () => readonly number[];
+  #ending: Ending | null = null;
   #isDone = false;
 
-  /** `later`: lengths of the records that dest sends once a client has finished; asked for then. */
+  /** The records of the flight are said by who has it. `later`: lengths of the records that dest sends once a client has finished; asked for then. */
   constructor(flight: ShapedFlight, later: () => readonly number[], output: ConnectionOutput) {
     this.#flight = flight;
     this.#later = later;
@@ -156,10 +167,10 @@ export class RealityHandshake implements Handshake {
   }
 
   start(): void {
-    const { suite, records, handshake, application } = this.#flight;
-    this.#output.sendRecords(records);
+    const { suite, handshake } = this.#flight;
+    this.#ending = this.#flight.ending();
     this.#output.openWith(suite, handshake.client);
-    this.#output.sealWith(suite, application.server);
+    this.#output.sealWith(suite, this.#ending.application.server);
   }
 
   /** A record without payload, as long as one of dest's that came before the client has finished. */
@@ -168,9 +179,10 @@ export class RealityHandshake implements Handshake {
   }
 
   take({ type, body }: HandshakeMessage): void {
-    if (type !== MESSAGE.finished)
+    if (type !== MESSAGE.finished || this.#ending === null)
       throw new TlsFault("unexpected_message", `handshake message ${type} while waiting for Finished`);
-    const { suite, clientFinished, application } = this.#flight;
+    const { suite } = this.#flight;
+    const { clientFinished, application } = this.#ending;
     if (body.length !== clientFinished.length) throw new TlsFault("decode_error", "Finished: wrong length");
     if (!timingSafeEqual(body, clientFinished)) throw new TlsFault("decrypt_error", "Finished does not fit");
     this.#output.openWith(suite, application.client);

@@ -165,11 +165,10 @@ export class RealityServer implements Disposable {
 
   /** What the client gets in place of dest's answer. */
   #answer({ serverName, protocols }: Admitted, shaped: ShapedFlight, client: Duplex): RealityConnection {
+    client.write(shaped.records);
     const later = (): readonly number[] => this.#probe.lengths(serverName, protocols);
     const connection = new RealityConnection(shaped, later);
     connection.start();
-    const output = connection.takeOutput();
-    if (output !== null) client.write(output);
     return connection;
   }
 }
