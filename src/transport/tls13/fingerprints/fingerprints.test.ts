@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kindOfBrowser, SHOWN_BROWSERS } from "#core/browser-names.ts";
 import { CAPTURES } from "../../../../test/support/browser-hellos.ts";
+import { bytesByClass, bytesOfCapture } from "../../../../test/support/hello-bytes.ts";
 import { ja3, ja4, shapeOf } from "../../../../test/support/ja-fingerprint.ts";
+import { decodeClientHello } from "#transport/tls13/hello-messages.ts";
 import { GROUP, openKeyShare } from "#transport/tls13/key-exchange.ts";
 import { readOffer } from "#transport/tls13/offered-hello.ts";
 import { buildHello } from "./build-hello.ts";
@@ -29,6 +31,48 @@ for (const capture of CAPTURES)
     }
     assert.equal(orders.size > HELLOS / 2, capture.ja3 === null, "extensions change places, or never do");
   });
+
+/** Of an Encrypted ClientHello that is none: 16 bytes and one of these lengths. */
+const payloads = (name: string): readonly number[] =>
+  name.startsWith("firefox") ? [223] : [128, 160, 192, 224];
+
+for (const capture of CAPTURES)
+  test(`${capture.name}: byte by byte ${HELLOS} hellos are of the capture's classes`, () => {
+    for (let left = HELLOS; left > 0; left--) {
+      const { message } = buildHello(template(capture.name), PLAIN);
+      const hidden = decodeClientHello(message.subarray(4)).extensions.get(0xfe0d);
+      const variant = {
+        name: PLAIN.serverName,
+        aead: hidden?.readUInt16BE(3) ?? 0,
+        payloadBytes: hidden?.readUInt16BE(40) ?? 0,
+      };
+      if (hidden !== undefined) {
+        assert.ok(payloads(capture.name).includes(variant.payloadBytes - 16), String(variant.payloadBytes));
+        assert.ok(capture.name.startsWith("firefox") ? [1, 3].includes(variant.aead) : variant.aead === 1);
+      }
+      const [front, ...seen] = bytesByClass(message);
+      const [expected, ...others] = bytesOfCapture(capture, variant);
+      assert.equal(front, expected);
+      if (capture.ja3 === null) assert.deepEqual(sorted(seen), sorted(others));
+      else assert.deepEqual(seen, others);
+    }
+  });
+
+test("GREASE is one draw for group and share, and the two extensions of it differ", () => {
+  const drawn = new Set<number>();
+  for (let left = HELLOS; left > 0; left--) {
+    const { message } = buildHello(template("chrome"), PLAIN);
+    const { extensions } = decodeClientHello(message.subarray(4));
+    const isGrease = (value: number): boolean => (value & 0x0f0f) === 0x0a0a;
+    const group = extensions.get(10)?.readUInt16BE(2) ?? 0;
+    assert.ok(isGrease(group));
+    assert.equal(extensions.get(51)?.readUInt16BE(2), group);
+    const types = [...extensions.keys()].filter(isGrease);
+    assert.equal(types.length, 2, "as keys of a map they differ");
+    drawn.add(group);
+  }
+  assert.ok(drawn.size > 5);
+});
 
 test("lengths are those of the captures", () => {
   for (const { name, messageBytes } of CAPTURES) {
