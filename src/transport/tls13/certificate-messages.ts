@@ -10,21 +10,28 @@ const MAX_CHAIN = 16;
 const DELEGATED_CREDENTIAL = 34;
 const NO_EXTENSIONS = u16(0);
 
-/** The chain in DER, the peer's own certificate first; empty: it shows none. Throws `TlsFault`. */
-export function decodeCertificate(body: Buffer, context: Uint8Array): Buffer[] {
+/**
+ * The chain of a server in DER, its own certificate first; empty: it shows none. `offered`: the extensions of our hello.
+ * Throws `TlsFault`.
+ */
+export function decodeCertificate(body: Buffer, offered: ReadonlySet<number>): Buffer[] {
   const reader = new WireReader(body, "Certificate");
-  if (!reader.vector8().equals(context))
-    throw new TlsFault("illegal_parameter", "Certificate: not for this request");
+  if (reader.vector8().length > 0) throw new TlsFault("illegal_parameter", "Certificate: nobody asked for it");
   const list = new WireReader(reader.vector24(), "Certificate");
   reader.end();
   const chain: Buffer[] = [];
   while (list.left > 0) {
     if (chain.length === MAX_CHAIN) throw new TlsFault("bad_certificate", "a chain that is too long");
     chain.push(list.vector24(1));
-    if (readExtensions(list, "Certificate").has(DELEGATED_CREDENTIAL))
-      throw new TlsFault("unsupported_certificate", "a certificate with a delegated credential");
+    for (const type of readExtensions(list, "Certificate").keys()) checkExtension(type, offered);
   }
   return chain;
+}
+
+function checkExtension(type: number, offered: ReadonlySet<number>): void {
+  if (!offered.has(type)) throw new TlsFault("unsupported_extension", `Certificate: ${type} was not offered`);
+  if (type === DELEGATED_CREDENTIAL)
+    throw new TlsFault("unsupported_certificate", "a certificate with a delegated credential");
 }
 
 /** `chain` in DER, the own certificate first. */

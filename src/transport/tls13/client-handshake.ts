@@ -217,7 +217,7 @@ export class ClientHandshake implements Disposable {
   }
 
   #takeCertificate({ whole }: HandshakeMessage, body: Buffer): void {
-    const chain = decodeCertificate(body, Buffer.alloc(0));
+    const chain = decodeCertificate(body, this.#offer.extensions);
     if (chain.length === 0) throw new TlsFault("decode_error", "the server showed no certificate");
     // A session keeps the chain; it is not to keep all that came with it.
     this.#judge(this.#options.sessions === undefined ? chain : chain.map((der) => Buffer.from(der)));

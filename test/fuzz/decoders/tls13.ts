@@ -144,7 +144,7 @@ export const tls13Targets: readonly Target[] = [
   once("TLS EncryptedExtensions", [hex("0009 0010 0005 0003 026832")], (bytes) =>
     readEncryptedExtensions(bytes, OFFER),
   ),
-  once("TLS Certificate", [CHAIN], (bytes) => decodeCertificate(bytes, NOTHING)),
+  once("TLS Certificate", [CHAIN], (bytes) => decodeCertificate(bytes, OFFER.extensions)),
   once("TLS compressed certificate", [COMPRESSED], (bytes) => decompressCertificate(bytes, [1, 2, 3])),
   once("TLS CertificateRequest", [hex("00 000a 000d 0006 0004 0403 0804")], decodeCertificateRequest),
   once(
