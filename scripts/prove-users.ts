@@ -1,6 +1,6 @@
 /**
  * `npm run prove:users -- [name=budget …]`: what is promised of managed users, at full length. Without arguments all of
- * it; `revoke=500` users a carrier, `reality=500` the same below REALITY, `kill=500` ends in the middle of changes, `damage=1000` damaged files, `faults=8` calls of the
+ * it; `revoke=500` users a carrier, `reality=500` the same below REALITY, `encryption=500` below VLESS Encryption, `kill=500` ends in the middle of changes, `damage=1000` damaged files, `faults=8` calls of the
  * system of each kind that fail in a change, `count=1000`
  * flows a carrier, `sub=1000` questions of each kind, `crash=50` ends in the middle of traffic. The tests in
  * test/integration run the same, shorter. Ends with 1 where anything is not as promised.
@@ -11,10 +11,11 @@ import { CALLS, ENDS, proveFaults, shownFaults } from "../test/proofs/store-faul
 import { proveKills, shownKills } from "../test/proofs/users-kill.ts";
 import { proveRevocation, shownRevocation } from "../test/proofs/users-revoke.ts";
 import { openSite } from "../test/support/reality.ts";
+import { encryptionCarriers } from "../test/support/encryption-carriers.ts";
 import { realityCarriers } from "../test/support/reality-carriers.ts";
 import { randomFrom } from "../test/support/random.ts";
 import { proveSilence, shownSilence } from "../test/proofs/users-sub.ts";
-import { ANYTLS, CARRIERS } from "../test/support/user-traffic.ts";
+import { ANYTLS, type Carrier, CARRIERS } from "../test/support/user-traffic.ts";
 
 interface Proof {
   readonly budget: number;
@@ -37,29 +38,15 @@ const ROUNDS = 40;
 const random = randomFrom(Date.now());
 
 const PROOFS: Readonly<Record<string, Proof>> = {
-  revoke: {
-    budget: 500,
-    async *run(users) {
-      for (const backend of CARRIERS)
-        yield of(
-          await proveRevocation(backend, { users, rounds: ROUNDS }),
-          shownRevocation,
-          ({ broken, dropped }) => broken + dropped === 0,
-        );
-    },
-  },
+  revoke: { budget: 500, run: (users) => revocations(CARRIERS, users) },
   reality: {
     budget: 500,
     async *run(users) {
       await using site = await openSite();
-      for (const carrier of realityCarriers(site.port))
-        yield of(
-          await proveRevocation(carrier, { users, rounds: ROUNDS }),
-          shownRevocation,
-          ({ broken, dropped }) => broken + dropped === 0,
-        );
+      yield* revocations(realityCarriers(site.port), users);
     },
   },
+  encryption: { budget: 500, run: (users) => revocations(encryptionCarriers(), users) },
   kill: {
     budget: 500,
     async *run(kills) {
@@ -118,6 +105,15 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     },
   },
 };
+
+async function* revocations(carriers: readonly Carrier[], users: number): AsyncGenerator<Finding> {
+  for (const carrier of carriers)
+    yield of(
+      await proveRevocation(carrier, { users, rounds: ROUNDS }),
+      shownRevocation,
+      ({ broken, dropped }) => broken + dropped === 0,
+    );
+}
 
 function of<T>(found: T, shown: (found: T) => string, isGood: (found: T) => boolean): Finding {
   return { text: shown(found), isGood: isGood(found) };
