@@ -34,6 +34,8 @@ const SOON_MS = 200;
 export class Beat {
   readonly #env: BeatEnv;
   #atMs = -Infinity;
+  /** When the other nodes were read last. */
+  #readAtMs = -Infinity;
   /** The revisions in force here, as they were reported last. */
   #applied = "";
   /** What the database has of this node's links; "": nothing is known. */
@@ -75,6 +77,9 @@ export class Beat {
     this.#atMs = nowMs;
     this.#applied = applied;
     if (links !== null) this.#links = shapeOf(links);
+    // Not behind every change: it would be a row of every node for every node, at one moment.
+    if (nowMs - this.#readAtMs < BEAT_MS) return;
+    this.#readAtMs = nowMs;
     onNodes(await fetchNodes(client, identity.nodeId));
   }
 

@@ -25,6 +25,8 @@ export interface MembershipEnv {
   };
   readonly log: Log;
   readonly nowMs: () => number;
+  /** How many nodes the fleet has, as far as is known. */
+  readonly size: () => number;
   /** One round on the open connection: what has changed is fetched, and what is in force here reported. */
   readonly round: (client: Client) => Promise<void>;
   /** The node is enrolled anew, and the database may have lost what was passing. */
@@ -37,6 +39,11 @@ export interface MembershipEnv {
 const ASK_MS = 2_000;
 const FIRST_PAUSE_MS = 250;
 const MOST_PAUSE_MS = 2_000;
+/**
+ * A notification wakes all nodes at one moment. They ask over so long for each node of the fleet, so that the database has the
+ * answer of the change out, and never has as many statements under way as there are nodes.
+ */
+const SPREAD_MS = { eachNode: 2, most: 100 };
 const CHANNELS = ["weir_change", "weir_node"];
 /** A server that went silent is noticed by both ends, and the lock of this node is free again. */
 const KEEPALIVE =
@@ -45,6 +52,7 @@ const KEEPALIVE =
 export class Membership {
   readonly #env: MembershipEnv;
   readonly #waker = new Waker();
+  #spread: NodeJS.Timeout | null = null;
   #client: Client | null = null;
   #state: FleetDatabaseView;
   #isOver = false;
@@ -81,9 +89,18 @@ export class Membership {
   async leave(): Promise<void> {
     this.#isOver = true;
     this.#left.resolve();
+    if (this.#spread !== null) clearTimeout(this.#spread);
     this.#letGo();
     this.#waker.wake();
     await this.#ended;
+  }
+
+  #wakeSoon(): void {
+    const mostMs = Math.min(SPREAD_MS.most, (this.#env.size() - 1) * SPREAD_MS.eachNode);
+    this.#spread ??= setTimeout(() => {
+      this.#spread = null;
+      this.#waker.wake();
+    }, Math.random() * mostMs).unref();
   }
 
   async #run(): Promise<void> {
@@ -125,7 +142,7 @@ export class Membership {
     const client = await connect(options());
     this.#client = client;
     client.once("end", () => this.#waker.wake());
-    client.on("notification", () => this.#waker.wake());
+    client.on("notification", () => this.#wakeSoon());
     await client.query(KEEPALIVE);
     await refuseOtherSchema(client);
     await proveSeal(client, seal);

@@ -67,6 +67,7 @@ class FleetMember implements FleetLink {
   #follower: Follower | null = null;
   #left: Promise<void> | null = null;
   #isSending = false;
+  #size = 1;
 
   constructor(context: FleetContext, identity: NodeIdentity) {
     const { env, settings, fleet, opened, registry, local } = context;
@@ -107,7 +108,10 @@ class FleetMember implements FleetLink {
       inbounds: env.inbounds,
       monotonicMs,
       measured: () => ({ ...this.#traffic.lastMinute, unacknowledged: this.#ledger.size }),
-      onNodes: (nodes) => this.admin.take(nodes),
+      onNodes: (nodes) => {
+        this.#size = nodes.length;
+        this.admin.take(nodes);
+      },
       wake: () => this.#membership.wake(),
     });
     this.repository = new FleetRepository({
@@ -139,6 +143,7 @@ class FleetMember implements FleetLink {
       about: { name: fleet.node, address: fleet.address, labels: fleet.labels, version: VERSION },
       log,
       nowMs,
+      size: () => this.#size,
       round: (client) => this.#round(client),
       onEntered: () => {
         this.#beat.begin();
