@@ -41,15 +41,16 @@ export async function fetchAddresses(
   }));
 }
 
-/** Of one user, in the last day. Rejects as the driver does. */
+/** Of one user, in the last day, also from before the counters were set back. Rejects as the driver does. */
 export async function fetchHours(client: Client, userId: string): Promise<readonly HourAt[]> {
   const { rows } = await client.query<{ node: string; hour: Date; upload: string; download: string }>(
-    `SELECT coalesce(n.name, h.node_id::text) AS node, h.hour, h.upload, h.download
+    `SELECT coalesce(n.name, h.node_id::text) AS node, h.hour,
+       sum(h.upload)::bigint AS upload, sum(h.download)::bigint AS download
      FROM weir.usage_hour h
-     JOIN weir.app_user u ON u.id = h.user_id AND u.generation = h.generation
+     JOIN weir.app_user u ON u.id = h.user_id
      LEFT JOIN weir.node n ON n.id = h.node_id
      WHERE h.user_id = $1 AND h.hour > clock_timestamp() - interval '24 hours'
-     ORDER BY h.hour, 1`,
+     GROUP BY 1, 2 ORDER BY 2, 1`,
     [userId],
   );
   return rows.map(({ node, hour, upload, download }) => ({

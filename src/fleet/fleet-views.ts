@@ -29,6 +29,8 @@ export interface FleetViewsEnv {
   readonly counts: () => FleetCounts;
   /** Brings the counters of users up to date. */
   readonly refresh: () => Promise<void>;
+  /** The database takes what was counted here. Rejects as the connection does. */
+  readonly settle: () => Promise<void>;
 }
 
 /** Older than this, what views show of other nodes is asked for anew. */
@@ -67,12 +69,16 @@ export class FleetViews implements FleetAdmin {
   }
 
   hours(userId: string): Promise<readonly HourAt[] | null> {
-    return this.#ask((client) => fetchHours(client, userId));
+    return this.#ask(async (client) => {
+      await this.#env.settle();
+      return fetchHours(client, userId);
+    });
   }
 
   byNode(userId: string | null): Promise<ReadonlyMap<string, readonly OnNode[]> | null> {
     const { registry, selfId, self } = this.#env;
     return this.#ask(async (client) => {
+      if (userId !== null) await this.#env.settle();
       const online = new Map(await fetchOnline(client, selfId));
       for (const { id, presence } of registry.presences.all())
         online.set(id, new Map([[self, presence.size], ...(online.get(id) ?? [])]));

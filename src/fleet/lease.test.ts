@@ -120,3 +120,15 @@ test("without the database a lease is spent, for ten minutes; then it is as the 
     assert.equal(a.lease.isOver, true, `${onPartition}: a quota that is used up stays so`);
   }
 });
+
+test("a quota that was used up on other nodes stops at once, and the database is asked again later", () => {
+  const learned = rig();
+  learned.lease.learn(TOTAL - 1);
+  assert.equal(learned.lease.isOver, false);
+  learned.lease.learn(TOTAL);
+  assert.deepEqual([learned.lease.isOver, learned.lease.wanted()], [true, null]);
+  learned.nowMs = 10_000;
+  assert.equal(learned.lease.wanted(), ASK_ONLY);
+  learned.answer(ASK_ONLY, MIB, TOTAL - MIB);
+  assert.equal(learned.lease.isOver, false);
+});

@@ -103,6 +103,10 @@ export class Lease implements QuotaShare {
     if (!this.isAsked && !this.#isDry && this.#isLow()) this.#env.onLow();
   }
 
+  learn(movedBytes: number): void {
+    if (this.quota.reset === "never" && movedBytes >= this.quota.totalBytes) this.#isDry = true;
+  }
+
   used(): QuotaView | null {
     if (this.#known === null) return null;
     const { uploadBytes, downloadBytes, resetsAtMs } = this.#known;

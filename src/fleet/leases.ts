@@ -4,6 +4,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { UserQuota } from "#core/users.ts";
 import type { UserCounter } from "#users/counters.ts";
+import { isSameQuota } from "#users/limits.ts";
 import type { UserRegistry } from "#users/user-registry.ts";
 import { reasonOf } from "./errors.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
@@ -16,14 +17,12 @@ export interface LeasesEnv extends Omit<LeaseEnv, "onLow"> {
   readonly connection: FleetConnection;
   readonly log: Log;
   readonly nowMs: () => number;
-  /** Asks the file and the database to take what is counted by the time of the call. Rejects as the connection does. */
-  readonly settleLedger: () => Promise<void>;
+  /** The database takes, and adds to its totals, what is counted by the time of the call. Rejects as the connection does. */
+  readonly settle: () => Promise<void>;
 }
 
 /** Asked for with one statement: its users are locked as long as it runs. */
 const MOST_ASKED = 500;
-/** Ledger entries that the fold before it takes: what is not folded is added up for every user. */
-const FOLD_MOST = 100_000;
 const TICK_MS = 1_000;
 /** Between two requests that low leases cause. */
 const LEAST_PAUSE_MS = 20;
@@ -125,9 +124,9 @@ export class Leases {
   }
 
   async #renew(): Promise<void> {
-    const { identity, connection, settleLedger } = this.#env;
+    const { identity, connection, settle } = this.#env;
     if (!this.#isSettled) {
-      await settleLedger();
+      await settle();
       await connection.query("SELECT weir.settle($1, $2)", [identity.nodeId, identity.instance]);
       this.#isSettled = true;
     }
@@ -142,11 +141,10 @@ export class Leases {
   }
 
   async #ask(asked: readonly Asked[]): Promise<void> {
-    const { identity, connection, settleLedger } = this.#env;
+    const { identity, connection, settle } = this.#env;
     for (const { lease } of asked) lease.cut();
     try {
-      await settleLedger();
-      await connection.query("SELECT weir.fold($1)", [FOLD_MOST]);
+      await settle();
       const rows = await connection.query<GrantRow>("SELECT * FROM weir.take_leases($1, $2, $3, $4, $5)", [
         identity.nodeId,
         identity.instance,
@@ -171,10 +169,6 @@ export class Leases {
       resetsAtMs: row.ends?.getTime() ?? null,
     });
   }
-}
-
-function isSameQuota(a: UserQuota, b: UserQuota): boolean {
-  return a.totalBytes === b.totalBytes && a.reset === b.reset && a.windowSeconds === b.windowSeconds;
 }
 
 interface Asked {

@@ -93,10 +93,7 @@ class FleetMember implements FleetLink {
       monotonicMs,
       isUp: () => this.#membership.state.isUp,
       onPartition: fleet.onPartition,
-      settleLedger: async () => {
-        await this.#traffic.cut();
-        if (!(await this.#traffic.send())) throw new FleetError("this node is not enrolled now");
-      },
+      settle: () => this.#traffic.settle(),
     });
     const isUp = () => this.#membership.state.isUp;
     this.#slots = new Slots({ identity, registry, connection: this.#bulk, log, monotonicMs, isUp });
@@ -135,6 +132,7 @@ class FleetMember implements FleetLink {
       nowMs,
       counts: () => this.#counts(),
       refresh: () => this.#traffic.refresh(),
+      settle: () => this.#traffic.settle(),
     });
     this.#membership = new Membership({
       options,

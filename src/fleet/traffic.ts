@@ -9,6 +9,7 @@ import type { Change } from "#store/kv.ts";
 import type { AsyncStore } from "#store/opened-store.ts";
 import type { UserCounter } from "#users/counters.ts";
 import type { UserRegistry } from "#users/user-registry.ts";
+import { FleetError } from "./errors.ts";
 import { type FleetConnection, UnansweredError } from "./fleet-connection.ts";
 import type { NodeIdentity } from "./identity.ts";
 import type { Ledger, LedgerEntry, Moved } from "./ledger.ts";
@@ -120,6 +121,13 @@ export class Traffic {
     }
     await this.#keepUp();
     return true;
+  }
+
+  /** The database takes, and adds to its totals, what is counted by now. Rejects as the connection does. */
+  async settle(): Promise<void> {
+    await this.cut();
+    if (!(await this.send())) throw new FleetError("this node is not enrolled now");
+    await this.#env.connection.query("SELECT weir.fold($1)", [FOLD_MOST]);
   }
 
   /** Counters here get what all nodes have counted. Rejects as the connection does. */

@@ -1,6 +1,6 @@
 /** Bytes of managed users, as they are counted where they are relayed. */
 import type { Direction } from "#core/meter.ts";
-import { canBar } from "./limits.ts";
+import { canBar, isSameQuota } from "./limits.ts";
 import type { Allowance, StoredUsage } from "./allowance.ts";
 import type { QuotaShare } from "./quota-share.ts";
 import { RecentUsage } from "./recent-usage.ts";
@@ -63,6 +63,7 @@ export class UserCounter implements Traffic {
     this.downloadBytes += downloadBytes - this.accountedDownload;
     this.accountedUpload = uploadBytes;
     this.accountedDownload = downloadBytes;
+    this.share?.learn(uploadBytes + downloadBytes);
     this.look(wallMs);
   }
 
@@ -135,6 +136,9 @@ export class UserCounters {
     const counter = this.get(listener, id);
     if (counter === null) return;
     counter.allowance = allowance;
+    // A share is of one quota. Until the fleet has lent of this one, the account of what is known here stands in for it.
+    if (counter.share !== null && !isSameQuota(counter.share.quota, allowance?.limits.quota))
+      counter.share = null;
     counter.look(wallMs);
     this.#limited.delete(counter);
     this.#keepIfLimited(counter);

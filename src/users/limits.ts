@@ -78,3 +78,7 @@ function secondsOf(window: string): number {
   if (seconds >= SHORTEST_WINDOW_SECONDS && seconds <= LONGEST_WINDOW_SECONDS) return seconds;
   throw new ApiError(400, "quota.window: expected 1h to 365d, as a whole number with m, h, d or w");
 }
+
+export function isSameQuota(a: UserQuota, b: UserQuota | null | undefined): boolean {
+  return a.totalBytes === b?.totalBytes && a.reset === b.reset && a.windowSeconds === b.windowSeconds;
+}

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseLink } from "#protocols/share-links/index.ts";
+import { FLEET_VARIABLE } from "../support/fleet-beside.ts";
 import { ManagedCore } from "../support/managed-core.ts";
 import { proveSilence, shownSilence } from "../proofs/users-sub.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
@@ -10,6 +11,7 @@ import { startPeerWithFiles } from "../support/peer-folder.ts";
 import { openRawClient } from "../support/raw-client.ts";
 import { CARRIERS, carrierListeners } from "../support/user-traffic.ts";
 
+const isFleet = FLEET_VARIABLE in process.env;
 const HOSTILE = `<b>"Ann" #1</b> & 'co' 😀 \\ %2F?x=y`;
 
 /** What v2ray's JSON wants of a link that weir has read. */
@@ -41,8 +43,9 @@ for (const backend of CARRIERS.filter(({ tag }) => tag === "tls" || tag === "ws"
       await using origin = await openTcpOrigin(echo);
       const user = await core.create(backend.tag, HOSTILE);
       const served = await core.ask("GET", new URL(user.subscription_url).pathname, { secret: null });
-      const node = parseLink(Buffer.from(served.text, "base64").toString());
-      assert.equal(node["name"], `${backend.tag} - ${HOSTILE}`);
+      const links = Buffer.from(served.text, "base64").toString().split("\n"); // of a fleet one a node, by name
+      const node = parseLink(links.at(-1) ?? "");
+      assert.equal(node["name"], isFleet ? `${HOSTILE} · own` : `${backend.tag} - ${HOSTILE}`);
       const port = await freePort();
       const config = {
         log: { loglevel: "warning" },

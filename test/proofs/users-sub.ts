@@ -2,13 +2,7 @@
 import { connect } from "node:net";
 import { once } from "node:events";
 import { randomBytes } from "node:crypto";
-import {
-  CONTROLLER_SECRET,
-  ManagedCore,
-  managedConfig,
-  type ManagedOptions,
-  stateFolder,
-} from "../support/managed-core.ts";
+import { CONTROLLER_SECRET, ManagedCore, stateFolder } from "../support/managed-core.ts";
 import { makeState, type MadeUser } from "../support/many-users.ts";
 import { quantile } from "../support/slow-clients.ts";
 
@@ -45,8 +39,8 @@ export async function proveSilence(times: number): Promise<readonly Silence[]> {
   using state = stateFolder();
   const [bare] = makeState(state.store, { bare: "anytls" }, 1) as [MadeUser];
   const options = { listeners: BARE, managed: ["edge", "bare", "left"], store: state.store };
-  await using core = await ManagedCore.start({ ...options, folder: state.path });
-  const tokens = new Map([...(await unknownTokens(core, options)), ["without a link", bare.token]]);
+  await using core = await ManagedCore.start({ ...options, folder: state.path, isWatched: false });
+  const tokens = new Map([...(await unknownTokens(core)), ["without a link", bare.token]]);
   const kinds = [...tokens].map(([kind, token]) => ({ kind, token, took: [] as number[], answer: "" }));
   using client = await Client.open(Number(new URL(core.url).port));
   for (let round = 0; round < times; round++)
@@ -73,10 +67,7 @@ export function shownSilence(found: readonly Silence[]): string {
   return `404s: ${different} differ in a byte; medians ${each} ms, ${apart.toFixed(1)} % apart`;
 }
 
-async function unknownTokens(
-  core: ManagedCore,
-  options: ManagedOptions,
-): Promise<ReadonlyMap<string, string>> {
+async function unknownTokens(core: ManagedCore): Promise<ReadonlyMap<string, string>> {
   const tokenOf = async (name: string, tag = "edge") => {
     const user = await core.create(tag, name);
     return { id: user.id, token: user.subscription_url?.split("/").at(-1) ?? "" };
@@ -88,8 +79,7 @@ async function unknownTokens(
   const rotated = await tokenOf("rotated");
   await core.change("edge", "POST", `/${rotated.id}/rotate-subscription`);
   const left = await tokenOf("left", "left");
-  const unmanaged = { ...options, managed: ["edge", "bare"] };
-  core.core.write(managedConfig(unmanaged));
+  core.core.write(core.configText.replace(/managed-listeners: .*/, "managed-listeners: [edge, bare]"));
   const said = await core.ask("PUT", "/configs", { body: { path: "" }, secret: CONTROLLER_SECRET });
   if (said.status !== 204) throw new Error(said.text);
   return new Map([

@@ -50,7 +50,7 @@ export async function besideOf(store: string | undefined): Promise<Beside | null
     dsnFile: null,
     ca,
     node,
-    address: `${node}.example.com`,
+    address: "localhost",
     labels: {},
     onPartition: "allow",
   });
