@@ -174,7 +174,7 @@ export class QuicEndpoint implements ServerConnectionHost {
   }
 
   #retry(ids: { client: Uint8Array; original: Uint8Array }, from: Endpoint, nowMs: number): Buffer {
-    const source = new Uint8Array(randomBytes(CID_BYTES));
+    const source = this.#secrets.makeId();
     return encodeRetry({ ...ids, source }, this.#secrets.sealToken(from, ids.original, source, nowMs));
   }
 
