@@ -3,7 +3,8 @@
  * one after the other in the same rounds. The server is another process, so its half is not counted. All verify the same
  * chain of two certificates (P-256) for a name. A connection is: connect, handshake, a byte there and back, close; one at a
  * time. The row `no TLS` is the same without a handshake, to be taken off the others. `anew`: by a node that was never used, which has
-no session to resume and has seen no chain.
+ * no session to resume and has seen no chain. Whole handshakes are held against whole ones of libssl, others against those
+ * that go on with a session.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -15,6 +16,8 @@ import { openTrust } from "#net/dial/trust.ts";
 import { TlsLibrary } from "#platform/tls.ts";
 import { readTlsClient } from "#transport/tls/client-options.ts";
 import { tlsClientFields } from "#transport/tls/fields.ts";
+import { canResume } from "#transport/tls13/fingerprints/build-hello.ts";
+import { Fingerprints } from "#transport/tls13/fingerprints/names.ts";
 import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { makeCertificate } from "../test/support/certificate.ts";
 import { textFiles } from "../test/support/text-files.ts";
@@ -32,6 +35,8 @@ interface Subject {
   /** Null: no TLS. */
   readonly client: (() => TlsClient) | null;
   readonly port: number;
+  /** Each handshake is a whole one. */
+  readonly isWhole?: true;
 }
 
 export async function run(out: (line: string) => void): Promise<void> {
@@ -54,17 +59,21 @@ export async function run(out: (line: string) => void): Promise<void> {
     return () => provider.makeClient(options, SILENT);
   };
   const { port } = secure;
-  const [libssl, runtime] = [(await maker("none", byLibrary))(), (await maker("none", byRuntime))()];
+  const makeLibssl = await maker("none", byLibrary);
+  const [libssl, runtime] = [makeLibssl(), (await maker("none", byRuntime))()];
   const subjects: Subject[] = [
     { name: "libssl", client: () => libssl, port },
     { name: "no TLS", client: null, port: plain.port },
+    { name: "libssl, anew", client: makeLibssl, port, isWhole: true },
     { name: "node:tls", client: () => runtime, port },
   ];
   for (const browser of BROWSERS) {
     const make = await maker(browser, byLibrary);
     const kept = make();
-    subjects.push({ name: browser, client: () => kept, port });
-    subjects.push({ name: `${browser}, anew`, client: make, port });
+    const template = new Fingerprints().template(browser);
+    const whole = template !== null && canResume(template) ? {} : ({ isWhole: true } as const);
+    subjects.push({ name: browser, client: () => kept, port, ...whole });
+    subjects.push({ name: `${browser}, anew`, client: make, port, isWhole: true });
   }
   await compare(subjects, out);
 }
@@ -74,11 +83,13 @@ async function compare(subjects: readonly Subject[], out: (line: string) => void
   for (const subject of subjects) await spend(subject, WARM_UP);
   for (let round = 0; round < ROUNDS; round++)
     for (const subject of subjects) costs.get(subject)?.push(await spend(subject, CONNECTIONS));
-  const [library = 0, bare = 0] = subjects.map((subject) => median(costs.get(subject) ?? []));
-  for (const { name } of subjects) {
-    const [cost = 0] = subjects.filter((one) => one.name === name).map((one) => median(costs.get(one) ?? []));
-    const ratio = ((cost - bare) / (library - bare)).toFixed(2);
-    out(`connection by ${name}: CPU µs ${cost.toFixed(0)}; handshake ${ratio} × that of libssl`);
+  const medians = subjects.map((subject) => median(costs.get(subject) ?? []));
+  const [resumed = 0, bare = 0, whole = 0] = medians;
+  for (const [at, { name, isWhole = false }] of subjects.entries()) {
+    const cost = medians[at] ?? Number.NaN;
+    const ratio = ((cost - bare) / ((isWhole ? whole : resumed) - bare)).toFixed(2);
+    const like = isWhole ? "a whole one of libssl" : "one of libssl with a session";
+    out(`connection by ${name}: CPU µs ${cost.toFixed(0)}; handshake ${ratio} × ${like}`);
   }
 }
 
