@@ -80,10 +80,16 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
         otherTypes: ["text/yaml", "text/html", "application/json"],
         description: "The link, or the profile or page; 404 for a token that has none",
       },
-      handle({ params, query: { format, lang = "" }, request, reply }) {
+      async handle({ params, query: { format, lang = "" }, request, reply }) {
         const language = languageOf([lang, ...acceptedLanguages(request.headers["accept-language"])]);
         const asked = { format, language, headers: request.headers };
-        const found = orNothing(() => find(users, params.token, asked), log);
+        const look = (): Found | null => orNothing(() => find(users, params.token, asked), log);
+        let found = look();
+        const fleet = users.admin?.fleet ?? null;
+        if (found !== null && fleet !== null) {
+          await fleet.freshen(); // the user may have moved more on other nodes
+          found = look();
+        }
         reply.header("cache-control", "no-store");
         if (found === null) return reply.code(404).type(TEXT).send(NOT_FOUND);
         return reply.headers(found.headers).type(found.type).send(found.body);
