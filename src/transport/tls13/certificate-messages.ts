@@ -16,7 +16,8 @@ const NO_EXTENSIONS = u16(0);
  */
 export function decodeCertificate(body: Buffer, offered: ReadonlySet<number>): Buffer[] {
   const reader = new WireReader(body, "Certificate");
-  if (reader.vector8().length > 0) throw new TlsFault("illegal_parameter", "Certificate: nobody asked for it");
+  if (reader.vector8().length > 0)
+    throw new TlsFault("illegal_parameter", "Certificate: nobody asked for it");
   const list = new WireReader(reader.vector24(), "Certificate");
   reader.end();
   const chain: Buffer[] = [];

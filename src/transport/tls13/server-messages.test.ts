@@ -252,8 +252,8 @@ test("cut at every byte, with the length said to be right: decode_error, or as i
     const whole = begin().flight.parts[part].length;
     for (let size = 4; size < whole; size++) {
       const said = withPart(part, ({ parts }) => {
-        const cut = Buffer.from(parts[part].subarray(0, size));
-        cut.writeUIntBE(size - 4, 1, 3);
+        const cut = Buffer.from(parts[part].subarray(0, Math.min(size, parts[part].length - 1))); // signatures vary
+        cut.writeUIntBE(cut.length - 4, 1, 3);
         return cut;
       });
       // Without extensions it is the ServerHello of an older version.
