@@ -45,10 +45,13 @@ async function exchanges(): Promise<void> {
 }
 
 async function exchange(ip: Ip): Promise<void> {
-  const listener = openTransparentUdp({ ip, port: 0 }, false);
+  const listener = openTransparentUdp({ ip, port: 0 }, { overlap: false });
   const { local } = listener.socket;
-  assert.throws(() => openTransparentUdp(local, false), { name: "SystemError", code: "EADDRINUSE" });
-  const beside = openTransparentUdp(local, true); // what a reload does
+  assert.throws(() => openTransparentUdp(local, { overlap: false }), {
+    name: "SystemError",
+    code: "EADDRINUSE",
+  });
+  const beside = openTransparentUdp(local, { overlap: true }); // what a reload does
   beside.close();
 
   const waiting: ((item: CapturedDatagram) => void)[] = [];

@@ -144,6 +144,28 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     await Promise.all(Array.from({ length: count }, (_, seed) => echoTcp(port, 20_000, seed)));
     console.log(`${count} echoed`);
   },
+  /** steady host port datagrams: connections, and datagrams unless that is 0, one after the other until its input ends; says what failed. */
+  async steady() {
+    const [port = 0, datagrams = 1] = numbers;
+    const counts = { tcp: 0, udp: 0 };
+    const faults: string[] = [];
+    let ends = false;
+    process.stdin.resume().once("end", () => (ends = true));
+    const repeat = async (kind: keyof typeof counts, once: () => Promise<unknown>): Promise<void> => {
+      while (!ends) {
+        await once().catch((error: Error) => faults.push(`${kind}: ${error.message}`));
+        counts[kind]++;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    };
+    const lanes = Array.from({ length: 4 }, () => [
+      repeat("tcp", () => echoTcp(port, 5_000, counts.tcp)),
+      ...(datagrams === 0 ? [] : [repeat("udp", () => askUdp(port, Buffer.from(`datagram ${counts.udp}`)))]),
+    ]).flat();
+    console.log("begun");
+    await Promise.all(lanes);
+    console.log(JSON.stringify({ ...counts, faults }));
+  },
   /** give-up host port count: connects, and resets at once or behind the first bytes. */
   async "give-up"() {
     const [port = 0, count = 0] = numbers;

@@ -8,7 +8,7 @@ import type { AcceptOptions, AcceptOffload } from "./accept-offload.ts";
 import { UnauthenticatedPool } from "./unauthenticated-clients.ts";
 import { TcpListener } from "./tcp-listener.ts";
 import { OwnListeners } from "./own-listeners.ts";
-import { openTransparentUdp } from "#net/udp/transparent-udp.ts";
+import { openTransparentUdp, type TransparentUdpAsk } from "#net/udp/transparent-udp.ts";
 import { InheritedSockets, type ListeningSocket } from "./inherited-sockets.ts";
 import { deliverer, keyOf, lease, type Lease, type Shared, type SocketSlot } from "./lease.ts";
 import type { ListenAsk } from "./listen-ask.ts";
@@ -44,12 +44,13 @@ export class SocketPool {
     const pools = [
       ["tcp", this.#tcp],
       ["udp", this.#udp],
+      ["transparent", this.#transparent],
     ] as const;
     const open: ListeningSocket[] = [];
-    for (const [network, pool] of pools)
+    for (const [kind, pool] of pools)
       for (const [key, opening] of pool) {
         const { fd, endpoint } = await opening;
-        open.push({ key: `${network} ${key}`, fd, endpoint });
+        open.push({ key: `${kind} ${key}`, fd, endpoint });
       }
     return open;
   }
@@ -97,7 +98,10 @@ export class SocketPool {
 
   /** For datagrams on their way to others. `on` gets the socket once, at activation. */
   leaseTransparentUdp(ask: ListenAsk, on: (socket: TransparentSocket) => void): Promise<Lease> {
-    return lease(this.#place("udp", this.#transparent), ask, on, openTransparent);
+    return lease(this.#place("udp", this.#transparent), ask, on, (asked, overlap) => {
+      const inherited = this.#inherited.take(`transparent ${keyOf(asked)}`)?.fd ?? null;
+      return openTransparent(asked, { overlap, inherited, lent: () => this.#lent });
+    });
   }
 
   #place<Of>(network: Network, pool: Map<string, Promise<Of>>): SocketSlot<Of> {
@@ -156,23 +160,31 @@ async function openUdp(
     deliver: deliverer(holders, (next) => (next === null ? socket.receive(ignore) : next(socket))),
     handedOver: async () => {},
     drain: async () => {},
-    close: async () => {
-      const waiting = lent();
-      if (waiting === null) return close();
-      pause();
-      waiting.push(close);
-    },
+    close: closer({ pause, close }, lent),
   };
 }
 
 function ignore(): void {}
 
+/** At once, or where another process reads the socket behind the last flow. */
+function closer(
+  { pause, close }: { pause(): void; close(): void },
+  lent: UdpParts["lent"],
+): () => Promise<void> {
+  return async () => {
+    const waiting = lent();
+    if (waiting === null) return close();
+    pause();
+    waiting.push(close);
+  };
+}
+
 async function openTransparent(
   ask: ListenAsk,
-  overlap: boolean,
+  { overlap, inherited, lent }: Required<TransparentUdpAsk> & Pick<UdpParts, "lent">,
 ): Promise<Shared<(socket: TransparentSocket) => void>> {
   const holders: { on: (socket: TransparentSocket) => void; active: boolean }[] = [];
-  const { socket, fd, close } = openTransparentUdp(ask, overlap);
+  const { socket, fd, pause, close } = openTransparentUdp(ask, { overlap, inherited });
   configure(ask, fd, close);
   return {
     endpoint: socket.local,
@@ -181,6 +193,6 @@ async function openTransparent(
     deliver: deliverer(holders, (next) => next?.(socket)),
     handedOver: async () => {},
     drain: async () => {},
-    close: async () => close(),
+    close: closer({ pause, close }, lent),
   };
 }

@@ -14,13 +14,28 @@ import { errnoOf } from "#core/errors.ts";
 export interface OpenedTransparentUdp {
   readonly socket: TransparentSocket;
   readonly fd: number;
+  /** Reads no more; its replies go on. */
+  pause(): void;
   close(): void;
 }
 
-/** `overlap`: another socket of ours has the port at an address that overlaps. Throws `ConfigError`, `SystemError`. */
-export function openTransparentUdp(at: Endpoint, overlap: boolean): OpenedTransparentUdp {
+export interface TransparentUdpAsk {
+  /** Another socket of ours has the port at an address that overlaps. */
+  readonly overlap: boolean;
+  /** A descriptor that is bound already, and owned from here on; null, absent: none. */
+  readonly inherited?: number | null;
+}
+
+/** Throws `ConfigError`, `SystemError`. */
+export function openTransparentUdp(
+  at: Endpoint,
+  { overlap, inherited = null }: TransparentUdpAsk,
+): OpenedTransparentUdp {
   const sockets = openTransparentSockets();
-  const raw = listen(at, (endpoint) => sockets.listen(rawOf(endpoint), overlap));
+  const raw =
+    inherited === null
+      ? listen(at, (endpoint) => sockets.listen(rawOf(endpoint), overlap))
+      : sockets.adopt(inherited);
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const peers = new PeerNames(raw.local.address.length === 16);
   const destinationOf = rememberDestinations();
@@ -40,6 +55,7 @@ export function openTransparentUdp(at: Endpoint, overlap: boolean): OpenedTransp
   return {
     socket,
     fd: raw.fd,
+    pause: () => raw.pause(),
     close() {
       raw.close();
       resolve();

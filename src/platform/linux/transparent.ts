@@ -46,6 +46,8 @@ export interface RawTransparentSocket {
   readonly local: RawEndpoint;
   /** Begins to read; a later call replaces the receiver. */
   receive(on: OnReceived): void;
+  /** Reads no more: what comes is for another process that has the socket. */
+  pause(): void;
   close(): void;
 }
 
@@ -105,14 +107,7 @@ export class TransparentSockets {
     try {
       const reuse = () => set(libc, fd, SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
       if (overlap) reuse();
-      set(libc, fd, SOL_IP, IP_ORIGDSTADDR, "IP_RECVORIGDSTADDR");
-      set(libc, fd, SOL_IP, IP_RECVTOS, "IP_RECVTOS");
-      if (at.address.length === 16) {
-        set(libc, fd, SOL_IPV6, IPV6_ORIGDSTADDR, "IPV6_RECVORIGDSTADDR");
-        set(libc, fd, SOL_IPV6, IPV6_RECVTCLASS, "IPV6_RECVTCLASS");
-      }
-      widenBuffers(libc, fd);
-      joinDatagrams(libc, fd);
+      this.#setUp(fd, at);
       this.#bind(fd, at);
       // From now on replies may be sent from the same port of other addresses. Not before: a second program that
       // listens here by mistake must fail.
@@ -120,6 +115,18 @@ export class TransparentSockets {
       return this.#listening(fd, this.#localOf(fd));
     } catch (error) {
       libc.close(fd);
+      throw error;
+    }
+  }
+
+  /** Goes on with one that another process has opened by `listen`; the descriptor is owned from here on. Throws `SystemError`. */
+  adopt(fd: number): RawTransparentSocket {
+    try {
+      const local = this.#localOf(fd);
+      this.#setUp(fd, local); // the other process may be of another version
+      return this.#listening(fd, local);
+    } catch (error) {
+      this.#libc.close(fd);
       throw error;
     }
   }
@@ -162,6 +169,19 @@ export class TransparentSockets {
     }
   }
 
+  /** What a listening socket tells of each datagram, and how much of them it holds. */
+  #setUp(fd: number, { address }: RawEndpoint): void {
+    const libc = this.#libc;
+    set(libc, fd, SOL_IP, IP_ORIGDSTADDR, "IP_RECVORIGDSTADDR");
+    set(libc, fd, SOL_IP, IP_RECVTOS, "IP_RECVTOS");
+    if (address.length === 16) {
+      set(libc, fd, SOL_IPV6, IPV6_ORIGDSTADDR, "IPV6_RECVORIGDSTADDR");
+      set(libc, fd, SOL_IPV6, IPV6_RECVTCLASS, "IPV6_RECVTCLASS");
+    }
+    widenBuffers(libc, fd);
+    joinDatagrams(libc, fd);
+  }
+
   #bind(fd: number, to: RawEndpoint): void {
     const length = encodeSockaddr(this.#address, to);
     const result = this.#library.functions.bind(fd, this.#addressPointer, length);
@@ -178,6 +198,7 @@ export class TransparentSockets {
     let on: OnReceived | null = null;
     let watch: Watch | null = null;
     let open = true;
+    let isPaused = false;
     // One batch for each turn of the event loop: promises of new sessions settle in between, so at most one batch waits
     // for decisions.
     const read = (): void => {
@@ -188,7 +209,12 @@ export class TransparentSockets {
       local,
       receive: (receiver) => {
         on = receiver;
-        if (open) watch ??= this.#poller.watch(fd, read);
+        if (open && !isPaused) watch ??= this.#poller.watch(fd, read);
+      },
+      pause: () => {
+        isPaused = true;
+        watch?.close();
+        watch = null;
       },
       close: () => {
         if (!open) return;

@@ -11,11 +11,7 @@ import { serveCaptured } from "./datagrams.ts";
 const schema = z.object({ udp: flag().default(true) });
 
 /** TCP and UDP that an nftables or iptables `tproxy` rule gives to this port goes where it was going. */
-export const tproxy: Protocol = {
-  type: "tproxy",
-  inbound: inboundSide(schema, open),
-  staysWithProcess: () => "its UDP socket is read by the process that opened it",
-};
+export const tproxy: Protocol = { type: "tproxy", inbound: inboundSide(schema, open) };
 
 /** Throws `ConfigError` where this system or this user cannot have transparent sockets. */
 async function open({ udp }: z.output<typeof schema>, env: InboundEnv): Promise<Inbound> {
