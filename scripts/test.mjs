@@ -56,6 +56,7 @@ function runTests(paths, concurrency) {
     process.execPath,
     [
       "--disable-warning=ExperimentalWarning",
+      `--import=${join(root, "scripts", "test-limit.mjs")}`,
       "--test",
       `--test-concurrency=${concurrency}`,
       ...reporters,

@@ -11,7 +11,7 @@ import { UNKNOWN_ID, type UserBook } from "#users/user-book.ts";
 import { VERSION } from "#version.ts";
 import { Beat } from "./beat.ts";
 import { type ArrivalEnv, bookFromFleet, bookWithout, publishMissing } from "./arrival.ts";
-import { FleetError, reasonOf } from "./errors.ts";
+import { type FleetError, reasonOf } from "./errors.ts";
 import { FleetConnection } from "./fleet-connection.ts";
 import { FleetRepository } from "./fleet-repository.ts";
 import { FleetViews } from "./fleet-views.ts";
