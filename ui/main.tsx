@@ -11,6 +11,11 @@ import { ThemeChoice } from "./state/theme.ts";
 import { TrafficWatch } from "./state/traffic.ts";
 
 const link = new Link(location.href);
+const code = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1];
+if (code !== undefined) {
+  history.replaceState(null, "", "#/overview"); // it opens once, and has no place in the history
+  await link.unlockByCode(code);
+}
 void link.probe();
 const environment: Environment = {
   link,

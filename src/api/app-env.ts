@@ -16,6 +16,11 @@ export interface Transport {
   readonly isLocal: boolean;
 }
 
+/** Others on the way read along: a secret of users has no place there. */
+export function isInClear({ kind, isLocal }: Transport): boolean {
+  return kind === "http" && !isLocal;
+}
+
 export interface AppOptions {
   /** "" leaves the Controller open; see `openController`. */
   readonly secret: string;
@@ -30,6 +35,8 @@ export interface AppOptions {
   readonly dohPath: string | null;
   /** Tokens and the audit log; absent: there are none. */
   readonly access?: AccessControl;
+  /** Secret of the `svc` block; null, or absent: there is none. */
+  readonly svcSecret?: () => string | null;
   /** Null, or absent: the program is no node of a fleet. */
   readonly fleet?: () => FleetAdmin | null;
   /** The present path of what another program had at `path`, which has no query; null: nothing. Absent: never. */

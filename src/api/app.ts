@@ -112,7 +112,9 @@ function controllerCaller(
   const inQuery: unknown = Array.isArray(given) ? given[0] : given;
   // Browsers have no other place for it with a WebSocket. A token is refused there: addresses are written into logs.
   const isInQuery = isUpgrade && typeof inQuery === "string" && inQuery !== "";
-  const inQueryCaller = isInQuery && secret.equals(inQuery) ? CONTROLLER_OWNER : null;
+  const isOwn =
+    isInQuery && (secret.equals(inQuery) || access?.sessions.opens(inQuery, secret.mark) === true);
+  const inQueryCaller = isOwn ? CONTROLLER_OWNER : null;
   const caller = isInQuery ? inQueryCaller : callerOf(request, secret, CONTROLLER_OWNER, access);
   if (caller === null) throw unauthorized();
   return caller;

@@ -10,6 +10,11 @@ export class Secret {
     this.#digest = digest(Buffer.from(secret));
   }
 
+  /** Stands for the secret inside this process; another secret has another one. */
+  get mark(): string {
+    return this.#digest.toString("base64");
+  }
+
   /** A guess as text, such as a decoded query value. */
   equals(guess: string): boolean {
     return timingSafeEqual(digest(Buffer.from(guess)), this.#digest);

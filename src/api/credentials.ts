@@ -4,7 +4,7 @@ import { allows, type AccessControl, type Caller, type RouteScope } from "#core/
 import { ApiError } from "#core/errors.ts";
 import type { Secret } from "./auth.ts";
 
-/** The owner of the secret or the holder of a token; null: neither. */
+/** The owner of the secret, by it or by a session that stands for it, or the holder of a token; null: neither. */
 export function callerOf(
   request: FastifyRequest,
   secret: Secret,
@@ -14,6 +14,7 @@ export function callerOf(
   const { authorization } = request.headers;
   if (secret.opens(authorization)) return owner;
   const token = bearerOf(authorization);
+  if (token !== null && access?.sessions.opens(token, secret.mark) === true) return owner;
   const grant = token === null ? null : (access?.tokenOf(token) ?? null);
   return grant === null ? null : { name: grant.name, token: grant };
 }
@@ -28,6 +29,6 @@ export function checkScope({ token }: Caller, scope: RouteScope | undefined): vo
   throw new ApiError(403, `the token needs the scope ${scope}`);
 }
 
-function bearerOf(authorization: string | undefined): string | null {
+export function bearerOf(authorization: string | undefined): string | null {
   return /^bearer (.*)$/is.exec(authorization ?? "")?.[1] ?? null;
 }

@@ -114,6 +114,11 @@ export class App implements AsyncDisposable {
     return this.#runtimes.present.inbounds.all;
   }
 
+  /** The Controller asks for no secret. */
+  get isOpen(): boolean {
+    return this.#controller.isOpen;
+  }
+
   get controllerEndpoints(): readonly ControllerEndpoint[] {
     return this.#controller.endpoints;
   }

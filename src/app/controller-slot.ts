@@ -40,6 +40,10 @@ export class ControllerSlot implements AsyncDisposable {
     return this.#running?.endpoints ?? [];
   }
 
+  get isOpen(): boolean {
+    return (this.#options?.secret ?? "") === "";
+  }
+
   /** Where it listens and by which descriptor, as `InheritedSockets` of another process takes it. */
   get listening(): readonly ListeningSocket[] {
     const { endpoints = [], descriptors = [] } = this.#running ?? {};
@@ -122,6 +126,7 @@ function controllerOptions(config: Config, host: Host, control: Control): Contro
     },
     hosts: [],
     access: host.journal,
+    svcSecret: () => host.journal.secret,
     fleet: () => host.users.admin?.fleet ?? null,
     former: (path) => host.users.admin?.formerSubscription(path) ?? null,
     async mounts(transport, subscribers) {

@@ -55,6 +55,10 @@ export const RUN_FLAGS: FlagTable = {
   },
   "ext-ui": { kind: "text", value: "DIR", env: `${OVERRIDE}EXTERNAL_UI_DIR`, help: "external-ui" },
   secret: { kind: "text", value: "SECRET", env: `${OVERRIDE}SECRET`, help: "secret of the Controller" },
+  "sign-in-link": {
+    kind: "switch",
+    help: "log a link that signs in at the dashboard, once, within ten minutes; on a terminal it is always shown",
+  },
   "post-up": {
     kind: "text",
     value: "COMMAND",

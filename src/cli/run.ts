@@ -122,6 +122,7 @@ async function serve(
   const [endpoint] = app.controllerEndpoints;
   if (secret !== null && endpoint?.kind === "http")
     process.stderr.write(`Controller: http://${endpoint.text}/ui/  secret: ${secret}\n`);
+  if (arrival === null) showSignInLink(flags, app, host);
   try {
     if (arrival === null) runHook(flags, "post-up");
   } catch (error) {
@@ -185,6 +186,17 @@ async function giveWay(
   void late.then(() => endWithin(GIVING_MS, log));
   await closed;
   return 0;
+}
+
+/** Where a secret is asked for: a link opens the dashboard without it. What is behind `#` is sent to no server. */
+function showSignInLink(flags: ParsedFlags, app: App, { journal, log }: Host): void {
+  const isWanted = flags.on("sign-in-link");
+  const endpoint = app.controllerEndpoints.find(({ kind }) => kind === "https" || kind === "http");
+  if (endpoint === undefined || app.isOpen || (!isWanted && !process.stderr.isTTY)) return;
+  const at = endpoint.text.replace(/^(?:0\.0\.0\.0|\[::\])/, "127.0.0.1");
+  const link = `${endpoint.kind}://${at}/ui/#sign-in=${journal.sessions.newCode()}`;
+  if (isWanted) log.info(`sign in within ten minutes, once: ${link}`);
+  else process.stderr.write(`Sign in within ten minutes, once: ${link}\n`);
 }
 
 /** The built-in configuration has no secret that a user could know, so each start makes one and shows it once. */

@@ -45,8 +45,21 @@ export interface Caller {
 export const CONTROLLER_OWNER: Caller = { name: "controller", token: null };
 export const SVC_OWNER: Caller = { name: "svc", token: null };
 
+/** Who is signed in at a dashboard. A `mark` stands for a secret: with another secret it is another one. */
+export interface SessionBook {
+  /** Bounded in number: the oldest goes. The token is a credential of its own, and in this answer alone. */
+  open(marks: readonly string[]): { readonly token: string; readonly lastsMs: number };
+  opens(token: string, mark: string): boolean;
+  close(token: string): void;
+  /** Of a link for signing in; the one before is gone. It opens once, and not for long. */
+  newCode(): string;
+  /** In constant time. */
+  takeCode(guess: string): boolean;
+}
+
 /** What the Controller asks of tokens and the audit log for every request. */
 export interface AccessControl {
+  readonly sessions: SessionBook;
   /** Null: unknown, revoked or expired. In constant time for all tokens with the same id. */
   tokenOf(token: string): TokenGrant | null;
   /**

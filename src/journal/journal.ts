@@ -10,6 +10,7 @@ import { openReports } from "./event-reports.ts";
 import { OpenJournal, type OpenJournalEnv, UNSENT } from "./open-journal.ts";
 import type { JournalSettings } from "./settings.ts";
 import type { SendWebhook } from "./webhook-settings.ts";
+import { Sessions } from "./sessions.ts";
 
 /** What the program that runs gives its journal. */
 export interface Running {
@@ -36,6 +37,7 @@ const MOST_WAITING = 1000;
 const VERSION_KEY = "version";
 
 export class Journal implements JournalControl {
+  readonly sessions = new Sessions();
   readonly #env: OpenJournalEnv;
   readonly #retry = new Retry(() => this.#tryAgain());
   #settings: JournalSettings | null = null;

@@ -63,7 +63,7 @@ async function userNamed(name: string): Promise<UserJson> {
   return call<UserJson>("GET", `/api/admin/users/${found.id}`);
 }
 
-test("the admin secret is asked for, its own, and kept in the page only", options, async () => {
+test("the admin secret is asked for, its own, and kept nowhere", options, async () => {
   await using watched = await world.open("users");
   const { page } = watched;
   const field = page.getByLabel("Admin secret");

@@ -134,7 +134,7 @@ test("opens with nothing configured; a member is chosen, pinned and unpinned", o
   assert.deepEqual(complaints, []);
 });
 
-test("asks for the secret, says when it is wrong, keeps it nowhere", options, async () => {
+test("asks for the secret, says when it is wrong, keeps a session in its place", options, async () => {
   await using bench = await openBench("secret: open sesame ü");
   await using watched = await bench.open("overview");
   const { page, complaints } = watched;
@@ -151,7 +151,7 @@ test("asks for the secret, says when it is wrong, keeps it nowhere", options, as
   );
   assert.doesNotMatch(String(kept), /sesame/);
   await page.reload();
-  await page.getByLabel("Secret").waitFor();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
   // what the browser itself says of a refused request is no fault
   assert.deepEqual(
     complaints.filter((text) => !text.includes("401 (Unauthorized)")),

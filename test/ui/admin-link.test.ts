@@ -5,7 +5,7 @@ import { Link } from "#ui/api/link.ts";
 
 test("what says nothing about the admin API's state reaches the caller; the rest is the state", async (t) => {
   const admin = new AdminLink(new Link("http://127.0.0.1:9090/ui/"));
-  const answering = t.mock.method(globalThis, "fetch", () => Promise.resolve(answer));
+  const answering = t.mock.method(globalThis, "fetch", () => Promise.resolve(answer.clone()));
   let answer = new Response("{}", { status: 401 });
   await admin.unlock("wrong");
   assert.deepEqual(admin.state.value, { kind: "locked", refused: true });

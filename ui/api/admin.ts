@@ -2,6 +2,7 @@
 import { Store } from "#ui/state/store.ts";
 import type { Link } from "./link.ts";
 import { ApiError, jsonOf, request, type Method } from "./request.ts";
+import { Credential } from "./session.ts";
 
 export type AdminState =
   /** Not asked yet. */
@@ -18,20 +19,22 @@ const TELLING = [401, 403, 404];
 export class AdminLink {
   readonly state = new Store<AdminState>({ kind: "unknown" });
   readonly #link: Link;
-  /** Here and nowhere else; "": the Controller's own is tried. */
-  #secret = "";
+  /** None: the Controller's own is tried. */
+  readonly #credential: Credential;
 
   constructor(link: Link) {
     this.#link = link;
+    this.#credential = new Credential(link, "weir.session.admin");
   }
 
+  /** Throws as `probe` does. */
   async unlock(secret: string): Promise<void> {
-    this.#secret = secret;
+    await this.#credential.give(secret);
     await this.probe();
   }
 
   lock(): void {
-    this.#secret = "";
+    this.#credential.drop();
     this.state.set({ kind: "locked", refused: false });
   }
 
@@ -67,11 +70,13 @@ export class AdminLink {
   async #fetch(address: string, method: Method, path: string, body?: unknown): Promise<Response> {
     try {
       // one sign-in where the Controller's own credential opens this, too: a token, or the same secret twice
-      if (this.#secret === "") return await this.#link.ask(method, address, body);
-      return await request(method, this.#link.urlOf(address), this.#secret, body);
+      if (this.#credential.value === "") return await this.#link.ask(method, address, body);
+      const response = await request(method, this.#link.urlOf(address), this.#credential.value, body);
+      this.#credential.accepted();
+      return response;
     } catch (error) {
       const status = error instanceof ApiError ? error.status : 0;
-      if (status === 401) this.state.set({ kind: "locked", refused: this.#secret !== "" });
+      if (status === 401) this.state.set({ kind: "locked", refused: this.#credential.refused() });
       if (path === "overview" && (status === 404 || status === 403)) this.state.set({ kind: "absent" });
       throw error;
     }

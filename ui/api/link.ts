@@ -1,6 +1,7 @@
 /** The way to the Controller: requests, streams, and one state: is it reachable, and is the secret accepted? */
 import { Store } from "#ui/state/store.ts";
 import { ApiError, jsonOf, request, UnreachableError, type Method } from "./request.ts";
+import { Credential } from "./session.ts";
 
 export type LinkState =
   | { readonly kind: "connecting" }
@@ -20,22 +21,28 @@ export class Link {
   readonly state = new Store<LinkState>({ kind: "connecting" });
   /** The dashboard lies one folder below the API, wherever a reverse proxy puts both. */
   readonly #base: URL;
-  /** Here and nowhere else. */
-  #secret = "";
+  readonly #credential: Credential;
   #probing: Promise<void> | null = null;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(page: string) {
     this.#base = new URL("../", page);
+    this.#credential = new Credential(this, "weir.session");
   }
 
-  unlock(secret: string): Promise<void> {
-    this.#secret = secret;
-    return this.probe();
+  /** Never rejects. */
+  async unlock(secret: string): Promise<void> {
+    await this.#credential.give(secret);
+    await this.probe();
+  }
+
+  /** With the code of a link. Never rejects. */
+  unlockByCode(code: string): Promise<void> {
+    return this.#credential.giveCode(code);
   }
 
   lock(): void {
-    this.#secret = "";
+    this.#credential.drop();
     void this.probe();
   }
 
@@ -76,7 +83,7 @@ export class Link {
 
   /** With this secret, and no word about how things stand here: whoever asks reads the answer by itself. */
   ask(method: Method, path: string, body?: unknown): Promise<Response> {
-    return request(method, this.urlOf(path), this.#secret, body);
+    return request(method, this.urlOf(path), this.#credential.value, body);
   }
 
   async bytes(path: string): Promise<Blob> {
@@ -85,11 +92,13 @@ export class Link {
 
   async #fetch(method: Method, path: string, body?: unknown): Promise<Response> {
     try {
-      return await request(method, this.urlOf(path), this.#secret, body);
+      const response = await request(method, this.urlOf(path), this.#credential.value, body);
+      this.#credential.accepted();
+      return response;
     } catch (error) {
       if (error instanceof UnreachableError && path !== "version") void this.probe();
       const status = error instanceof ApiError ? error.status : 0;
-      if (status === 401) this.state.set({ kind: "locked", refused: this.#secret !== "" });
+      if (status === 401) this.state.set({ kind: "locked", refused: this.#credential.refused() });
       if (status === 403 && path === "version") this.state.set({ kind: "forbidden" });
       throw error;
     }
@@ -103,7 +112,7 @@ export class Link {
   socketUrl(path: string): URL {
     const url = this.urlOf(path);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-    if (this.#secret !== "") url.searchParams.set("token", this.#secret);
+    if (this.#credential.value !== "") url.searchParams.set("token", this.#credential.value);
     return url;
   }
 }

@@ -31,6 +31,7 @@ export function ListenerUsers({ name, isManaged }: Props) {
         title={t("setup.firstUser")}
         level="h2"
         label={t("admin.secret")}
+        account="weir users"
         refused={state.refused}
         onSecret={(secret) => admin.unlock(secret)}
       >

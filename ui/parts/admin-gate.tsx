@@ -46,6 +46,7 @@ export function AdminGate({ title, subject, absent, children }: Props) {
           title={subject}
           level="h2"
           label={t("admin.secret")}
+          account="weir users"
           refused={state.refused}
           onSecret={(secret) => act(() => admin.unlock(secret), t("admin.askFailed", { subject }))}
         >

@@ -7,6 +7,8 @@ import { Button } from "./small.tsx";
 interface Props {
   readonly title: string;
   readonly label: string;
+  /** Under which password managers keep it: the page has two secrets. */
+  readonly account?: string;
   /** The secret that was given last is wrong. */
   readonly refused: boolean;
   /** Never rejects: the caller shows what went wrong. */
@@ -15,7 +17,15 @@ interface Props {
   readonly children: ComponentChildren;
 }
 
-export function SecretForm({ title, label, refused, onSecret, level = "h1", children }: Props) {
+export function SecretForm({
+  title,
+  label,
+  account = "weir",
+  refused,
+  onSecret,
+  level = "h1",
+  children,
+}: Props) {
   const { t } = useWords();
   const [secret, setSecret] = useState("");
   const [busy, setBusy] = useState(false);
@@ -33,13 +43,24 @@ export function SecretForm({ title, label, refused, onSecret, level = "h1", chil
     <form class="gate" onSubmit={(event) => void submit(event)}>
       <Title>{title}</Title>
       {children}
+      <input
+        class="account"
+        type="text"
+        name="username"
+        value={account}
+        autocomplete="username"
+        readOnly
+        tabIndex={-1}
+        aria-hidden="true"
+      />
       <label class="field">
         <span>{label}</span>
         <input
           ref={field}
           type="password"
           value={secret}
-          autocomplete="off"
+          name="password"
+          autocomplete="current-password"
           required
           aria-invalid={refused}
           aria-describedby={errorId}

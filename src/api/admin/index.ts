@@ -1,6 +1,6 @@
 /** The API that manages users: `/api/admin/…`, with a secret of its own. */
 import type { z } from "zod";
-import type { Transport } from "#api/app-env.ts";
+import { isInClear, type Transport } from "#api/app-env.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Answer, type Route } from "#api/route.ts";
 import type { AccessControl, Caller } from "#core/access.ts";
@@ -54,7 +54,7 @@ export function adminRoutes(
   transport: Transport,
   access: AccessControl | null = null,
 ): readonly Route[] {
-  if (transport.kind === "http" && !transport.isLocal) return [];
+  if (isInClear(transport)) return [];
   const guard = adminGuard(users, access, transport);
   const admin: AdminOf = ({ caller }) => {
     if (users.admin === null) throw notFound(); // went while the body arrived

@@ -1,5 +1,5 @@
 /** THE list of resources of the Controller API. */
-import type { AppEnv } from "#api/app-env.ts";
+import { type AppEnv, isInClear } from "#api/app-env.ts";
 import { dohRoutes } from "#api/doh.ts";
 import { openApiRoutes } from "#api/openapi.ts";
 import type { Route } from "#api/route.ts";
@@ -19,6 +19,7 @@ import { proxyProviderRoutes } from "./proxy-providers.ts";
 import { proxyRoutes } from "./proxies.ts";
 import { ruleProviderRoutes } from "./rule-providers.ts";
 import { ruleRoutes } from "./rules.ts";
+import { sessionRoutes } from "./sessions.ts";
 import { setupRoutes } from "./setup.ts";
 import { storageRoutes } from "./storage.ts";
 import { trafficControlRoutes } from "./traffic-control.ts";
@@ -35,6 +36,7 @@ export async function controllerRoutes(env: AppEnv): Promise<readonly Route[]> {
     ...configRoutes(control),
     ...configFileRoutes(control.configFile),
     ...setupRoutes(control.setup),
+    ...signInRoutes(env),
     ...backupRoutes(control.backup),
     ...proxyRoutes(control.proxies),
     ...groupRoutes(control.proxies),
@@ -56,4 +58,11 @@ export async function controllerRoutes(env: AppEnv): Promise<readonly Route[]> {
   const doh = dohRoutes(options.dohPath, control.dns).filter(({ path }) => !taken.has(path)); // ours come first
   const all = [...resources, ...doh];
   return [...all, ...openApiRoutes(all, control.build.version)];
+}
+
+/** None where there are no sessions. */
+function signInRoutes({ options, transport }: AppEnv): readonly Route[] {
+  const { secret, access, svcSecret = () => null } = options;
+  if (access === undefined) return [];
+  return sessionRoutes({ secret, access, svcSecret: isInClear(transport) ? () => null : svcSecret });
 }

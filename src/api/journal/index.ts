@@ -1,6 +1,6 @@
 /** Who may do what, and who did: `/api/svc/tokens` and `/api/svc/audit`, behind the secret of the `svc` block. */
 import { svcGuard } from "#api/admin/guard.ts";
-import type { Transport } from "#api/app-env.ts";
+import { isInClear, type Transport } from "#api/app-env.ts";
 import type { Route } from "#api/route.ts";
 import type { Subscribers } from "#api/subscriber.ts";
 import type { JournalControl } from "#core/journal.ts";
@@ -19,7 +19,7 @@ export function journalRoutes(
 }
 
 function ownRoutes(journal: JournalControl, transport: Transport): readonly Route[] {
-  if (transport.kind === "http" && !transport.isLocal) return [];
+  if (isInClear(transport)) return [];
   const guard = svcGuard(() => journal.secret, journal, transport);
   const own = [...tokenRoutes(journal), ...auditRoutes(journal), ...webhookRoutes(journal)];
   return own.map((each) => ({ ...each, guard }));

@@ -64,7 +64,7 @@ export const frame = {
 
   "admin.secret": "Admin secret",
   "admin.secretText":
-    "The value of `secret` in the `svc` block. It is kept in this page until it is reloaded.",
+    "The value of `secret` in the `svc` block. The page keeps a session in its place, as long as this tab is open.",
   "admin.askFailed": "{subject} cannot be asked for",
   "admin.absentText":
     "They need the `svc` block in the configuration, and a Controller on this machine, by HTTPS or through a Unix socket: their secret does not travel in the clear.",

@@ -19,7 +19,8 @@ export const settings = {
   "settings.asSystem": "As the system",
   "settings.light": "Light",
   "settings.dark": "Dark",
-  "settings.secretNote": "The secret is kept in this page only, until it is reloaded.",
+  "settings.secretNote":
+    "The page keeps a session, not the secret: twelve hours at most, and as long as this tab is open.",
   "settings.forget": "Forget the secret",
   "settings.ports": "Ports",
   "settings.mixed": "Mixed (HTTP and SOCKS)",

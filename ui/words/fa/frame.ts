@@ -64,7 +64,8 @@ export const frame: SameKeys<typeof english> = {
   "gate.open": "ورود",
 
   "admin.secret": "رمز مدیریت",
-  "admin.secretText": "مقدار `secret` در بخش `svc`. فقط تا بارگذاری دوباره در همین صفحه نگه داشته می‌شود.",
+  "admin.secretText":
+    "مقدار `secret` در بخش `svc`. صفحه به جای آن تا وقتی این زبانه باز است یک نشست نگه می‌دارد.",
   "admin.askFailed": "دریافت نشد: {subject}",
   "admin.absentText":
     "به بخش `svc` در پیکربندی نیاز دارد و کنترلر باید روی همین دستگاه، از راه HTTPS یا سوکت Unix در دسترس باشد: رمز مدیریت بدون رمزنگاری فرستاده نمی‌شود.",

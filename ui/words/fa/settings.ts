@@ -20,7 +20,8 @@ export const settings: SameKeys<typeof english> = {
   "settings.asSystem": "مانند سیستم",
   "settings.light": "روشن",
   "settings.dark": "تیره",
-  "settings.secretNote": "رمز فقط تا بارگذاری دوباره در همین صفحه نگه داشته می‌شود.",
+  "settings.secretNote":
+    "صفحه به جای رمز یک نشست نگه می‌دارد: حداکثر دوازده ساعت و تا وقتی این زبانه باز است.",
   "settings.forget": "فراموش کردن رمز",
   "settings.ports": "پورت‌ها",
   "settings.mixed": "ترکیبی (HTTP و SOCKS)",

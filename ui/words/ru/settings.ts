@@ -21,7 +21,8 @@ export const settings: SameKeys<typeof english> = {
   "settings.asSystem": "Как в системе",
   "settings.light": "Светлые",
   "settings.dark": "Тёмные",
-  "settings.secretNote": "Секрет хранится только на этой странице до её перезагрузки.",
+  "settings.secretNote":
+    "Страница хранит сеанс, а не секрет: не дольше двенадцати часов и пока открыта эта вкладка.",
   "settings.forget": "Забыть секрет",
   "settings.ports": "Порты",
   "settings.mixed": "Смешанный (HTTP и SOCKS)",

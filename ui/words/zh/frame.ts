@@ -64,7 +64,7 @@ export const frame: SameKeys<typeof english> = {
   "gate.open": "进入",
 
   "admin.secret": "管理密钥",
-  "admin.secretText": "`svc` 配置块中 `secret` 的值。仅保存在本页面中，刷新后需重新输入。",
+  "admin.secretText": "`svc` 配置块中 `secret` 的值。页面以会话代替它，仅在此标签页打开期间有效。",
   "admin.askFailed": "无法请求：{subject}",
   "admin.absentText":
     "需要配置中的 `svc` 块，并且控制器须在本机、通过 HTTPS 或 Unix 套接字访问：管理密钥不会以明文传输。",

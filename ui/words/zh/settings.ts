@@ -20,7 +20,7 @@ export const settings: SameKeys<typeof english> = {
   "settings.asSystem": "跟随系统",
   "settings.light": "浅色",
   "settings.dark": "深色",
-  "settings.secretNote": "密钥仅保存在本页面中，刷新后需重新输入。",
+  "settings.secretNote": "页面保存的是会话而不是密钥：最长十二小时，且仅在此标签页打开期间有效。",
   "settings.forget": "清除密钥",
   "settings.ports": "端口",
   "settings.mixed": "混合端口（HTTP 与 SOCKS）",

@@ -1,0 +1,75 @@
+/** What the page signs its requests with: a session, which stands for a secret so that the page need not keep that. */
+import { keepSession, keptSession } from "#ui/state/kept.ts";
+import { jsonOf, request } from "./request.ts";
+
+interface Base {
+  urlOf(path: string): URL;
+}
+
+const PATH = "api/svc/session";
+
+export class Credential {
+  readonly #base: Base;
+  /** Under which the session is kept, for as long as the page's tab is open. */
+  readonly #key: string;
+  #value: string;
+  /** It was given on this page, and nothing has been opened with it yet. */
+  #isNew = false;
+
+  constructor(base: Base, key: string) {
+    this.#base = base;
+    this.#key = key;
+    this.#value = keptSession(key);
+  }
+
+  /** "": there is none. */
+  get value(): string {
+    return this.#value;
+  }
+
+  /** What there is no session for, a token or a wrong secret, is used as it is until the page is left. Never rejects. */
+  async give(secret: string): Promise<void> {
+    this.#isNew = true;
+    const opened = request("POST", this.#base.urlOf(PATH), secret).then(tokenOf);
+    await opened.then(
+      (session) => this.#keep(session),
+      () => (this.#value = secret),
+    );
+  }
+
+  /** By the code of a link; one that opens nothing leaves everything as it is. Never rejects. */
+  async giveCode(code: string): Promise<void> {
+    const opened = request("POST", this.#base.urlOf(`${PATH}/code`), "", { code }).then(tokenOf);
+    await opened.then(
+      (session) => this.#keep(session),
+      () => {},
+    );
+  }
+
+  /** Signs out. A session that cannot be ended now ends by itself. */
+  drop(): void {
+    this.#isNew = false;
+    if (this.#value !== "") void request("DELETE", this.#base.urlOf(PATH), this.#value).catch(() => {});
+    this.#keep("");
+  }
+
+  /** It has opened something. */
+  accepted(): void {
+    this.#isNew = false;
+  }
+
+  /** It was refused. True: it was given just now, and is wrong; false: a session is over, and forgotten. */
+  refused(): boolean {
+    if (!this.#isNew) this.#keep("");
+    else keepSession(this.#key, "");
+    return this.#value !== "";
+  }
+
+  #keep(session: string): void {
+    this.#value = session;
+    keepSession(this.#key, session);
+  }
+}
+
+const tokenOf = async (response: Response): Promise<string> =>
+  (await jsonOf<{ token: string }>(response)).token;
