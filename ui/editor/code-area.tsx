@@ -91,7 +91,7 @@ export function CodeArea({ label, text, onText, remarks, schema, jump, onAbout }
           ref={area}
           aria-label={label}
           aria-autocomplete="list"
-          aria-controls="hints"
+          aria-controls={offer === null ? undefined : "hints"}
           aria-activedescendant={offer === null ? undefined : `hint-${offer.chosen}`}
           value={text}
           wrap="off"
