@@ -3,6 +3,7 @@ import { cpus } from "node:os";
 import * as config from "./config.ts";
 import * as cores from "./cores.ts";
 import * as controller from "./controller.ts";
+import * as dashboard from "./dashboard.ts";
 import * as dns from "./dns.ts";
 import * as kernelDirect from "./kernel-direct.ts";
 import * as lists from "./lists.ts";
@@ -40,6 +41,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   reality,
   governance,
   controller,
+  dashboard,
   users,
   transparent,
   kernelDirect,
