@@ -133,6 +133,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "host",
     "journal",
     "store",
+    "tun", // how devices are called on the way
     "users",
   ], // everything of a running program goes to another process; the app does not know of it
   app: ANYTHING,

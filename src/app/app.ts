@@ -9,6 +9,7 @@ import { liveConfigs } from "#app/control/live-configs.ts";
 import type { Host } from "#host/host.ts";
 import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import { backupSettings } from "#runtime/user-settings.ts";
+import type { Tuns } from "#runtime/tuns.ts";
 import { ConfigKeeper } from "./config-keeper.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 import { loadConfig, type ConfigInput } from "./load-config.ts";
@@ -147,7 +148,12 @@ export class App implements AsyncDisposable {
     const { sockets, portals } = this.#env.host;
     const portal = portals.listening;
     const own = portal === null ? [] : [{ key: `portal ${portal.key}`, fd: portal.fd, endpoint: null }];
-    return [...(await sockets.open()), ...this.#controller.listening, ...own];
+    const tuns = await this.#runtimes.tuns.handles();
+    return [...(await sockets.open()), ...this.#controller.listening, ...own, ...tuns];
+  }
+
+  get tuns(): Pick<Tuns, "pause" | "resume"> {
+    return this.#runtimes.tuns;
   }
 
   /** Runs `work` while nothing else changes. Where it answers true another process serves: `close` is all that is left. */
@@ -156,7 +162,8 @@ export class App implements AsyncDisposable {
       const isDone = await work();
       if (!isDone) return false;
       this.#handedOver = true;
-      this.#env.host.sockets.handOver();
+      const { tuns } = this.#runtimes;
+      this.#env.host.sockets.handOver(() => void tuns.close({ restarting: false })); // connections go by its device until then
       this.#controller.handOver();
       this.#env.host.portals[Symbol.dispose](); // a link is good in the process that made it: clients come to the other one's
       return true;
@@ -170,7 +177,8 @@ export class App implements AsyncDisposable {
       using last = new DisposableStack();
       last.defer(() => this.#env.host.journal.close()); // behind what it is told of the end
       last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
-      await this.#runtimes.tuns.close({ restarting }); // before the listeners close: captured traffic goes past weir again, or nowhere
+      // Before the listeners close: captured traffic goes past weir again, or nowhere.
+      if (!this.#handedOver) await this.#runtimes.tuns.close({ restarting });
       // To clients who have had no word of another process the connection that they have is as good as a new one.
       const retired = this.#runtimes.retire(this.#handedOver ? () => sockets.emptied() : async () => {});
       const cutOff = (): void => {

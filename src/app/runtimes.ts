@@ -73,6 +73,7 @@ export class Runtimes {
       egress: host.egress,
       learning: host.kernelDirect,
       log: host.log,
+      inherited: host.inherited,
       onDnsSettled: () => host.memoryRelease.soon(),
     });
     this.#users = new UserAdoption({

@@ -13,6 +13,7 @@ import {
 import type { Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
 import type { Guard } from "./guard.ts";
+import type { Ownership } from "./ownership.ts";
 import { localNetworks } from "./local-networks.ts";
 import { quoted } from "./nft/exclusions.ts";
 import { RedirectTable } from "./nft/table.ts";
@@ -21,6 +22,7 @@ import { Routing } from "./routing.ts";
 export interface CaptureEnv {
   readonly nftables: Pick<Nftables, "open">;
   readonly guard: Guard;
+  readonly ownership: Ownership;
   readonly log: Log;
 }
 
@@ -31,7 +33,8 @@ const LOOK_MS = 3_000;
 /**
  * Brings traffic to the TUN of the plan. The device is up and the listeners listen. Cleans up what a crash left behind.
  * The guard keeps in what is captured until the capture does, and after it. Throws `ConfigError` or `SystemError`
- * with nothing left in force but the guard.
+ * with nothing left in force but the guard. Where it is another process's still, nothing is changed, and it is an error where
+ * something lacks.
  */
 export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<Capture> {
   const { log } = env;
@@ -40,10 +43,13 @@ export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<C
   await using undo = new AsyncDisposableStack();
   if (!options.autoRoute) return new RunningCapture(undo.move(), null, env.guard);
   const socket = undo.use(openNetlink(KEY));
-  loosen(plan.device.name, log);
   const guard = options.guarded ? env.guard : null;
-  await guard?.hold(plan);
-  const routing = undo.use(new Routing(socket, plan, guard?.link ?? null, log));
+  if (env.ownership.isOurs) {
+    loosen(plan.device.name, log);
+    await guard?.hold(plan);
+  } else guard?.adopt(plan);
+  const held = guard?.link ?? null;
+  const routing = undo.use(new Routing(socket, plan, { held, log, ownership: env.ownership }));
   const table = options.autoRedirect ? await openTable(undo, socket, plan, env) : null;
   const parts = ["link", "route", "rule", "address"] as const;
   const onChange = (): void => {

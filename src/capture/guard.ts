@@ -10,6 +10,7 @@ import { deleteTable, hasTable, openNetlink } from "#platform/netlink.ts";
 import type { Nftables } from "#platform/nftables.ts";
 import { localNetworks } from "./local-networks.ts";
 import { isRouteHeld, removeRouteHold, RouteHold } from "./route-hold.ts";
+import type { Ownership } from "./ownership.ts";
 import type { HeldLink } from "./routing.ts";
 import { guardText, type Keeps } from "./nft/guard-text.ts";
 import { GUARD_TABLE } from "./nft/names.ts";
@@ -32,6 +33,7 @@ type State = "holding" | "steady";
 export class Guard {
   readonly #nftables: Pick<Nftables, "open">;
   readonly #log: Log;
+  readonly #ownership: Ownership;
   readonly #routes = new RouteHold();
   #known: Known | null = null;
   #state: State = "steady";
@@ -40,9 +42,21 @@ export class Guard {
   /** Of what runs: one after the other, the last one is in force. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(nftables: Pick<Nftables, "open">, log: Log) {
+  constructor(nftables: Pick<Nftables, "open">, log: Log, ownership: Ownership) {
     this.#nftables = nftables;
     this.#log = log;
+    this.#ownership = ownership;
+  }
+
+  /** What another process holds by `plan` without auto-redirect. Throws `ConfigError`, `SystemError`. */
+  adopt(plan: CapturePlan): void {
+    this.#known = { plan, route: plan.routeSet, routeExclude: plan.routeExcludeSet, marks: null };
+    this.#routes.adopt(plan);
+  }
+
+  /** For another process; null: nothing is held by routes. */
+  get fd(): number | null {
+    return this.#routes.fd;
   }
 
   /** Does it stay when the program ends? */
@@ -127,7 +141,7 @@ export class Guard {
   }
 
   #next(work: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(work);
+    const done = this.#turn.then(() => (this.#ownership.isOurs ? work() : undefined));
     this.#turn = done.catch(() => {});
     return done;
   }

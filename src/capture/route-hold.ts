@@ -102,6 +102,24 @@ export class RouteHold {
     this.#dropAddresses(socket, index, addresses);
   }
 
+  /** What another process holds by `plan`, and has given the device of; nothing is changed. Throws `ConfigError` or `SystemError`. */
+  adopt(plan: CapturePlan): void {
+    using socket = openNetlink(KEY);
+    const device = openDevice(); // is found by its name
+    const held = { plan, device, index: device.index };
+    if (!this.#isWhole(socket, held)) {
+      device[Symbol.dispose]();
+      throw new ConfigError(`${KEY}: routes of the process before to ${GUARD_DEVICE} are not there`);
+    }
+    this.#held = held;
+    this.#clean = false;
+  }
+
+  /** The device's; null: nothing is held. */
+  get fd(): number | null {
+    return this.#held?.device.fd ?? null;
+  }
+
   /** Restores rules, routes and device that another program deleted. Throws as `hold`. */
   keep(): void {
     const held = this.#held;

@@ -1,6 +1,6 @@
 /** ip rules and routes in the kernel: put there, kept there, taken away (rtnetlink). */
 import type { CaptureOptions, CapturePlan } from "#core/capture.ts";
-import { messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import {
   addRoute,
@@ -14,6 +14,7 @@ import {
   type NetlinkSocket,
   type Route,
 } from "#platform/netlink.ts";
+import type { Ownership } from "./ownership.ts";
 import { policyRules, RULE_SPAN } from "./policy-rules.ts";
 import { addRules, deleteBlock, FAMILIES, shownRules, tolerating } from "./rule-block.ts";
 import { tableRoutes } from "./table-routes.ts";
@@ -59,35 +60,63 @@ interface Shown {
   readonly routes: ReadonlyMap<string, Route>;
 }
 
+interface RoutingEnv {
+  readonly held: HeldLink | null;
+  readonly log: Log;
+  readonly ownership: Ownership;
+}
+
 export class Routing implements Disposable {
   readonly #socket: NetlinkSocket;
   readonly #plan: CapturePlan;
   readonly #log: Log;
   readonly #rules: readonly IpRule[];
   readonly #held: HeldLink | null;
+  readonly #ownership: Ownership;
   /** How it looks when all is well. */
   readonly #right: Shown;
 
   /**
    * Puts routes and then rules in force; where the guard holds, the rules are there already and stay. Throws `SystemError`
-   * with neither left behind.
+   * with neither left behind. Those of another process have to be there: throws `ConfigError`.
    */
-  constructor(socket: NetlinkSocket, plan: CapturePlan, held: HeldLink | null, log: Log) {
+  constructor(socket: NetlinkSocket, plan: CapturePlan, { held, log, ownership }: RoutingEnv) {
     this.#socket = socket;
     this.#plan = plan;
     this.#held = held;
     this.#log = log;
+    this.#ownership = ownership;
     this.#rules = policyRules(plan);
     try {
-      if (held === null) clearRouting(socket, plan.options);
-      else clearRoutes(socket, plan.options.tableIndex, ({ link }) => link !== held.index());
-      this.#addRoutes(new Map());
-      if (held === null) addRules(socket, plan);
+      if (ownership.isOurs) this.#put();
       this.#right = this.#look();
+      if (!ownership.isOurs) this.#demandWhole();
     } catch (error) {
       this[Symbol.dispose]();
       throw error;
     }
+  }
+
+  #put(): void {
+    const held = this.#held;
+    const { options } = this.#plan;
+    if (held === null) clearRouting(this.#socket, options);
+    else clearRoutes(this.#socket, options.tableIndex, ({ link }) => link !== held.index());
+    this.#addRoutes(new Map());
+    if (held === null) addRules(this.#socket, this.#plan);
+  }
+
+  #demandWhole(): void {
+    const { rules, routes } = this.#right;
+    const { device, inet4, inet6 } = this.#plan;
+    const due = this.#rules.filter(({ family }) => (family === 4 ? inet4 : inet6) !== null); // others the kernel may lack
+    const isThere = FAMILIES.every((family) =>
+      tableRoutes(this.#plan, family).every((destination) =>
+        routes.has(routeName({ family, destination, link: device.index, unicast: true })),
+      ),
+    );
+    if (!isThere || !due.every((rule) => rules.has(positionName(rule))))
+      throw new ConfigError("auto-route: ip rules or routes of the process before are not there");
   }
 
   /**
@@ -95,6 +124,7 @@ export class Routing implements Disposable {
    * entries are never removed, not even for a moment in which traffic would take another way. Never throws.
    */
   keep(): void {
+    if (!this.#ownership.isOurs) return;
     try {
       const seen = this.#look();
       const positions = this.#positions().filter(
@@ -115,6 +145,7 @@ export class Routing implements Disposable {
 
   [Symbol.dispose](): void {
     const held = this.#held;
+    if (!this.#ownership.isOurs) return;
     if (held === null) clearRouting(this.#socket, this.#plan.options);
     else clearRoutes(this.#socket, this.#plan.options.tableIndex, ({ link }) => link !== held.index());
   }

@@ -19,6 +19,13 @@ export function openHandover(): Handover | null {
   return new Handover(libc, new UnixPackets(ffi, libc), poller);
 }
 
+/** Another descriptor of the same file, which the caller owns. Throws `SystemError`. */
+export function duplicateDescriptor(fd: number): number {
+  const libc = openLibc();
+  if (libc === null) throw new Error("this runtime cannot duplicate a descriptor");
+  return libc.duplicate(fd);
+}
+
 export class Handover {
   readonly #libc: Libc;
   readonly #packets: UnixPackets;

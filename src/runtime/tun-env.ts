@@ -1,10 +1,11 @@
 /** What a TUN is given of the program around it: the routes, DNS and sockets of the runtime that is in force. */
-import { openCapture, type Guard } from "#capture/index.ts";
+import { openCapture, type Guard, type Ownership } from "#capture/index.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Metadata, Session } from "#core/session.ts";
 import type { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { demandedOptions, type Egress } from "#net/dial/egress.ts";
+import type { InheritedSockets } from "#net/listen/inherited-sockets.ts";
 import { DEFAULT_KEEP_ALIVE } from "#net/dial/keep-alive.ts";
 import type { Nftables } from "#platform/nftables.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
@@ -25,6 +26,8 @@ export interface TunsEnv {
   readonly egress: Egress;
   readonly learning: KernelDirect;
   readonly log: Log;
+  /** Of another process of weir, where this one takes its place. */
+  readonly inherited: InheritedSockets;
   /** What a flood of DNS questions took can be given back. */
   readonly onDnsSettled: () => void;
 }
@@ -33,6 +36,7 @@ export interface TunsEnv {
 export interface SharedByTuns {
   readonly nftables: Nftables;
   readonly guard: Guard;
+  readonly ownership: Ownership;
   readonly egress: TunEgress;
   /** For a TUN whose device was deleted by another program: until it is disposed of, nothing passes by. */
   readonly hold: TunEnv["hold"];
@@ -43,8 +47,11 @@ export interface SharedByTuns {
 /** For deciding about a ping. */
 const DECISION_MS = 5_000;
 
-export function tunEnv(env: TunsEnv, { nftables, guard, egress, hold, lists }: SharedByTuns): TunEnv {
-  const { runtime, inForce, accept, learning, log, onDnsSettled } = env;
+export function tunEnv(
+  env: TunsEnv,
+  { nftables, guard, ownership, egress, hold, lists }: SharedByTuns,
+): TunEnv {
+  const { runtime, inForce, accept, learning, log, onDnsSettled, inherited } = env;
   const answers = dnsAnswers(inForce.handleDns, log);
   return {
     accept,
@@ -56,8 +63,9 @@ export function tunEnv(env: TunsEnv, { nftables, guard, egress, hold, lists }: S
     decideEcho: (metadata) => decideEcho(env, metadata),
     socketOptions: () => socketOptions(env),
     openEgress: (settings, device) => egress.open(settings, device),
-    openCapture: (plan) => openCapture(plan, { nftables, guard, log }),
+    openCapture: (plan) => openCapture(plan, { nftables, guard, ownership, log }),
     hold,
+    inherited,
     openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
     prefixesOf: (names) => names.flatMap((name) => lists()?.ruleProviders.all.get(name)?.networks ?? []),
   };

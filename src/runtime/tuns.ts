@@ -4,9 +4,11 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
-import { clearStale, Guard } from "#capture/index.ts";
-import { messageOf } from "#core/errors.ts";
+import { clearStale, Guard, Ownership } from "#capture/index.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import { Nftables } from "#platform/nftables.ts";
+import { demandSame, isDeviceKey, type TunState } from "#tun/handing-over.ts";
 import type { TunSettings } from "#tun/settings.ts";
 import { planBefore } from "#tun/parts.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
@@ -24,6 +26,9 @@ export interface ChangeHow {
   readonly retries: boolean;
 }
 
+/** The device that routes of the guard lead to. */
+const GUARD_KEY = "guard";
+
 interface Prepared {
   readonly kept: readonly Tun[];
   readonly leaving: readonly Tun[];
@@ -37,6 +42,7 @@ export class Tuns implements AsyncDisposable {
   readonly #guard: Guard;
   readonly #egress: TunEgress;
   readonly #tunEnv: TunEnv;
+  readonly #ownership = new Ownership();
   #running: readonly Tun[] = [];
   /** Of the configuration that the newest TUNs belong to. */
   #lists: RuleData | null = null;
@@ -45,12 +51,14 @@ export class Tuns implements AsyncDisposable {
 
   constructor(env: TunsEnv) {
     this.#env = env;
-    this.#guard = new Guard(this.#nftables, env.log);
+    this.#ownership.isOurs = !env.inherited.keys.some(isDeviceKey);
+    this.#guard = new Guard(this.#nftables, env.log, this.#ownership);
     const onNetworkChange = (): void => env.runtime()?.names.networkChanged();
     this.#egress = new TunEgress({ egress: env.egress, log: env.log, onNetworkChange });
     this.#tunEnv = tunEnv(env, {
       nftables: this.#nftables,
       guard: this.#guard,
+      ownership: this.#ownership,
       egress: this.#egress,
       hold: (settings) => this.#holdBroken(settings),
       lists: () => this.#lists,
@@ -61,7 +69,7 @@ export class Tuns implements AsyncDisposable {
   prepare(config: Config): void {
     const all = [config.tun, ...config.tunListeners].filter((each) => each.enable);
     const tun = all.find((each) => each.autoRedirect) ?? all.find((each) => each.autoRoute);
-    clearStale(this.#env.log, { keepsFakes: tun !== undefined });
+    if (this.#ownership.isOurs) clearStale(this.#env.log, { keepsFakes: tun !== undefined });
     if (tun === undefined || !Guard.isThere()) return;
     const { autoRedirect, autoRedirectOutputMark: outputMark, autoDetectInterface } = tun;
     const detectsInterface = tun.autoRoute && autoDetectInterface;
@@ -98,6 +106,7 @@ export class Tuns implements AsyncDisposable {
     const missing = wanted.filter(
       (settings) => !kept.some((tun) => isDeepStrictEqual(tun.settings, settings)),
     );
+    if (!this.#ownership.isOurs) demandSame(missing, this.#env.inherited);
     const asked = how.retries ? missing : missing.filter((settings) => !holds(this.#failed, settings));
     const { listsBefore } = how;
     const fresh = await this.#openAll(asked, how, { kept, leaving, listsBefore });
@@ -148,12 +157,14 @@ export class Tuns implements AsyncDisposable {
   async #open(settings: TunSettings): Promise<Tun> {
     if (settings.capture.guarded) {
       this.#egress.between(settings);
-      await this.#guard.hold(planBefore(settings, this.#tunEnv));
+      if (this.#ownership.isOurs) await this.#guard.hold(planBefore(settings, this.#tunEnv));
+      else this.#env.inherited.take(GUARD_KEY); // which finds its device by the name
     }
     return Tun.open(settings, this.#tunEnv);
   }
 
   async #undo({ kept, leaving, fresh, listsBefore }: Prepared): Promise<void> {
+    if (!this.#ownership.isOurs) return; // this process ends
     await this.#hold(fresh);
     await this.#stop(fresh);
     this.#lists = listsBefore;
@@ -173,8 +184,35 @@ export class Tuns implements AsyncDisposable {
     return this.close({ restarting: false });
   }
 
+  /** For another process of weir, descriptors of the same files. Rejects with `ConfigError` where one is not whole now. */
+  async handles(): Promise<readonly ListeningSocket[]> {
+    const fd = this.#guard.fd;
+    const guard = fd === null ? [] : [{ key: GUARD_KEY, fd, endpoint: null }];
+    return [
+      ...guard,
+      ...this.#running.flatMap((tun) => {
+        const found = tun.handles();
+        if (found !== null) return found;
+        throw new ConfigError(`[TUN] ${tun.settings.name}: its device is being made anew; ask again`);
+      }),
+    ];
+  }
+
+  /** It is all another process's, but for the connections that are open. Packets wait in the devices until it reads them. Answers with what it has to know. */
+  pause(): readonly TunState[] {
+    this.#ownership.isOurs = false;
+    return this.#running.flatMap((tun) => tun.pause());
+  }
+
+  /** There is no other process: everything goes on here. */
+  resume(): void {
+    this.#ownership.isOurs = true;
+    for (const tun of this.#running) tun.activate();
+  }
+
   /** What is captured takes its ordinary ways, unless the program comes back at once or the file says `on-exit: closed`. */
   async close({ restarting }: { readonly restarting: boolean }): Promise<void> {
+    // Where another process has it all, what is closed here are descriptors.
     const running = this.#running;
     this.#running = [];
     if (restarting) await this.#hold(running);
@@ -191,6 +229,7 @@ export class Tuns implements AsyncDisposable {
         const { kept, fresh } = pending as Prepared;
         pending = null;
         this.#running = [...kept, ...fresh];
+        this.#ownership.isOurs = true;
         for (const tun of fresh) tun.activate();
         for (const tun of kept) void tun.updateSets();
       },

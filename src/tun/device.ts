@@ -2,6 +2,7 @@
 import type { Log } from "#core/log.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
+import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import {
   addAddress,
   loosenReversePath,
@@ -12,6 +13,7 @@ import {
 import { isNameTaken, openTunDevices, type TunDevice, type TunDevices } from "#platform/tun.ts";
 import type { TunSettings } from "./settings.ts";
 
+const CUTS_DATAGRAMS = "cuts datagrams";
 const DEFAULT_NAME = "Meta";
 /** The kernel's limit without the closing zero (IFNAMSIZ). */
 const MOST_NAME_BYTES = 15;
@@ -23,6 +25,17 @@ const QUEUE_PACKETS = 10_000;
 
 export function mtuOf({ mtu }: Pick<TunSettings, "mtu">): number {
   return mtu === 0 ? DEFAULT_MTU : Math.max(LEAST_MTU, mtu);
+}
+
+/** One that another process of weir has set up by the same settings; the descriptor is owned from here on. Throws `ConfigError`. */
+export function adoptDevice({ fd, detail }: Pick<ListeningSocket, "fd" | "detail">): TunDevice {
+  const known = { cutsDatagrams: detail === CUTS_DATAGRAMS };
+  return openTunDevices("tun.enable").open({ name: "", offload: false, fileDescriptor: fd, known });
+}
+
+/** What `adoptDevice` is to be told of a device. */
+export function detailOf({ cutsDatagrams }: TunDevice): string | null {
+  return cutsDatagrams ? CUTS_DATAGRAMS : null;
 }
 
 /** Throws `ConfigError` naming the key. The device goes when it is closed. */

@@ -63,12 +63,30 @@ export class FlowTable {
     const slot = int32At(this.#free, this.#freeFrom);
     this.#freeFrom = (this.#freeFrom + 1) % this.#slots;
     this.#freeCount--;
+    this.place(slot);
+    return slot;
+  }
+
+  /** Free slots in the order in which they are given out. */
+  get free(): Int32Array {
+    return Int32Array.from({ length: this.#freeCount }, (_, at) =>
+      int32At(this.#free, (this.#freeFrom + at) % this.#slots),
+    );
+  }
+
+  /** `key`, which is not in the table, gets this slot. It is not to be among the free ones: `setFree` says which these are. */
+  place(slot: number): void {
     this.#keys.set(this.key, slot * this.#words);
     this.#live[slot] = 1;
     const bucket = this.#bucketOf(this.key, 0);
     this.#next[slot] = int32At(this.#heads, bucket);
     this.#heads[bucket] = slot;
-    return slot;
+  }
+
+  setFree(slots: Int32Array): void {
+    this.#free.set(slots);
+    this.#freeFrom = 0;
+    this.#freeCount = slots.length;
   }
 
   /** Nothing where the slot is free already. */

@@ -3,7 +3,8 @@ import type { Endpoint, Ip } from "#core/session.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { FlowTable } from "./flow-table.ts";
 import { IdleList } from "./idle-list.ts";
-import { byteAt } from "#lib/at.ts";
+import { byteAt, int32At } from "#lib/at.ts";
+import { decodeNatState, type NatState } from "./nat-state.ts";
 
 export const FIRST_NAT_PORT = 10_000;
 const NAT_PORTS = 65_536 - FIRST_NAT_PORT;
@@ -94,6 +95,42 @@ export class NatTable {
   release(slot: number, nowMs: number): void {
     this.#held[slot] = byteAt(this.#held, slot) - 1;
     if (this.#held[slot] === 0) this.#line.append(slot, nowMs);
+  }
+
+  /** As another process takes it over. */
+  get state(): NatState {
+    const { flows } = this;
+    const words = this.#addressWords * 2 + 1;
+    const rows: number[] = [];
+    for (let slot = 0; slot < NAT_PORTS; slot++) {
+      if (!flows.isLive(slot)) continue;
+      rows.push(slot, byteAt(this.#held, slot) > 0 ? 1 : 0);
+      for (let index = 0; index < words; index++) rows.push(flows.word(slot, index));
+    }
+    return { words, flows: Int32Array.from(rows), free: flows.free };
+  }
+
+  /**
+   * Into a table that is empty. Flows that sockets of the other process have are held until the function that it answers
+   * with is called. Null: it is no such state.
+   */
+  restore(bytes: Uint8Array, nowMs: number): ((nowMs: number) => void) | null {
+    const words = this.#addressWords * 2 + 1;
+    const state = decodeNatState(bytes, words, NAT_PORTS);
+    if (state === null) return null;
+    const held: number[] = [];
+    for (let at = 0; at < state.flows.length; at += words + 2) {
+      const slot = int32At(state.flows, at);
+      this.flows.key.set(state.flows.subarray(at + 2, at + 2 + words));
+      this.flows.place(slot);
+      this.#line.append(slot, nowMs);
+      if (state.flows[at + 1] === 1) held.push(slot);
+    }
+    this.flows.setFree(state.free);
+    for (const slot of held) this.hold(slot);
+    return (endMs) => {
+      for (const slot of held.splice(0)) this.release(slot, endMs);
+    };
   }
 
   /** Drops flows that have been idle for long enough. */

@@ -6,10 +6,12 @@ import type { Capture, CapturePlan, Prefix, TunAddress } from "#core/capture.ts"
 import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { ANY_V6 } from "#net/address/ip.ts";
+import type { InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import type { TunDevice } from "#platform/tun.ts";
-import { mtuOf, openDevice } from "./device.ts";
+import { adoptDevice, mtuOf, openDevice } from "./device.ts";
 import { DnsQuestions, type DnsQuestionsEnv } from "./dns-questions.ts";
 import { type EchoEnv, Echoes } from "./echoes.ts";
+import { deviceKey, flowsKey, handles, listenerKey, statesOf, type TunState } from "./handing-over.ts";
 import { Hijack } from "./hijack.ts";
 import { Intake, type IntakeEnv } from "./intake.ts";
 import { TunListener } from "./listener.ts";
@@ -30,6 +32,8 @@ export interface PartsEnv extends IntakeEnv, EchoEnv, DnsQuestionsEnv {
   ) => Promise<AsyncDisposable | null>;
   /** What these rule providers hold now, all in one list. */
   readonly prefixesOf: (providers: readonly string[]) => readonly Prefix[];
+  /** Of another process of weir, where this one takes its place. */
+  readonly inherited: InheritedSockets;
 }
 
 export interface Parts extends AsyncDisposable {
@@ -38,6 +42,10 @@ export interface Parts extends AsyncDisposable {
   readonly capture: Capture | null;
   /** Packets are read and connections handed over from here on. `onGone`: the device was deleted by another program. */
   activate(onGone: () => void): void;
+  /** For another process, which gets descriptors of the same files. */
+  handles(): readonly ListeningSocket[];
+  /** Nothing is read and accepted any more until `activate`; answers with what another process has to know of it. */
+  pause(): readonly TunState[];
 }
 
 const TICK_MS = 1_000;
@@ -53,10 +61,11 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
     settings.dnsHijack,
     [own.inet4, own.inet6].flatMap((address) => address?.next ?? []),
   );
-  const device = openDevice(settings, env.log);
+  const taken = env.inherited.take(deviceKey(settings));
+  const device = taken === null ? openDevice(settings, env.log) : adoptDevice(taken);
   undo.defer(() => device.close());
   const intake = undo.adopt(new Intake(settings, hijack, env), (opened) => opened.close());
-  const listeners = await openListeners(undo, settings, own, intake);
+  const listeners = await openListeners(undo, own, { settings, intake, inherited: env.inherited });
   const stack = openStack(undo, { settings, env, device, hijack, intake, listeners });
   intake.stack = stack;
   undo.use(env.openEgress(settings, device.name));
@@ -71,8 +80,15 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
     stack,
     capture,
     activate: (onGone) => {
+      goOn(settings, stack, env);
       for (const listener of listeners.listeners) listener.activate();
       device.receive((length) => stack.receive(length), onGone);
+    },
+    handles: () => handles(settings, { device, listeners: listeners.listeners }),
+    pause: () => {
+      device.pause();
+      for (const listener of listeners.listeners) listener.pause();
+      return statesOf(settings, stack);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -99,15 +115,37 @@ interface Listeners {
   readonly listeners: readonly TunListener[];
 }
 
+/** What the process before knew of its flows, if there was one. */
+function goOn(settings: TunSettings, stack: Stack, { inherited, nowMs, log }: PartsEnv): void {
+  for (const family of [4, 6] as const) {
+    const nat = (family === 4 ? stack.inet4 : stack.inet6)?.nat ?? null;
+    const bytes = inherited.takeState(flowsKey(settings, family));
+    if (nat === null || bytes === null) continue;
+    const release = nat.restore(bytes, nowMs());
+    if (release === null) log.error(`[TUN] ${settings.name}: the flows of the process before are not known`);
+    else void inherited.over.then(() => release(nowMs()));
+  }
+}
+
+interface UnderListeners {
+  readonly settings: TunSettings;
+  readonly intake: Intake;
+  readonly inherited: InheritedSockets;
+}
+
 async function openListeners(
   undo: AsyncDisposableStack,
-  { capture }: TunSettings,
   { inet4, inet6 }: Own,
-  intake: Intake,
+  { settings, intake, inherited }: UnderListeners,
 ): Promise<Listeners> {
+  const { capture } = settings;
   const listeners: TunListener[] = [];
-  const listen = async (...args: Parameters<typeof TunListener.open>): Promise<number> => {
-    const listener = await TunListener.open(...args);
+  const listen = async (...[ip, on]: Parameters<typeof TunListener.open>): Promise<number> => {
+    const taken = inherited.take(listenerKey(settings, listeners.length));
+    const listener =
+      taken === null || taken.endpoint === null
+        ? await TunListener.open(ip, on)
+        : TunListener.adopt(taken.endpoint, taken.fd, on);
     undo.defer(() => listener.close());
     listeners.push(listener);
     return listener.port;

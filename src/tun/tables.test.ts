@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { FlowTable } from "./flow-table.ts";
+import { encodeNatState } from "./nat-state.ts";
 import { FIRST_NAT_PORT, NatTable } from "./nat-table.ts";
+import { itemAt as at } from "#lib/at.ts";
 
 const PORTS = 65_536 - FIRST_NAT_PORT;
 
@@ -99,4 +101,50 @@ test("a NAT port leads to its flow", () => {
     source: { ip: "10.0.0.1", port: 40_000 },
     destination: { ip: "198.51.100.2", port: 443 },
   });
+});
+
+const NOTHING: (nowMs: number) => void = () => {};
+
+test("another table goes on with all flows, and holds what sockets of the first have", () => {
+  const before = new NatTable(4);
+  const ports: number[] = [];
+  for (let number = 0; number < 100; number++) {
+    flow(before, number);
+    ports.push(before.add(0));
+  }
+  before.hold(at(ports, 7) - FIRST_NAT_PORT);
+  flow(before, 7_000);
+  const next = before.flows.free[0];
+  const after = new NatTable(4);
+  const release = after.restore(encodeNatState(before.state), 0) ?? NOTHING;
+  for (let number = 0; number < 100; number++) {
+    flow(after, number);
+    assert.equal(after.find(0), ports[number]);
+  }
+  flow(after, 7_000);
+  assert.equal(after.add(0) - FIRST_NAT_PORT, next, "ports are given out in the same order");
+  after.sweep(1e9);
+  assert.equal(after.size, 1, "the one that a socket has");
+  release(1e9);
+  after.sweep(2e9);
+  assert.equal(after.size, 0);
+});
+
+test("what is no state of a table is none, however it is cut", () => {
+  const before = new NatTable(6);
+  before.flows.key.set([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  before.add(0);
+  const good = encodeNatState(before.state);
+  assert.notEqual(new NatTable(6).restore(good, 0), null);
+  assert.equal(new NatTable(4).restore(good, 0), null, "of the other family");
+  for (const length of [0, 1, 4, 11, 12, 16, good.length - 4, good.length - 1])
+    assert.equal(new NatTable(6).restore(good.subarray(0, length), 0), null, `${length} bytes`);
+  for (const word of [0, 1, 2, 3, 14, 15]) {
+    const other = Uint8Array.from(good);
+    new DataView(other.buffer).setInt32(word * 4, -7, true);
+    assert.equal(new NatTable(6).restore(other, 0), null, `word ${word}`);
+  }
+  const twice = Uint8Array.from(good);
+  twice.copyWithin(good.length - 4, good.length - 8);
+  assert.equal(new NatTable(6).restore(twice, 0), null, "a slot twice");
 });

@@ -4,6 +4,8 @@
  */
 import type { Capture } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
+import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import type { TunState } from "./handing-over.ts";
 import { openParts, type Parts, type PartsEnv } from "./parts.ts";
 import type { TunSettings } from "./settings.ts";
 
@@ -60,6 +62,16 @@ export class Tun implements AsyncDisposable {
   activate(): void {
     this.#active = true;
     this.#parts?.activate(() => this.#onGone());
+  }
+
+  /** For another process of weir. Null while the device is being made anew. */
+  handles(): readonly ListeningSocket[] | null {
+    return this.#parts?.handles() ?? null;
+  }
+
+  /** Nothing is read and accepted any more until `activate`; answers with what another process has to know of it. */
+  pause(): readonly TunState[] {
+    return this.#parts?.pause() ?? [];
   }
 
   /** Rule providers have changed. Failures are logged: the sets stay as they were. */

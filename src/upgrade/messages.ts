@@ -39,7 +39,10 @@ const MESSAGES = {
     kind: z.literal("socket"),
     key: text,
     endpoint: z.object({ ip: text, port: count }).nullable(),
+    detail: text.nullable().default(null),
   }),
+  /** A piece of what is remembered of what the key names, as base64; in order, before `go`. */
+  state: z.object({ kind: z.literal("state"), key: text, piece: z.base64() }),
   stores: z.object({ kind: z.literal("stores"), totals: z.tuple([count, count]) }),
   go: z.object({ kind: z.literal("go") }),
   left: z.object({ kind: z.literal("left") }),
@@ -73,6 +76,7 @@ const message = z.discriminatedUnion("kind", [
   MESSAGES.taken,
   MESSAGES.begin,
   MESSAGES.socket,
+  MESSAGES.state,
   MESSAGES.stores,
   MESSAGES.go,
   MESSAGES.left,

@@ -10,6 +10,7 @@ import type { Host } from "#host/host.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { InheritedSockets } from "#net/listen/inherited-sockets.ts";
 import { openHandover } from "#platform/handover.ts";
+import { isDeviceKey } from "#tun/handing-over.ts";
 import { VERSION } from "#version.ts";
 import { CountsTaken } from "./counts-taken.ts";
 import { FORMATS, unreadable } from "./formats.ts";
@@ -65,14 +66,20 @@ export class Arrival implements Disposable {
     if (lost.length > 0)
       throw new ConfigError(`weir ${version} has what this one would lose: ${lost.join("; ")}`);
     for (let left = sockets; left > 0; left--) {
-      const { key, endpoint, fd } = await peer.hear("socket", STEP_MS);
+      const { key, endpoint, detail, fd } = await peer.hear("socket", STEP_MS);
       if (fd < 0) throw new PeerError(`there was no socket for ${key}`);
-      this.sockets.add({ key, fd, endpoint: endpointIn(endpoint) });
+      this.sockets.add({ key, fd, endpoint: endpointIn(endpoint), detail });
     }
-    const missing = unready(config);
+    const missing = [...unready(config), ...this.#newTuns(config)];
     if (missing.length > 0)
       throw new ConfigError(`what cannot be taken over yet, and takes a restart: ${missing.join("; ")}`);
     peer.say({ kind: "checked" });
+  }
+
+  /** What it makes in the kernel would be left there if this process failed. */
+  #newTuns({ tun, tunListeners }: Config): readonly string[] {
+    const wants = tun.enable || tunListeners.some(({ enable }) => enable);
+    return wants && !this.sockets.keys.some(isDeviceKey) ? ["tun: none is in force yet"] : [];
   }
 
   /** Resolves when the stores are this process's, with the bytes that were moved before. Rejects with `PeerError`. */
@@ -88,13 +95,24 @@ export class Arrival implements Disposable {
     const counts = new CountsTaken(host);
     await this.#unlessAlone(async () => {
       this.#peer.say({ kind: "ready" });
-      await this.#peer.hear("go", STEP_MS);
+      await this.#states();
     }, undefined);
     return () => {
       if (this.#isAlone) return this.#end();
       this.#peer.say({ kind: "started" });
       void this.#follow(host, counts);
     };
+  }
+
+  /** What the old process remembers of what it hands over, until it says that this one is to begin. */
+  async #states(): Promise<void> {
+    for (;;) {
+      const { message, fd } = await this.#peer.next(STEP_MS);
+      if (fd >= 0) closeSync(fd);
+      if (message.kind === "go") return;
+      if (message.kind !== "state") throw new PeerError(`it said ${message.kind} in place of go`);
+      this.sockets.addState(message.key, Buffer.from(message.piece, "base64"));
+    }
   }
 
   /** Settles when nothing more comes of the old process. */
@@ -154,6 +172,7 @@ export class Arrival implements Disposable {
   #end(): void {
     this.#left.resolve();
     this.#over.resolve();
+    this.sockets.end();
     this.#peer[Symbol.dispose]();
   }
 

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import type { App } from "#app/app.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Host } from "#host/host.ts";
-import { openHandover, type Handover } from "#platform/handover.ts";
+import { MOST_PACKET_BYTES, openHandover, type Handover } from "#platform/handover.ts";
 import { VERSION } from "#version.ts";
 import { FORMATS, unreadable } from "./formats.ts";
 import { LINK_VARIABLE } from "./link-variable.ts";
@@ -40,6 +40,8 @@ const CHECKED_MS = 120_000;
 /** Opening stores, lists and databases. */
 const READY_MS = 300_000;
 const STARTED_MS = 120_000;
+/** As base64 it fits a packet. */
+const PIECE_BYTES = MOST_PACKET_BYTES / 2;
 
 /**
  * Rejects with `UpgradeError`, and everything goes on here as before. When it resolves the new process serves. `stop`: weir
@@ -101,24 +103,37 @@ async function introduce(peer: Peer, { app }: OldProcess): Promise<void> {
     formats: FORMATS,
     sockets: sockets.length,
   });
-  for (const { key, fd, endpoint } of sockets) peer.say({ kind: "socket", key, endpoint }, fd);
+  for (const { key, fd, endpoint, detail = null } of sockets)
+    peer.say({ kind: "socket", key, endpoint, detail }, fd);
   await peer.hear("checked", CHECKED_MS);
 }
 
 /** False: it has failed, and everything is as it was. */
-async function giveStores(starting: StartingProcess, { host }: OldProcess, outbox: Outbox): Promise<boolean> {
+async function giveStores(
+  starting: StartingProcess,
+  { app, host }: OldProcess,
+  outbox: Outbox,
+): Promise<boolean> {
   const { peer } = starting;
   try {
     await letGo(host, outbox);
     const { uploadTotalBytes, downloadTotalBytes } = host.live;
     peer.say({ kind: "stores", totals: [uploadTotalBytes, downloadTotalBytes] });
     await peer.hear("ready", READY_MS);
+    for (const { key, bytes } of app.tuns.pause())
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+        peer.say({
+          kind: "state",
+          key,
+          piece: Buffer.from(bytes.subarray(at, at + PIECE_BYTES)).toString("base64"),
+        });
     peer.say({ kind: "go" });
     await peer.hear("started", STARTED_MS);
     return true;
   } catch (error) {
     starting.why = await starting.reasonOf(error);
     await starting.kill(); // behind its end no process has the files
+    app.tuns.resume();
     await takeBack(host, outbox);
     return false;
   }

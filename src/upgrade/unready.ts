@@ -8,16 +8,22 @@ export function unready(config: Config): readonly string[] {
     return why === null ? [] : [`listener ${name} (${type}): ${why}`];
   });
   const { dns, tun, tunListeners, svc } = config;
+  const tuns = [
+    ...(tun.enable ? [{ ...tun, where: "tun" }] : []),
+    ...tunListeners.flatMap((each) => (each.enable ? [{ ...each, where: `listener ${each.name}` }] : [])),
+  ];
   return [
     ...listeners,
     ...(dns.enable && (dns.listenQuic ?? dns.listenH3) !== null
       ? ["dns.listen-quic, dns.listen-h3: their QUIC connections all have one UDP socket"]
       : []),
-    ...(tun.enable ? ["tun: its device, routes and nftables go with the process that made them"] : []),
-    ...tunListeners.map(
-      ({ name }) => `listener ${name} (tun): its device goes with the process that made it`,
-    ),
-    ...(dns.enable && dns.listen !== null && dns.enhancedMode === "fake-ip"
+    ...tuns.flatMap(({ where, autoRedirect, fileDescriptor }) => [
+      ...(autoRedirect
+        ? [`${where}.auto-redirect: its table of nftables ends with the process that made it`]
+        : []),
+      ...(fileDescriptor > 0 ? [`${where}.file-descriptor: is the number that this process has`] : []),
+    ]),
+    ...(dns.enable && (dns.listen !== null || tuns.length > 0) && dns.enhancedMode === "fake-ip"
       ? ["dns.enhanced-mode: fake addresses that are given out meanwhile would be given out twice"]
       : []),
     ...((svc?.fleet ?? null) === null ? [] : ["svc.fleet: this node's part of quotas goes with the process"]),

@@ -2,6 +2,7 @@
 import type { CaptureOptions } from "#core/capture.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
+import { InheritedSockets } from "#net/listen/inherited-sockets.ts";
 import { DEFAULT_KEEP_ALIVE } from "#net/dial/keep-alive.ts";
 import type { TunSettings } from "#tun/settings.ts";
 import type { TunEnv } from "#tun/tun.ts";
@@ -51,5 +52,6 @@ export const BARE_ENV: TunEnv = {
   hold: async () => null,
   openBypass: async () => null,
   prefixesOf: () => [],
+  inherited: new InheritedSockets(),
   nowMs: () => performance.now(),
 };

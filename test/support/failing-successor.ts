@@ -48,7 +48,7 @@ if (step === "silent") {
 }
 peer.say({ kind: "ready" });
 die("ready");
-await peer.hear("go", WITHIN_MS);
+for (let kind = ""; kind !== "go";) kind = (await peer.next(WITHIN_MS)).message.kind; // behind what is remembered of TUNs
 die("go");
 
 function formatsOf(kind: string): Formats {

@@ -3,7 +3,7 @@
  * Prints what the set of local networks holds in the end.
  */
 import { execFileSync } from "node:child_process";
-import { Guard, openCapture } from "#capture/index.ts";
+import { Guard, openCapture, Ownership } from "#capture/index.ts";
 import { Nftables } from "#platform/nftables.ts";
 import { SILENT } from "#core/log.ts";
 import { findLink, openNetlink } from "#platform/netlink.ts";
@@ -15,8 +15,9 @@ const LATE = "192.0.2.0/24";
 using socket = openNetlink("test");
 const device = { name, index: findLink(socket, name)?.index ?? 0 };
 const nftables = new Nftables();
-const guard = new Guard(nftables, SILENT);
-const opening = openCapture(capturePlan({ device }), { nftables, guard, log: SILENT });
+const ownership = new Ownership();
+const guard = new Guard(nftables, SILENT, ownership);
+const opening = openCapture(capturePlan({ device }), { nftables, guard, ownership, log: SILENT });
 execFileSync("ip", ["address", "add", "192.0.2.77/24", "dev", "lo"]);
 await using _ = await opening;
 const shown = () =>

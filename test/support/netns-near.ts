@@ -1,5 +1,5 @@
 /** Runs in the client's namespace: `node netns-near.ts <what> <host> …` prints one line for each answer. */
-import { createSocket } from "node:dgram";
+import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
@@ -9,14 +9,40 @@ const [what, host = "", ...rest] = process.argv.slice(2);
 const numbers = rest.map(Number);
 
 /** Connected, so that a reply from any other address would not be seen. */
-async function askUdp(port: number, payload: Uint8Array): Promise<Buffer> {
+async function connectUdp(port: number): Promise<Socket> {
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
   socket.connect(port, host);
   await once(socket, "connect");
+  return socket;
+}
+
+async function exchange(socket: Socket, payload: Uint8Array): Promise<Buffer> {
   socket.send(payload);
   const [answer] = (await once(socket, "message", { signal: AbortSignal.timeout(5_000) })) as [Buffer];
+  return answer;
+}
+
+async function askUdp(port: number, payload: Uint8Array): Promise<Buffer> {
+  const socket = await connectUdp(port);
+  const answer = await exchange(socket, payload);
   socket.close();
   return answer;
+}
+
+/** Asks so often by one socket: a client has some hundreds of UDP flows at most. */
+const ASKS = 50;
+
+async function askOften(port: number): Promise<void> {
+  const socket = await connectUdp(port);
+  try {
+    for (let at = 0; at < ASKS; at++) {
+      const answer = await exchange(socket, Buffer.from(`datagram ${at}`));
+      if (String(answer) !== `${port}:datagram ${at}`) throw new Error(`${answer} in place of ${at}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  } finally {
+    socket.close();
+  }
 }
 
 /** Sends `bytes` and reads them back. */
@@ -151,16 +177,18 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     const faults: string[] = [];
     let ends = false;
     process.stdin.resume().once("end", () => (ends = true));
-    const repeat = async (kind: keyof typeof counts, once: () => Promise<unknown>): Promise<void> => {
+    const repeat = async (kind: keyof typeof counts, work: () => Promise<void>): Promise<void> => {
       while (!ends) {
-        await once().catch((error: Error) => faults.push(`${kind}: ${error.message}`));
+        await work().catch((error: Error) =>
+          faults.push(`${kind} until ${new Date().toISOString()}: ${error.message}`),
+        );
         counts[kind]++;
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     };
     const lanes = Array.from({ length: 4 }, () => [
       repeat("tcp", () => echoTcp(port, 5_000, counts.tcp)),
-      ...(datagrams === 0 ? [] : [repeat("udp", () => askUdp(port, Buffer.from(`datagram ${counts.udp}`)))]),
+      ...(datagrams === 0 ? [] : [repeat("udp", () => askOften(port))]),
     ]).flat();
     console.log("begun");
     await Promise.all(lanes);

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import type { CapturePlan, CaptureOptions, Prefix, TunAddress } from "#core/capture.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
-import { Guard, openCapture, watchDefaultInterface } from "#capture/index.ts";
+import { Guard, openCapture, Ownership, watchDefaultInterface } from "#capture/index.ts";
 import { parseCidr } from "#net/address/cidr.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import { addAddress, findLink, openNetlink, setLink } from "#platform/netlink.ts";
@@ -167,8 +167,9 @@ class Sessions {
 
 try {
   const nftables = new Sessions();
-  const guard = new Guard(nftables, log);
-  const capture = await openCapture(plan, { nftables, guard, log });
+  const ownership = new Ownership();
+  const guard = new Guard(nftables, log, ownership);
+  const capture = await openCapture(plan, { nftables, guard, ownership, log });
   const watch = watchDefaultInterface(DEVICE, (now) => say(`default ${now?.name ?? "none"}`), { log });
   say(`ready ${watch.current?.name ?? "none"}`);
   for await (const line of createInterface(process.stdin)) {

@@ -282,8 +282,8 @@ function counted({ upload_bytes: upload, download_bytes: download }: PolicyCount
   return { upload, download };
 }
 
-/** By their arguments: `-d HOME`. */
-function processesIn(home: string): readonly number[] {
+/** Weirs of a home directory that live, by their arguments: `-d HOME`. */
+export function processesIn(home: string): readonly number[] {
   return readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { askForUpgrade, requestPath } from "#upgrade/requests.ts";
 import { startCore, type Core } from "./start-core.ts";
 import { until } from "./until.ts";
+import { processesIn } from "./upgrade-world.ts";
 
 const DRAIN_MS = 3_600_000;
 /** Only there to end a test that fails: a process is started. */
@@ -13,8 +14,8 @@ export interface UpgradedCore extends AsyncDisposable {
   readonly core: Core;
   /** Of the process that serves. */
   readonly pid: number;
-  /** The same command takes over. Rejects with the reason where it does not. */
-  upgrade(): Promise<void>;
+  /** The same command takes over, or `to`. Rejects with the reason where it does not. */
+  upgrade(to?: string): Promise<void>;
   /** Those that live, in order of their numbers. */
   alive(): readonly number[];
   /** Asks a process to end, and waits for it. */
@@ -23,37 +24,29 @@ export interface UpgradedCore extends AsyncDisposable {
 
 export async function openUpgradedCore(configText: string, prefix: readonly string[]): Promise<UpgradedCore> {
   const core = await startCore(configText, { prefix });
-  const pids = [core.pid];
-  const alive = () => pids.filter((pid) => isAlive(pid)).toSorted((left, right) => left - right);
+  let { pid } = core;
+  const alive = () => processesIn(core.home).toSorted((left, right) => left - right);
   return {
     core,
     get pid() {
-      return pids.at(-1) ?? core.pid;
+      return pid;
     },
     alive,
-    async upgrade() {
+    async upgrade(to) {
       const path = requestPath(core.home);
       await until("it can be asked", () => existsSync(path), { withinMs: WITHIN_MS });
-      const answer = await askForUpgrade(core.home, { to: null, drainMs: DRAIN_MS });
+      const answer = await askForUpgrade(core.home, { to: to ?? null, drainMs: DRAIN_MS });
       if (!answer.done) throw new Error(answer.reason);
-      pids.push(answer.pid);
+      pid = answer.pid;
     },
-    async end(pid) {
-      process.kill(pid, "SIGTERM");
-      await until(`process ${pid} ends`, () => !isAlive(pid), { withinMs: WITHIN_MS });
+    async end(leaving) {
+      process.kill(leaving, "SIGTERM");
+      await until(`process ${leaving} ends`, () => !alive().includes(leaving), { withinMs: WITHIN_MS });
     },
     async [Symbol.asyncDispose]() {
-      for (const pid of alive()) process.kill(pid, "SIGKILL");
+      for (const each of alive()) process.kill(each, "SIGKILL");
+      await until("all processes end", () => alive().length === 0);
       await core[Symbol.asyncDispose]();
     },
   };
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }

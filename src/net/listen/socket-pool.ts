@@ -55,9 +55,12 @@ export class SocketPool {
     return open;
   }
 
-  /** Another process reads them: a UDP socket that is closed here is read no more, but sends until `cutOff`. */
-  handOver(): void {
-    this.#lent = [];
+  /**
+   * Another process reads them: a UDP socket that is closed here is read no more, but sends until `cutOff`, which calls
+   * `close` for what else goes on until then.
+   */
+  handOver(close: () => void): void {
+    this.#lent = [close];
   }
 
   /** Settles when no stream is open that was ever accepted. */

@@ -47,6 +47,10 @@ export class IdleTun implements Disposable {
     }
   }
 
+  get fd(): number {
+    return this.#fd;
+  }
+
   /** 0: it was deleted by another program. */
   get index(): number {
     return this.#library.functions.if_nametoindex(zeroEnded(this.name));

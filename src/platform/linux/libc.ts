@@ -4,6 +4,7 @@
  */
 import { getSystemErrorName } from "node:util";
 import { int32At } from "#lib/at.ts";
+import { F_DUPFD_CLOEXEC } from "./numbers.ts";
 
 /** A call that the kernel refused; `code` is the errno name, as Node's own socket errors have it. */
 export class SystemError extends Error {
@@ -25,6 +26,8 @@ export interface Libc {
   getsockopt(fd: number, level: number, option: number, value: Uint8Array): number;
   /** `name` is a sockaddr. */
   bind(fd: number, name: Uint8Array): void;
+  /** Another descriptor of the same file, close-on-exec; the caller owns it. */
+  duplicate(fd: number): number;
   close(fd: number): void;
 }
 
@@ -36,6 +39,7 @@ const SIGNATURES = {
   setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
   getsockopt: { arguments: ["i32", "i32", "i32", "pointer", "pointer"], return: "i32" },
   bind: { arguments: ["i32", "pointer", "u32"], return: "i32" },
+  fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
   close: { arguments: ["i32"], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
@@ -63,6 +67,7 @@ export function openLibc(): Libc | null {
       return optionLength[0];
     },
     bind: (fd, name) => void check("bind", functions.bind(fd, name, name.byteLength)),
+    duplicate: (fd) => check("fcntl", functions.fcntl(fd, F_DUPFD_CLOEXEC, 0)),
     close: (fd) => void functions.close(fd),
   };
   return libc;

@@ -67,6 +67,8 @@ export interface TunAsk {
   readonly offload: boolean;
   /** A descriptor that another program has opened and set up; the device takes ownership. 0: none. */
   readonly fileDescriptor: number;
+  /** What another process of weir knows of the device that it hands over by the descriptor. Absent: nothing is known of it. */
+  readonly known?: Pick<TunDevice, "cutsDatagrams">;
 }
 
 /** Memory that the kernel may be lent, with its address. A packet begins at `PACKET_AT`. */
@@ -128,8 +130,8 @@ export class TunDevice implements Disposable {
       const { name, flags } = given > 0 ? this.#inherit() : this.#attach(ask.name);
       this.name = name;
       this.hasHeader = (flags & IFF_VNET_HDR) !== 0;
-      this.cutsDatagrams = this.hasHeader && this.#cutsDatagrams();
-      if (this.hasHeader) this.#setOffload(ask.offload);
+      this.cutsDatagrams = ask.known?.cutsDatagrams ?? (this.hasHeader && this.#cutsDatagrams());
+      if (this.hasHeader && ask.known === undefined) this.#setOffload(ask.offload);
       this.index = this.#library.functions.if_nametoindex(zeroEnded(name));
     } catch (error) {
       this.#library.functions.close(this.#fd);
@@ -151,6 +153,16 @@ export class TunDevice implements Disposable {
     });
   }
 
+  /** Reads no more until the next `receive`; packets wait in the device. */
+  pause(): void {
+    this.#watch?.close();
+    this.#watch = null;
+  }
+
+  get fd(): number {
+    return this.#fd;
+  }
+
   /** Never waits; what the kernel does not take (malformed, its queue is full, the device is down) is lost. */
   write(buffer: PacketBuffer, length: number): void {
     if (!this.#open) return;
@@ -163,7 +175,7 @@ export class TunDevice implements Disposable {
   close(): void {
     if (!this.#open) return;
     this.#open = false;
-    this.#watch?.close();
+    this.pause();
     this.#library.functions.close(this.#fd);
   }
 
@@ -177,7 +189,7 @@ export class TunDevice implements Disposable {
     const head = this.hasHeader ? VNET_BYTES : 0;
     const pointer = this.hasHeader ? this.incoming.pointer : this.incoming.packetPointer;
     let bytes = 0;
-    for (let count = 0; count < TURN_PACKETS && bytes < TURN_BYTES && this.#open; count++) {
+    for (let count = 0; count < TURN_PACKETS && bytes < TURN_BYTES && this.#watch !== null; count++) {
       const length = read(BigInt(this.#fd), pointer, BigInt(head + MOST_PACKET_BYTES));
       if (length < 0) return this.#errno[0] !== EBADFD;
       bytes += length;

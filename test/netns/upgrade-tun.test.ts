@@ -1,0 +1,152 @@
+/** Another process takes over from the one whose TUN a router's ip rules lead to. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DEATHS, FailingLaunchers } from "../support/failing-launchers.ts";
+import { openRoutedRow } from "../support/netns-far-away.ts";
+import { FAMILIES, leftovers, type Row, type Talk } from "../support/netns-row.ts";
+import { config, ROUTED, skip, traces } from "../support/tun-row.ts";
+import { openUpgradedCore } from "../support/upgraded-core.ts";
+import { until } from "../support/until.ts";
+
+/** What leaves the router as it came from the client: weir sends by sockets of the router. */
+const PASSED_BY = `
+table inet weir_test {
+  counter passed_by { }
+  chain out {
+    type filter hook postrouting priority 300;
+    oifname "up0" ip saddr 203.0.113.0/24 counter name passed_by
+    oifname "up0" ip6 saddr fd00:1::/64 counter name passed_by
+  }
+}
+`;
+
+const passedBy = async ({ router }: Row): Promise<number> =>
+  Number(
+    /packets (\d+)/.exec(await router.run("nft", "list", "counter", "inet", "weir_test", "passed_by"))?.[1],
+  );
+
+/** A connection and a UDP socket of the client that go on. */
+function holding(row: Row, origin: string) {
+  const held = row.talk("hold", origin, 7);
+  return async (line: string): Promise<void> => {
+    held.say(line);
+    assert.deepEqual([await held.nextLine(), await held.nextLine()].toSorted(), [
+      `tcp ${line}`,
+      `udp 7:${line}`,
+    ]);
+  };
+}
+
+async function checkSteady(load: Talk): Promise<void> {
+  load.close();
+  const { tcp, udp, faults }: { tcp: number; udp: number; faults: string[] } = JSON.parse(
+    await load.nextLine(),
+  );
+  assert.deepEqual(faults, []);
+  assert.ok(tcp > 20 && udp > 4, `${tcp} connections, ${udp} flows`);
+}
+
+for (const gso of [true, false])
+  test(
+    `a TUN with auto-route, gso: ${gso}: nothing is refused, lost or passes it by`,
+    { skip, timeout: 300_000 },
+    async () => {
+      await using row = await openRoutedRow("uptun");
+      await row.router.nft(PASSED_BY);
+      await using upgraded = await openUpgradedCore(config(`${ROUTED}, gso: ${gso}`), row.router.prefix);
+      const { core } = upgraded;
+      const before = await traces(row);
+      const rounds = FAMILIES.map(({ origin }) => holding(row, origin));
+      const round = async (line: string) => {
+        for (const one of rounds) await one(line);
+      };
+      const loads = FAMILIES.map(({ origin }) => row.talk("steady", origin, 7));
+      for (const load of loads) assert.equal(await load.nextLine(), "begun");
+      await round("one");
+      const first = upgraded.pid;
+      await upgraded.upgrade();
+      await round("two");
+      const second = upgraded.pid;
+      await upgraded.upgrade();
+      await round("three");
+      for (const load of loads) await checkSteady(load);
+      await upgraded.end(first);
+      await upgraded.end(second);
+      for (const { origin } of FAMILIES) {
+        assert.equal(await row.near("many", origin, 7, 100), "100 echoed");
+        assert.equal(await row.near("udp", origin, 7, 1400), "echo of 1400");
+        assert.equal(await row.near("dns", origin), "198.51.100.2");
+      }
+      assert.deepEqual(await traces(row), before, "the same device, rules and routes");
+      assert.equal(await passedBy(row), 0);
+      assert.doesNotMatch(core.output(), /level=(error|fatal)/);
+      await upgraded.end(upgraded.pid);
+      await until(
+        "rules, routes and device are gone",
+        async () => (await traces(row)).filter((line) => !line.includes("weir_test")).length === 0,
+      );
+    },
+  );
+
+test("a new process that fails leaves the TUN as it was", { skip, timeout: 300_000 }, async () => {
+  using launchers = new FailingLaunchers();
+  await using row = await openRoutedRow("uptun");
+  await row.router.nft(PASSED_BY);
+  const text = config(ROUTED);
+  await using upgraded = await openUpgradedCore(text, row.router.prefix);
+  const before = await traces(row);
+  const round = holding(row, FAMILIES[0].origin);
+  const load = row.talk("steady", FAMILIES[0].origin, 7);
+  assert.equal(await load.nextLine(), "begun");
+  await round("begun");
+  for (const step of DEATHS) {
+    await assert.rejects(upgraded.upgrade(launchers.path(step)), /it has ended \(ended with SIGKILL\)/);
+    await round(step);
+  }
+  const { core } = upgraded;
+  for (const other of [
+    text.replace("tun: {", "tun: { mtu: 1400, "),
+    text.replace("enable: true", "enable: false"),
+  ]) {
+    core.write(other);
+    await assert.rejects(
+      upgraded.upgrade(),
+      /a TUN goes to another process as it is, and the file has changed/,
+    );
+    await round("the file has changed");
+  }
+  core.write(text.replace("redir-host", "fake-ip"));
+  await assert.rejects(upgraded.upgrade(), /dns\.enhanced-mode: fake addresses/);
+  await checkSteady(load);
+  assert.deepEqual(await traces(row), before);
+  assert.equal(await passedBy(row), 0);
+});
+
+test(
+  "an old process that is killed in the middle lets nothing pass",
+  { skip, timeout: 300_000 },
+  async () => {
+    await using row = await openRoutedRow("uptun");
+    await row.router.nft(PASSED_BY);
+    await using upgraded = await openUpgradedCore(config(ROUTED), row.router.prefix);
+    const { core, pid } = upgraded;
+    const before = await traces(row);
+    const load = row.talk("steady", FAMILIES[0].origin, 7); // what is open in it ends with it
+    assert.equal(await load.nextLine(), "begun");
+    const asked = upgraded.upgrade().catch((error: unknown) => error);
+    await core.shows(/listening on weir-tun0[^]*listening on weir-tun0/);
+    process.kill(pid, "SIGKILL");
+    await asked;
+    await until("one serves", () => upgraded.alive().length === 1 && !upgraded.alive().includes(pid));
+    await until("it has been said", () => /has died; this one takes its place/.test(core.output()));
+    for (const { origin } of FAMILIES) {
+      assert.equal(await row.near("many", origin, 7, 50), "50 echoed");
+      assert.equal(await row.near("udp", origin, 7, 1400), "echo of 1400");
+    }
+    load.close();
+    assert.deepEqual(await traces(row), before);
+    assert.equal(await passedBy(row), 0);
+  },
+);
+
+test("nothing is left behind", { skip }, () => assert.deepEqual(leftovers("uptun"), []));
