@@ -55,7 +55,7 @@ export function sessionRoutes(env: SignInEnv): readonly Route[] {
       answer,
       handle({ body }) {
         if (!sessions.takeCode(body.code))
-          throw new ApiError(400, "the code was used, is over or is another");
+          throw new ApiError(400, "this code was used before, has expired or is unknown");
         return opened(secretsOf(env).map(({ mark }) => mark));
       },
     }),
