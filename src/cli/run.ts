@@ -11,10 +11,10 @@ import { LINK_VARIABLE } from "#upgrade/link-variable.ts";
 import type { Arrival } from "#upgrade/new-process.ts";
 import { DRAIN_MS as UPGRADE_DRAIN_MS, Upgrades, type Upgraded } from "#upgrade/upgrades.ts";
 import { openServiceManager, type ServiceManager } from "#platform/service-manager.ts";
-import { newSecret } from "#app/controller-slot.ts";
 import type { ParsedFlags } from "./flags.ts";
-import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
+import { linesOf, overrideWith, setUp } from "./load.ts";
 import { atExit, endWithin, restartProcess, runHook, survive } from "./process-end.ts";
+import { embeddedSecret, showSecret, showSignInLink } from "./sign-in.ts";
 import { newFileText } from "./source.ts";
 
 /** What sessions get to end by themselves after SIGTERM or SIGINT; a second signal cuts it short. */
@@ -119,9 +119,7 @@ async function serve(
   });
   arrival?.settled();
   announce(app, log);
-  const [endpoint] = app.controllerEndpoints;
-  if (secret !== null && endpoint?.kind === "http")
-    process.stderr.write(`Controller: http://${endpoint.text}/ui/  secret: ${secret}\n`);
+  showSecret(app, secret);
   if (arrival === null) showSignInLink(flags, app, host);
   try {
     if (arrival === null) runHook(flags, "post-up");
@@ -186,22 +184,6 @@ async function giveWay(
   void late.then(() => endWithin(GIVING_MS, log));
   await closed;
   return 0;
-}
-
-/** Where a secret is asked for: a link opens the dashboard without it. What is behind `#` is sent to no server. */
-function showSignInLink(flags: ParsedFlags, app: App, { journal, log }: Host): void {
-  const isWanted = flags.on("sign-in-link");
-  const endpoint = app.controllerEndpoints.find(({ kind }) => kind === "https" || kind === "http");
-  if (endpoint === undefined || app.isOpen || (!isWanted && !process.stderr.isTTY)) return;
-  const at = endpoint.text.replace(/^(?:0\.0\.0\.0|\[::\])/, "127.0.0.1");
-  const link = `${endpoint.kind}://${at}/ui/#sign-in=${journal.sessions.newCode()}`;
-  if (isWanted) log.info(`sign in within ten minutes, once: ${link}`);
-  else process.stderr.write(`Sign in within ten minutes, once: ${link}\n`);
-}
-
-/** The built-in configuration has no secret that a user could know, so each start makes one and shows it once. */
-function embeddedSecret(flags: ParsedFlags, { source }: Setup): string | null {
-  return source.embedded === true && flags.text("secret") === null ? newSecret() : null;
 }
 
 function announce(app: App, log: LogHub): void {
