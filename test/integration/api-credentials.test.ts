@@ -5,7 +5,7 @@ import { apiApp } from "../support/api-app.ts";
 import { everyRoute } from "../support/api-document.ts";
 import { MemoryControl } from "../support/memory-control.ts";
 import { ADMIN_SECRET, MemoryUsers } from "../support/memory-users.ts";
-import { OWN_SECRET, routeTable, type Row, STREAMS } from "../support/route-table.ts";
+import { EITHER_SECRET, OWN_SECRET, routeTable, type Row, STREAMS } from "../support/route-table.ts";
 
 const SECRET = "correct horse";
 /** The token of a subscription in the memory core. */
@@ -18,6 +18,7 @@ const OPEN = new Set([
   "POST /dns-query",
   "GET /sub/svc/:token",
   "HEAD /sub/svc/:token",
+  "POST /api/svc/session/code",
 ]);
 
 interface Credential {
@@ -70,7 +71,8 @@ test("every route × every credential", async (context) => {
       const what = `${method} ${url} with ${credential.name}: ${answer.statusCode}`;
       const isDeclared = declared.has(`${method} ${documented(row)}`);
       const group = groupOf(row, isDeclared);
-      const shouldPass = group === "open" || group === credential.opens;
+      const isEither = group === "either" && credential.opens !== null;
+      const shouldPass = group === "open" || group === credential.opens || isEither;
       assert.equal(isThrough(answer.statusCode), shouldPass, what);
       assert.equal(answer.statusCode === 405, shouldPass && !isDeclared, what);
       if (shouldPass || method === "HEAD") continue;
@@ -91,7 +93,8 @@ function documented({ pattern }: Row): string {
 }
 
 /** The answer to a wrong method tells nothing and needs no secret; behind a guard no client gets that far. */
-function groupOf({ method, pattern }: Row, isDeclared: boolean): "open" | "admin" | "controller" {
+function groupOf({ method, pattern }: Row, isDeclared: boolean): "open" | "admin" | "controller" | "either" {
+  if (EITHER_SECRET.test(pattern)) return "either";
   if (OWN_SECRET.test(pattern)) return "admin";
   return !isDeclared || OPEN.has(`${method} ${pattern}`) ? "open" : "controller";
 }

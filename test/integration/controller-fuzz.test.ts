@@ -69,6 +69,7 @@ const NEVER_WELL = [
   "POST /api/svc/config/rollback",
   "POST /api/svc/fleet/nodes/{name}/drain",
   "POST /api/svc/fleet/nodes/{name}/resume",
+  "POST /api/svc/session/code",
   "POST /api/svc/setup/nodes",
   "POST /upgrade",
   "POST /upgrade/ui",

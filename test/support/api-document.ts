@@ -7,6 +7,7 @@ import { SILENT } from "#core/log.ts";
 import type { JournalControl } from "#core/journal.ts";
 import type { UsersControl } from "#core/users.ts";
 import { MemoryJournal } from "./memory-journal.ts";
+import { ADMIN_SECRET } from "./memory-users.ts";
 import type { MemoryControl } from "./memory-control.ts";
 
 export interface JsonSchema {
@@ -54,9 +55,10 @@ export function everyRoute(
   control: MemoryControl,
   users: UsersControl,
   journal: JournalControl = new MemoryJournal(),
-): Pick<AppOptions, "access" | "dohPath" | "mounts" | "uiFolder"> {
+): Pick<AppOptions, "access" | "svcSecret" | "dohPath" | "mounts" | "uiFolder"> {
   return {
     access: journal,
+    svcSecret: () => ADMIN_SECRET,
     uiFolder: "/nonexistent",
     dohPath: "/dns-query",
     mounts: (transport, subscribers) => [

@@ -30,5 +30,7 @@ export function routeTable(app: FastifyInstance): readonly Row[] {
 
 /** Paths that the secret of the svc block opens, not the Controller's. */
 export const OWN_SECRET = /^\/api\/(admin|svc\/tokens|svc\/audit|svc\/webhooks|svc\/fleet)(\/|$)/;
+/** What either secret opens. */
+export const EITHER_SECRET = /^\/api\/svc\/session$/;
 /** Answers without an end. */
 export const STREAMS: ReadonlySet<string> = new Set(["/traffic", "/memory", "/logs", "/api/svc/events"]);
