@@ -11,11 +11,16 @@ import { ThemeChoice } from "./state/theme.ts";
 import { TrafficWatch } from "./state/traffic.ts";
 
 const link = new Link(location.href);
-const code = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1];
-if (code !== undefined) {
-  history.replaceState(null, "", "#/overview"); // it opens once, and has no place in the history
+/** Of a link for signing in: it opens once, and has no place in the history. */
+async function takeCode(): Promise<void> {
+  const code = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1];
+  if (code === undefined) return;
+  history.replaceState(null, "", "#/overview");
   await link.unlockByCode(code);
+  void link.probe();
 }
+await takeCode();
+addEventListener("hashchange", () => void takeCode()); // the link was opened in a tab that shows the dashboard already
 void link.probe();
 const environment: Environment = {
   link,

@@ -78,7 +78,9 @@ for (const [language, texts, locale] of LOOKS)
       const faults: string[] = [];
       for (const key of PAGES) {
         await page.evaluate(`location.hash = "#/${key.slice("page.".length)}"`);
-        await page.getByRole("heading", { name: String(texts[key]), level: 1, exact: true }).waitFor();
+        const title = texts[key];
+        assert.ok(typeof title === "string", key);
+        await page.getByRole("heading", { name: title, level: 1, exact: true }).waitFor();
         for (const width of [1280, 360]) {
           await page.setViewportSize({ width, height: 720 });
           faults.push(...(await faultsOf(page)).map((fault) => `${key} at ${width}: ${fault}`));

@@ -108,11 +108,12 @@ export class Link {
     return new URL(path, this.#base);
   }
 
-  /** Where a WebSocket of this path goes; it has no other place for the secret than the query. */
+  /** Where a WebSocket of this path goes; it has no other place for the session than the query. */
   socketUrl(path: string): URL {
     const url = this.urlOf(path);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-    if (this.#credential.value !== "") url.searchParams.set("token", this.#credential.value);
+    const session = this.#credential.inAddress;
+    if (session !== "") url.searchParams.set("token", session);
     return url;
   }
 }

@@ -1,6 +1,6 @@
 /** What the page signs its requests with: a session, which stands for a secret so that the page need not keep that. */
 import { keepSession, keptSession } from "#ui/state/kept.ts";
-import { jsonOf, request } from "./request.ts";
+import { ApiError, jsonOf, request } from "./request.ts";
 
 interface Base {
   urlOf(path: string): URL;
@@ -13,6 +13,7 @@ export class Credential {
   /** Under which the session is kept, for as long as the page's tab is open. */
   readonly #key: string;
   #value: string;
+  #isSession: boolean;
   /** It was given on this page, and nothing has been opened with it yet. */
   #isNew = false;
 
@@ -20,6 +21,7 @@ export class Credential {
     this.#base = base;
     this.#key = key;
     this.#value = keptSession(key);
+    this.#isSession = this.#value !== "";
   }
 
   /** "": there is none. */
@@ -27,14 +29,20 @@ export class Credential {
     return this.#value;
   }
 
-  /** What there is no session for, a token or a wrong secret, is used as it is until the page is left. Never rejects. */
+  /** What there is no session for, a token or a wrong secret, is used as it is until the page is left; without an answer nothing is. Never rejects. */
   async give(secret: string): Promise<void> {
     this.#isNew = true;
+    this.#isSession = false;
     const opened = request("POST", this.#base.urlOf(PATH), secret).then(tokenOf);
     await opened.then(
       (session) => this.#keep(session),
-      () => (this.#value = secret),
+      (error: unknown) => (this.#value = error instanceof ApiError ? secret : ""),
     );
+  }
+
+  /** What an address may hold: a session, never a secret or a token. */
+  get inAddress(): string {
+    return this.#isSession ? this.#value : "";
   }
 
   /** By the code of a link; one that opens nothing leaves everything as it is. Never rejects. */
@@ -67,6 +75,7 @@ export class Credential {
 
   #keep(session: string): void {
     this.#value = session;
+    this.#isSession = session !== "";
     keepSession(this.#key, session);
   }
 }
