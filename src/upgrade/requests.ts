@@ -3,7 +3,7 @@ import { chmodSync, existsSync, lstatSync, unlinkSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { isAbsolute, join } from "node:path";
-import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import * as z from "zod";
 import { errnoOf, messageOf } from "#core/errors.ts";
 import { descriptorOf } from "#core/handover.ts";
@@ -16,6 +16,11 @@ const HEAD_MS = 5_000;
 /** One is worked on at a time; others learn that at once. */
 const MOST_ASKING = 16;
 const MOST_LINE = 8192;
+/** How long a process may take from where one listens no more to where the next one does. */
+const CHANGES_HANDS_MS = 2_000;
+const ASK_AGAIN_MS = 50;
+/** Of a Unix socket whose other side has not read what it was sent. */
+const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "ECONNREFUSED", "EPIPE"]);
 
 const request = z.object({
   /** An executable, by its absolute path: who asks may be in another folder. Null: the same command once more. */
@@ -56,13 +61,38 @@ export async function openRequests(home: string, on: OnRequest, log: Log): Promi
   return { [Symbol.dispose]: () => void server.close() };
 }
 
-/** The answer of the weir that runs in `home`. Rejects where there is none, or it does not answer. */
+/**
+ * The answer of the weir that runs in `home`. Rejects where there is none, or it does not answer. What is asked while one
+ * process takes over from another is asked again: the kernel resets a connection, or refuses it, only where no process has
+ * read from it.
+ */
 export async function askForUpgrade(home: string, asked: UpgradeRequest): Promise<UpgradeAnswer> {
-  const socket = connect(requestPath(home));
-  await once(socket, "connect");
-  socket.write(`${JSON.stringify(asked)}\n`);
-  for await (const line of createInterface({ input: socket })) return answer.parse(JSON.parse(line));
-  throw new Error("the weir that runs has ended without an answer");
+  const untilMs = performance.now() + CHANGES_HANDS_MS;
+  for (let wasThere = false; ;) {
+    try {
+      return await askOnce(home, asked);
+    } catch (error) {
+      const code = errnoOf(error) ?? "";
+      wasThere ||= UNREAD.has(code);
+      const isBetween = wasThere && (UNREAD.has(code) || code === "ENOENT");
+      if (!isBetween || performance.now() > untilMs) throw error;
+    }
+    await setTimeout(ASK_AGAIN_MS);
+  }
+}
+
+async function askOnce(home: string, asked: UpgradeRequest): Promise<UpgradeAnswer> {
+  const socket = connect(requestPath(home)).setEncoding("utf8");
+  try {
+    await once(socket, "connect");
+    socket.write(`${JSON.stringify(asked)}\n`);
+    let text = "";
+    for await (const chunk of socket) text += chunk;
+    if (text === "") throw new Error("the weir that runs has ended without an answer");
+    return answer.parse(JSON.parse(text));
+  } finally {
+    socket.destroy();
+  }
 }
 
 async function listen(server: Server, path: string): Promise<void> {

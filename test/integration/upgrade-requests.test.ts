@@ -1,10 +1,13 @@
 /** Who and what is at the path of the socket by which an upgrade is asked for. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { askForUpgrade, openRequests, requestPath, type UpgradeAnswer } from "#upgrade/requests.ts";
 import { SILENT } from "#core/log.ts";
 import { LogHub } from "#host/log.ts";
@@ -47,6 +50,23 @@ test("the socket of a process that was killed is replaced, for its user alone", 
   using _requests = await openRequests(home, answers, SILENT);
   assert.equal(lstatSync(requestPath(home)).mode & 0o777, 0o600);
   assert.deepEqual(await askForUpgrade(home, { to: null, drainMs: 0 }), ANSWER);
+});
+
+test("what no process has read is asked again", { skip }, async (t) => {
+  for (const turns of [0, 3]) {
+    const home = homeFor(t);
+    // It ends before the request is written, or with the request unread.
+    const before = createServer({ pauseOnConnect: true }, async (socket) => {
+      before.close();
+      for (let turn = 0; turn < turns; turn++) await setImmediate();
+      socket.destroy();
+    });
+    await once(before.listen(requestPath(home)), "listening");
+    const asking = askForUpgrade(home, { to: null, drainMs: 0 });
+    await once(before, "close");
+    using _requests = await openRequests(home, answers, SILENT);
+    assert.deepEqual(await asking, ANSWER);
+  }
 });
 
 test("an executable is named by its absolute path", { skip }, async (t) => {

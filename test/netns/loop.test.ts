@@ -14,6 +14,8 @@ const skip = skipNetns("loop", "nft", "curl");
 /** Of one request: that many hops through weir's own listeners are allowed, each perhaps seen once more. */
 const MOST_ROUNDS = 2 * (MOST_HOPS + 1);
 
+const OWN = ["198.51.100.1", "fd00:2::1"];
+
 /** Without the `routing-mark` that the rules let pass. */
 const config = (relay: string, by: Capture) => `
 relay: ${relay}
@@ -31,6 +33,16 @@ const looped = (core: Core, network: string) =>
 const loops = (core: Core) => count(core, /a loop: /g);
 const sessions = (core: Core, network: string) =>
   count(core, new RegExp(`\\[${network}\\] .*--> \\S+ match`, "g"));
+/** Of many at once some may go one round more: redirected, their source port may be another's of the same moment. */
+const unseen = (asked: number): number => Math.ceil(asked / 20);
+/** The lines of connections that came back: from an address of the router. */
+const ownRounds = (core: Core): string =>
+  core
+    .output()
+    .split("\n")
+    .filter((line) => OWN.some((ip) => line.includes(`${ip}:`) || line.includes(`[${ip}]:`)))
+    .slice(-200)
+    .join("\n");
 
 test("a datagram that comes back is refused", { skip, timeout: 60_000 }, async () => {
   await using row = await openRow("loop");
@@ -75,7 +87,10 @@ for (const by of ["tproxy", "redir"] as const)
         asked += 100;
         assert.equal(await row.near("ends", FAMILIES[0].origin, 7, 100), "100 ended");
         const rounds = sessions(core, "TCP");
-        assert.ok(rounds <= asked * most, `${rounds} rounds of ${asked}`);
+        assert.ok(
+          rounds <= asked * most + unseen(asked),
+          `${rounds} rounds of ${asked}:\n${ownRounds(core)}`,
+        );
         assert.equal(await core.stop(), 0);
       },
     );

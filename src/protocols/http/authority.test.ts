@@ -44,6 +44,17 @@ test("absolute-form", () => {
   assert.deepEqual(plain("http://a.test:8080?q"), ["a.test:8080", 8080, "/?q"]);
   assert.deepEqual(plain("ws://[::1]:81/c"), ["[::1]:81", 81, "/c"]);
   assert.deepEqual(plain("http://a.test", "OPTIONS"), ["a.test", 80, "*"]);
-  for (const url of ["/", "a.test", "https://a.test/", "ftp://a/", "http://", "http:///x", "http://u:p@a/"])
+  for (const url of [
+    "/",
+    "a.test",
+    "https://a.test/",
+    "ftp://a/",
+    "http://",
+    "http:///x",
+    "http://u:p@a/",
+    "http://a/ ",
+    "http://a/x\r\ny",
+    "http://a/\0",
+  ])
     assert.equal(plain(url), null, url);
 });

@@ -34,9 +34,13 @@ export interface PlainTarget {
   readonly path: string;
 }
 
-const ABSOLUTE = /^(?:http|ws):\/\/([^/?#]+)([^#]*)/i;
+/** No blanks and no control characters in the path: it is written into a request line. */
+const ABSOLUTE = /^(?:http|ws):\/\/([^/?#]+)([^\0-\x20\x7f#]*)(?:#|$)/i;
 
-/** Absolute-form (RFC 9112 §3.2.2). Null for any other form, another scheme, and for a URL with user information. */
+/**
+ * Absolute-form (RFC 9112 §3.2.2). Null for any other form, another scheme, and for a URL with user information or with
+ * a blank.
+ */
 export function parsePlainTarget(url: string, method: string): PlainTarget | null {
   const match = ABSOLUTE.exec(url);
   if (match === null) return null;
