@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -56,11 +56,12 @@ test("what no process has read is asked again", { skip }, async (t) => {
   for (const turns of [0, 3]) {
     const home = homeFor(t);
     // It ends before the request is written, or with the request unread.
-    const before = createServer({ pauseOnConnect: true }, async (socket) => {
+    const end = async (socket: Socket): Promise<void> => {
       before.close();
       for (let turn = 0; turn < turns; turn++) await setImmediate();
       socket.destroy();
-    });
+    };
+    const before = createServer({ pauseOnConnect: true }, (socket) => void end(socket));
     await once(before.listen(requestPath(home)), "listening");
     const asking = askForUpgrade(home, { to: null, drainMs: 0 });
     await once(before, "close");
