@@ -2,18 +2,19 @@ import type { Config } from "#config/config.ts";
 import type { Control } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import type { Inbound } from "#core/inbound.ts";
+import type { AllocateElsewhere } from "#dns/journaled-pool.ts";
 import type { ControllerEndpoint } from "#api/open-controller.ts";
 import { openControl } from "#app/control/index.ts";
 import { ExternalUi } from "#app/control/external-ui.ts";
 import { liveConfigs } from "#app/control/live-configs.ts";
 import type { Host } from "#host/host.ts";
-import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import type { HandedState, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import { backupSettings } from "#runtime/user-settings.ts";
-import type { Tuns } from "#runtime/tuns.ts";
+import { giveFakes } from "#runtime/handed-fakes.ts";
 import { ConfigKeeper } from "./config-keeper.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 import { loadConfig, type ConfigInput } from "./load-config.ts";
-import { Runtimes } from "./runtimes.ts";
+import { Runtimes, type TakeOver } from "./runtimes.ts";
 import { TimedBackups } from "./timed-backups.ts";
 
 export interface AppEnv extends ConfigInput {
@@ -23,7 +24,7 @@ export interface AppEnv extends ConfigInput {
    * The first configuration comes into force in place of another process's: in full or not at all, and only once this
    * resolves, with what is called when it is. Absent: whatever can be opened runs.
    */
-  readonly takesOver?: (() => Promise<() => void>) | undefined;
+  readonly takesOver?: TakeOver | undefined;
 }
 
 interface Ending {
@@ -152,8 +153,17 @@ export class App implements AsyncDisposable {
     return [...(await sockets.open()), ...this.#controller.listening, ...own, ...tuns];
   }
 
-  get tuns(): Pick<Tuns, "pause" | "resume"> {
-    return this.#runtimes.tuns;
+  /** Packets wait, and names get fake addresses by `allocate`. Answers with what another process has to know. */
+  pause(allocate: AllocateElsewhere): readonly HandedState[] {
+    const { tuns, present } = this.#runtimes;
+    return [...tuns.pause(), ...giveFakes(present.names.dns, allocate)];
+  }
+
+  /** There is no other process. */
+  resume(): void {
+    const { tuns, present } = this.#runtimes;
+    tuns.resume();
+    present.names.dns?.fakeIp?.takeBack();
   }
 
   /** Runs `work` while nothing else changes. Where it answers true another process serves: `close` is all that is left. */

@@ -3,11 +3,12 @@ import type { Config } from "#config/config.ts";
 import { ApiError, messageOf } from "#core/errors.ts";
 import type { Health } from "#core/group.ts";
 import type { LogLevel } from "#core/log.ts";
-import type { Session } from "#core/session.ts";
+import type { Ip, Session } from "#core/session.ts";
 import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import type { Host } from "#host/host.ts";
 import { DelayBook } from "#net/dial/delay-book.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
+import { takeFakes } from "#runtime/handed-fakes.ts";
 import { openHealth } from "#runtime/health.ts";
 import { inForce, type InForce } from "#runtime/in-force.ts";
 import { Runtime } from "#runtime/runtime.ts";
@@ -23,13 +24,19 @@ export interface RuntimesEnv {
   exclusively<T>(work: () => Promise<T>): Promise<T>;
 }
 
+/** The fake address of a name that the process before is asked for; null: it gets none. Rejects where it gets none now. */
+export type AllocateFake = (family: 4 | 6, host: string) => Promise<Ip | null>;
+
+/** Resolves when what another process has is this one's, with what is called when this one serves. */
+export type TakeOver = (allocate: AllocateFake) => Promise<() => void>;
+
 export interface SwapOptions {
   /** The change is about something else, and the policies may have come by the API. */
   readonly keepPolicies?: boolean;
   /** False: the change is about something else, and a TUN that could not be opened is not tried again. */
   readonly asksTuns?: boolean;
   /** As `Runtimes.start` has it. */
-  readonly takesOver?: (() => Promise<() => void>) | undefined;
+  readonly takesOver?: TakeOver | undefined;
 }
 
 /** What the Controller can switch without another runtime. */
@@ -98,7 +105,7 @@ export class Runtimes {
    * Puts the first one in force: a TUN, listener or file that cannot be opened is logged, and the others run. With
    * `takesOver` all of it is opened or none, and it comes into force once that resolves, with what is called when it is.
    */
-  async start(config: Config, takesOver?: () => Promise<() => void>): Promise<void> {
+  async start(config: Config, takesOver?: TakeOver): Promise<void> {
     this.tuns.prepare(config);
     const tolerant = takesOver === undefined;
     await this.reports.report("start", () => this.#swap(config, tolerant, { takesOver }));
@@ -131,6 +138,9 @@ export class Runtimes {
 
   readonly #accept = (session: Session): void => this.present.serve(session);
 
+  readonly #allocateFake: AllocateFake = async (family, name) =>
+    (await this.present.names.dns?.fakeIp?.allocate(family, name)) ?? null;
+
   /** Builds beside, then swaps in one turn of the event loop. Throws with nothing changed. */
   async #swap(
     config: Config,
@@ -161,7 +171,8 @@ export class Runtimes {
       adopt: (next, inbounds) => this.#users.adopt(next, inbounds, tolerant),
       tolerant,
     });
-    const onStarted = await takesOver?.();
+    const onStarted = await takesOver?.(this.#allocateFake);
+    if (onStarted !== undefined) takeFakes(fresh.names.dns, host.inherited);
     const old = this.#present; // in no closure: those that `fresh` keeps would hold it in memory
     this.#present = fresh;
     this.#alive.add(fresh);

@@ -115,7 +115,7 @@ async function serve(
     loader: setup.loader,
     override: overrideWith(flags, secret, setup),
     restart: signals.restart,
-    takesOver: arrival === null ? undefined : () => arrival.begin(host),
+    takesOver: arrival === null ? undefined : (allocate) => arrival.begin(host, allocate),
   });
   arrival?.settled();
   announce(app, log);

@@ -3,9 +3,8 @@ import type { DnsAnswerView } from "#core/control.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DnsEnv } from "./env.ts";
-import type { Steps } from "#lib/steps.ts";
 import { NO_QUIC } from "#net/dial/nameserver.ts";
-import { FakeIp, fakeIpFilter, type FakeIpState } from "./fake-ip.ts";
+import { FakeIp, fakeIpFilter } from "./fake-ip.ts";
 import { openHosts } from "./hosts.ts";
 import { Mapping } from "./mapping.ts";
 import { canonicalName } from "./name.ts";
@@ -57,8 +56,8 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   exportState(): DnsState;
   /** Takes pools of the same range and adds to the mapping. */
   importState(state: DnsState): void;
-  /** What was stored before the start, into pools that are empty. */
-  restoreFakeIp(state: FakeIpState): Steps<void>;
+  /** Null outside of mode fake-ip. */
+  readonly fakeIp: FakeIp | null;
   /**
    * Settles when no question of a client is being answered here, which takes the time of one question at most where no new
    * ones come.
@@ -109,6 +108,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     ...roles.resolvers,
     handle: (message, by) => service.handle(message, by),
     prepare: (destination) => prepareDestination(destination, preparing),
+    fakeIp,
     knownNames: answers.memory,
     namesAddresses: options.enhancedMode !== "normal",
     isFakeIp: (ip) => fakeIp?.isFake(ip) ?? false,
@@ -130,9 +130,6 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     importState(state) {
       if (state.fakeIp !== null) fakeIp?.takeOver(state.fakeIp);
       for (const [ip, host] of state.mapping) mapping?.insert(ip, host);
-    },
-    *restoreFakeIp(state) {
-      if (fakeIp !== null) yield* fakeIp.restore(state);
     },
     answered: () => service.answered(),
     [Symbol.asyncDispose]: () => life.disposeAsync(),

@@ -6,13 +6,13 @@ import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { answerOf } from "./answer.ts";
 import type { FakePoolState } from "./fake-pool.ts";
-import { JournaledPool, type PersistFakeIp } from "./journaled-pool.ts";
+import { JournaledPool, type AllocateElsewhere, type PersistFakeIp } from "./journaled-pool.ts";
 import type { Packet } from "./packet.ts";
 import { anyOfInSteps, firstRule, type NameSets, type NameTest } from "./policy.ts";
 import type { Query } from "./query.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 
-/** As they were stored. */
+/** As they were stored, or are in another process. */
 export interface FakeIpState {
   readonly v4: FakePoolState | null;
   readonly v6: FakePoolState | null;
@@ -41,13 +41,40 @@ export class FakeIp implements Disposable {
     this.#ttlSeconds = Math.max(1, options.fakeIpTtlSeconds);
   }
 
-  /** Null where the question goes to the real resolver. */
-  answer(query: Query): Packet | null {
+  /** Null where the question goes to the real resolver. Rejects where another process gives addresses out, and gives none. */
+  answer(query: Query): Packet | Promise<Packet> | null {
     if (query.class !== CLASS_IN || !FAKED.has(query.type) || !this.#isFaked(query.name)) return null;
     const pool = query.type === TYPE.A ? this.#v4 : query.type === TYPE.AAAA ? this.#v6 : null;
     if (pool === null) return answerOf(query, []);
-    const data = bytesOfIp(pool.pool.allocate(query.name));
-    return answerOf(query, [{ type: query.type, ttl: this.#ttlSeconds, data }]);
+    const ip = pool.addressOf(query.name);
+    return ip instanceof Promise
+      ? ip.then((found) => this.#answerWith(query, found))
+      : this.#answerWith(query, ip);
+  }
+
+  #answerWith(query: Query, ip: Ip): Packet {
+    return answerOf(query, [{ type: query.type, ttl: this.#ttlSeconds, data: bytesOfIp(ip) }]);
+  }
+
+  /** The address of a name, for another process. Null: there are none of this family. Rejects as `answer`. */
+  async allocate(family: 4 | 6, host: string): Promise<Ip | null> {
+    return (await (family === 4 ? this.#v4 : this.#v6)?.addressOf(host)) ?? null;
+  }
+
+  /** What the pools are when another process begins to give out their addresses. */
+  giveTo(elsewhere: AllocateElsewhere): FakeIpState {
+    return { v4: this.#v4?.giveTo(elsewhere) ?? null, v6: this.#v6?.giveTo(elsewhere) ?? null };
+  }
+
+  takeBack(): void {
+    this.#v4?.takeBack();
+    this.#v6?.takeBack();
+  }
+
+  /** The pools of another process become these, as far as the ranges are the same. */
+  *become({ v4, v6 }: FakeIpState): Steps<void> {
+    if (this.#v4 !== null && v4 !== null) yield* this.#v4.pool.become(v4);
+    if (this.#v6 !== null && v6 !== null) yield* this.#v6.pool.become(v6);
   }
 
   isFaked(host: string): boolean {

@@ -104,3 +104,28 @@ test("flush starts over", () => {
   assert.equal(fakes.hostOf(ip), null);
   assert.equal(fakes.allocate("z.org"), "198.18.0.4");
 });
+
+test("a pool becomes another one's state, and reports the names of which that changes anything", () => {
+  const changed: string[] = [];
+  const own = new FakePool(range("198.18.0.1", 16), (host) => void changed.push(host));
+  const other = pool();
+  for (const host of ["same", "moved", "gone"]) own.allocate(host);
+  for (const host of ["same", "new", "moved"]) other.allocate(host);
+  changed.length = 0;
+  atOnce(own.become(other.state));
+  assert.deepEqual(changed.toSorted(), ["gone", "moved", "new"]);
+  assert.deepEqual(stateOf(own), stateOf(other));
+  assert.equal(own.allocate("next"), other.allocate("next"));
+  atOnce(own.become(pool("198.19.0.1").state));
+  assert.equal(own.has("same"), true, "a state of another range changes nothing");
+  atOnce(own.become(pool().state));
+  assert.deepEqual([...own.hosts()], []);
+});
+
+test("an address of another process replaces what the pool had of both", () => {
+  const own = pool();
+  const [first, second] = ["a", "b"].map((host) => own.allocate(host));
+  assert.equal(own.adopt("b", first as Ip), true);
+  assert.deepEqual([own.hostOf(first as Ip), own.hostOf(second as Ip), own.has("a")], ["b", null, false]);
+  for (const ip of ["198.18.0.1", "198.19.0.4", "::1"]) assert.equal(own.adopt("c", ip as Ip), false, ip);
+});

@@ -130,20 +130,56 @@ export class FakePool {
   }
 
   /** Into a pool that is empty. A state of another range, or one that makes no sense, leaves it so. Reports no changes. */
-  *restore({ range, offset, cycle, pairs }: FakePoolState): Steps<void> {
-    if (range !== this.range || !Number.isInteger(offset) || offset < FIRST_OFFSET || offset >= this.#last)
-      return;
-    for (const [host, ip] of pairs) {
-      const at = this.#offsets.size < MAX_PAIRS ? this.#offsetOf(ip) : null;
+  *restore(state: FakePoolState): Steps<void> {
+    if (!this.#fits(state)) return;
+    for (const [host, ip] of state.pairs) {
+      const isFull = this.#offsets.size >= MAX_PAIRS;
       yield;
-      if (at === null || at < FIRST_OFFSET || at >= this.#last) continue;
-      this.#remove(this.#hosts.get(at));
-      this.#remove(host);
-      this.#offsets.set(host, at);
-      this.#hosts.set(at, host);
+      if (!isFull) this.#put(host, ip);
     }
-    this.#offset = offset;
-    this.#cycle = cycle;
+    this.#offset = state.offset;
+    this.#cycle = state.cycle;
+  }
+
+  /** Becomes what the state says, and reports each name of which that changes anything; else as `restore`. */
+  *become(state: FakePoolState): Steps<void> {
+    if (!this.#fits(state)) return;
+    const before = new Map(this.#offsets);
+    this.#offsets.clear();
+    this.#hosts.clear();
+    yield* this.restore(state);
+    for (const [host, offset] of this.#offsets) if (before.get(host) !== offset) this.#onChange(host);
+    for (const host of before.keys()) if (!this.#offsets.has(host)) this.#onChange(host);
+  }
+
+  /** An address that another process has given to the name. False: it is none of this range. */
+  adopt(host: string, ip: Ip): boolean {
+    if (!this.#put(host, ip)) return false;
+    const [oldest] = this.#offsets;
+    if (oldest !== undefined && this.#offsets.size > MAX_PAIRS) this.#forget(oldest[0]);
+    this.#onChange(host);
+    return true;
+  }
+
+  get state(): FakePoolState {
+    const pairs = this.#offsets.entries().map(([host, offset]) => [host, this.#ipOf(offset)] as const);
+    return { range: this.range, offset: this.#offset, cycle: this.#cycle, pairs };
+  }
+
+  #fits({ range, offset }: FakePoolState): boolean {
+    return (
+      range === this.range && Number.isInteger(offset) && offset >= FIRST_OFFSET - 1 && offset < this.#last
+    );
+  }
+
+  #put(host: string, ip: Ip): boolean {
+    const at = this.#offsetOf(ip);
+    if (at === null || at < FIRST_OFFSET || at >= this.#last) return false;
+    this.#remove(this.#hosts.get(at));
+    this.#remove(host);
+    this.#offsets.set(host, at);
+    this.#hosts.set(at, host);
+    return true;
   }
 
   #touch(host: string, offset: number): void {

@@ -53,3 +53,25 @@ test("journaled pool: the store of another runtime is told what changed since, a
     ],
   );
 });
+
+test("journaled pool: another process gives out new addresses, until there is none", async () => {
+  const journaled = new JournaledPool(4, RANGE, null);
+  const known = journaled.addressOf("known.org");
+  const answer = Promise.withResolvers<Ip>();
+  const asked: string[] = [];
+  const elsewhere = (_family: 4 | 6, host: string): Promise<Ip> => {
+    asked.push(host);
+    return host === "waits.org" ? answer.promise : Promise.resolve("198.18.0.9" as Ip);
+  };
+  assert.deepEqual([...journaled.giveTo(elsewhere).pairs], [["known.org", known]]);
+  assert.equal(journaled.addressOf("known.org"), known);
+  assert.equal(await journaled.addressOf("new.org"), "198.18.0.9");
+  assert.equal(journaled.addressOf("new.org"), "198.18.0.9");
+  const waiting = journaled.addressOf("waits.org");
+  journaled.takeBack();
+  answer.reject(new Error("it has ended"));
+  assert.equal(await waiting, "198.18.0.5");
+  assert.deepEqual(asked, ["new.org", "waits.org"]);
+  journaled.giveTo(() => Promise.reject(new Error("it gives none")));
+  await assert.rejects(Promise.resolve(journaled.addressOf("none.org")), /it gives none/);
+});

@@ -1,6 +1,6 @@
 /** A fake-IP pool, and its changes that are not written down yet. */
 import type { Ip, IpPrefix } from "#core/session.ts";
-import { FakePool } from "./fake-pool.ts";
+import { FakePool, type FakePoolState } from "./fake-pool.ts";
 
 /** What changed since the last batch. `ip` null: forgotten. */
 export interface FakeIpBatch {
@@ -17,6 +17,9 @@ export interface FakeIpBatch {
 /** Takes batches to the store. Must not throw. */
 export type PersistFakeIp = (batch: FakeIpBatch) => void;
 
+/** The address that another process gives to a name. Rejects where it gives none. */
+export type AllocateElsewhere = (family: 4 | 6, host: string) => Promise<Ip>;
+
 const BATCH_MS = 200;
 /** Names in a batch: some milliseconds. */
 const MOST_IN_A_BATCH = 1_000;
@@ -25,6 +28,8 @@ export class JournaledPool {
   readonly pool: FakePool;
   readonly #family: 4 | 6;
   #persist: PersistFakeIp | null;
+  /** Null: this pool gives addresses out itself. */
+  #elsewhere: AllocateElsewhere | null = null;
   #isAnew = false;
   /** Names; what is written is what the pool has of them by then. */
   readonly #changed = new Set<string>();
@@ -35,6 +40,36 @@ export class JournaledPool {
     this.#family = family;
     this.#persist = persist;
     this.pool = new FakePool(range, (host) => this.#note(host));
+  }
+
+  /** The address of a name, a new one where it has none. Rejects where another process gives them out, and gives none. */
+  addressOf(host: string): Ip | Promise<Ip> {
+    const elsewhere = this.#elsewhere;
+    return elsewhere === null || this.pool.has(host)
+      ? this.pool.allocate(host)
+      : this.#allocateBy(elsewhere, host);
+  }
+
+  async #allocateBy(elsewhere: AllocateElsewhere, host: string): Promise<Ip> {
+    try {
+      const ip = await elsewhere(this.#family, host);
+      this.pool.adopt(host, ip);
+      return ip;
+    } catch (error) {
+      if (this.#elsewhere === null) return this.pool.allocate(host); // they are given out here again
+      throw error;
+    }
+  }
+
+  /** What the pool is when another process begins to give out its addresses: those that it has are good in both. */
+  giveTo(elsewhere: AllocateElsewhere): FakePoolState {
+    this.#elsewhere = elsewhere;
+    return this.pool.state;
+  }
+
+  /** This one gives them out again. To be called before what waits for the other process is rejected. */
+  takeBack(): void {
+    this.#elsewhere = null;
   }
 
   /** From now on changes go there. Where they went nowhere before, all that the pool has is one. */

@@ -119,6 +119,7 @@ export class DnsService {
   #afterHosts(query: Query): Step | Promise<Step> {
     const { fakeIp, resolver, ipv6 } = this.#env;
     const fake = fakeIp?.answer(query) ?? null;
+    if (fake instanceof Promise) return fake.then((packet) => fresh(packet, true));
     if (fake !== null) return fresh(fake, true);
     if (query.type === TYPE.AAAA && query.class === CLASS_IN && !ipv6) return fresh(bareAnswer(query, 0));
     const hit = resolver.cached(query);

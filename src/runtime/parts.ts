@@ -99,9 +99,9 @@ async function openOutboundParts(
       tls: host.tls[config.general.relay],
     }),
   );
-  const isFaking = (previous?.names.dns?.exportState().fakeIp ?? null) !== null; // then its pools are taken, not the stored ones
-  if (fakeIps !== null && names.dns !== null && !isFaking)
-    await slices.run(names.dns.restoreFakeIp(fakeIps.load()));
+  const isFaking = (previous?.names.dns?.fakeIp ?? null) !== null; // then its pools are taken, not the stored ones
+  const pools = names.dns?.fakeIp ?? null;
+  if (fakeIps !== null && pools !== null && !isFaking) await slices.run(pools.restore(fakeIps.load()));
   const choices = config.profile.storeSelected ? cache : host.choices;
   const providers = lists.proxyProviders.all;
   const { nowMs } = host.clock;

@@ -6,9 +6,9 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
 import { clearStale, Guard, Ownership } from "#capture/index.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
-import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import type { HandedState, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import { Nftables } from "#platform/nftables.ts";
-import { demandSame, isDeviceKey, type TunState } from "#tun/handing-over.ts";
+import { demandSame, isDeviceKey } from "#tun/handing-over.ts";
 import type { TunSettings } from "#tun/settings.ts";
 import { planBefore } from "#tun/parts.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
@@ -199,7 +199,7 @@ export class Tuns implements AsyncDisposable {
   }
 
   /** It is all another process's, but for the connections that are open. Packets wait in the devices until it reads them. Answers with what it has to know. */
-  pause(): readonly TunState[] {
+  pause(): readonly HandedState[] {
     this.#ownership.isOurs = false;
     return this.#running.flatMap((tun) => tun.pause());
   }

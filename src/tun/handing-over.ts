@@ -1,7 +1,7 @@
 /** A TUN from one process of weir to the next: what is handed over, and under which names. */
 import { createHash } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
-import type { InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import type { HandedState, InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import type { TunDevice } from "#platform/tun.ts";
 import { detailOf } from "./device.ts";
 import type { TunListener } from "./listener.ts";
@@ -52,13 +52,8 @@ export function handles(
   ];
 }
 
-export interface TunState {
-  readonly key: string;
-  readonly bytes: Uint8Array;
-}
-
 /** Exact once the device is paused. */
-export function statesOf(settings: TunSettings, stack: Stack): readonly TunState[] {
+export function statesOf(settings: TunSettings, stack: Stack): readonly HandedState[] {
   const families = [
     [4, stack.inet4],
     [6, stack.inet6],

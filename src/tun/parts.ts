@@ -6,12 +6,12 @@ import type { Capture, CapturePlan, Prefix, TunAddress } from "#core/capture.ts"
 import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { ANY_V6 } from "#net/address/ip.ts";
-import type { InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import type { HandedState, InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import type { TunDevice } from "#platform/tun.ts";
 import { adoptDevice, mtuOf, openDevice } from "./device.ts";
 import { DnsQuestions, type DnsQuestionsEnv } from "./dns-questions.ts";
 import { type EchoEnv, Echoes } from "./echoes.ts";
-import { deviceKey, flowsKey, handles, listenerKey, statesOf, type TunState } from "./handing-over.ts";
+import { deviceKey, flowsKey, handles, listenerKey, statesOf } from "./handing-over.ts";
 import { Hijack } from "./hijack.ts";
 import { Intake, type IntakeEnv } from "./intake.ts";
 import { TunListener } from "./listener.ts";
@@ -45,7 +45,7 @@ export interface Parts extends AsyncDisposable {
   /** For another process, which gets descriptors of the same files. */
   handles(): readonly ListeningSocket[];
   /** Nothing is read and accepted any more until `activate`; answers with what another process has to know of it. */
-  pause(): readonly TunState[];
+  pause(): readonly HandedState[];
 }
 
 const TICK_MS = 1_000;

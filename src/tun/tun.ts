@@ -4,8 +4,7 @@
  */
 import type { Capture } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
-import type { ListeningSocket } from "#net/listen/inherited-sockets.ts";
-import type { TunState } from "./handing-over.ts";
+import type { HandedState, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import { openParts, type Parts, type PartsEnv } from "./parts.ts";
 import type { TunSettings } from "./settings.ts";
 
@@ -70,7 +69,7 @@ export class Tun implements AsyncDisposable {
   }
 
   /** Nothing is read and accepted any more until `activate`; answers with what another process has to know of it. */
-  pause(): readonly TunState[] {
+  pause(): readonly HandedState[] {
     return this.#parts?.pause() ?? [];
   }
 

@@ -5,7 +5,7 @@ import type { AuditDraft } from "#core/audit.ts";
 import type { EventDraft } from "#core/events.ts";
 
 /** Two processes with different numbers do not know each other's messages. */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 const text = z.string().max(4096);
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -33,6 +33,8 @@ const MESSAGES = {
   started: z.object({ kind: z.literal("started") }),
   failed: z.object({ kind: z.literal("failed"), reason: text }),
   taken: z.object({ kind: z.literal("taken"), seq: count, barred: z.array(z.tuple([text, text])) }),
+  /** The answer to `fake`; null: it gets none. */
+  faked: z.object({ kind: z.literal("faked"), seq: count, ip: text.nullable() }),
   // of the old one
   begin: z.object({ kind: z.literal("begin"), sockets: count, ...about }),
   socket: z.object({
@@ -45,6 +47,13 @@ const MESSAGES = {
   state: z.object({ kind: z.literal("state"), key: text, piece: z.base64() }),
   stores: z.object({ kind: z.literal("stores"), totals: z.tuple([count, count]) }),
   go: z.object({ kind: z.literal("go") }),
+  /** Asks for the fake address of a name. */
+  fake: z.object({
+    kind: z.literal("fake"),
+    seq: count,
+    family: z.union([z.literal(4), z.literal(6)]),
+    host: text,
+  }),
   left: z.object({ kind: z.literal("left") }),
   /** `users` are totals since the counters began, `policies` what was counted since the last message. */
   counts: z.object({
@@ -74,11 +83,13 @@ const message = z.discriminatedUnion("kind", [
   MESSAGES.started,
   MESSAGES.failed,
   MESSAGES.taken,
+  MESSAGES.faked,
   MESSAGES.begin,
   MESSAGES.socket,
   MESSAGES.state,
   MESSAGES.stores,
   MESSAGES.go,
+  MESSAGES.fake,
   MESSAGES.left,
   MESSAGES.counts,
   MESSAGES.event,

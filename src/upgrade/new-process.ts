@@ -1,11 +1,12 @@
 /** The side of the new process: takes everything from the old one, and counts what is still counted there. */
 import { closeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import type { AllocateFake } from "#app/runtimes.ts";
 import type { Config } from "#config/config.ts";
 import type { AuditDraft } from "#core/audit.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { Endpoint } from "#core/session.ts";
+import type { Endpoint, Ip } from "#core/session.ts";
 import type { Host } from "#host/host.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { InheritedSockets } from "#net/listen/inherited-sockets.ts";
@@ -91,8 +92,14 @@ export class Arrival implements Disposable {
    * Everything is ready to serve; resolves when it is to begin, with what is called when it has. Rejects with `PeerError`:
    * then this process has to end.
    */
-  async begin(host: Host): Promise<() => void> {
+  async begin(host: Host, allocate: AllocateFake): Promise<() => void> {
     const counts = new CountsTaken(host);
+    this.#peer.divert("fake", ({ seq, family, host: name }) => {
+      const say = (ip: Ip | null): void => this.#peer.say({ kind: "faked", seq, ip });
+      allocate(family, name)
+        .then(say, () => say(null))
+        .catch(() => {}); // the old process has ended
+    });
     await this.#unlessAlone(async () => {
       this.#peer.say({ kind: "ready" });
       await this.#states();

@@ -5,6 +5,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Host } from "#host/host.ts";
 import { MOST_PACKET_BYTES, openHandover, type Handover } from "#platform/handover.ts";
 import { VERSION } from "#version.ts";
+import { FakesElsewhere } from "./fakes-elsewhere.ts";
 import { FORMATS, unreadable } from "./formats.ts";
 import { LINK_VARIABLE } from "./link-variable.ts";
 import { PROTOCOL } from "./messages.ts";
@@ -60,15 +61,16 @@ export async function upgradeTo(target: Target, old: OldProcess, stop: AbortSign
   const { peer, child } = starting;
   try {
     await introduce(peer, old);
-    const outbox = new Outbox();
+    const forwarded = { outbox: new Outbox(), fakes: new FakesElsewhere(peer) };
     const give = async (): Promise<boolean> => {
       if (old.app.config !== config)
         throw new UpgradeError("the configuration has changed meanwhile; ask again");
-      return giveStores(starting, old, outbox);
+      return giveStores(starting, old, forwarded);
     };
     if (!(await old.app.handOver(give))) throw new UpgradeError(starting.why ?? "it has failed");
     starting.keep();
-    return new Successor(child, peer, { host: old.host, outbox });
+    forwarded.fakes.begin();
+    return new Successor(child, peer, { host: old.host, outbox: forwarded.outbox });
   } catch (error) {
     throw error instanceof UpgradeError ? error : new UpgradeError(await starting.reasonOf(error));
   }
@@ -108,11 +110,17 @@ async function introduce(peer: Peer, { app }: OldProcess): Promise<void> {
   await peer.hear("checked", CHECKED_MS);
 }
 
+/** What the new process is asked for, and told, from the moment on at which it has the stores. */
+interface Forwarded {
+  readonly outbox: Outbox;
+  readonly fakes: FakesElsewhere;
+}
+
 /** False: it has failed, and everything is as it was. */
 async function giveStores(
   starting: StartingProcess,
   { app, host }: OldProcess,
-  outbox: Outbox,
+  { outbox, fakes }: Forwarded,
 ): Promise<boolean> {
   const { peer } = starting;
   try {
@@ -120,7 +128,7 @@ async function giveStores(
     const { uploadTotalBytes, downloadTotalBytes } = host.live;
     peer.say({ kind: "stores", totals: [uploadTotalBytes, downloadTotalBytes] });
     await peer.hear("ready", READY_MS);
-    for (const { key, bytes } of app.tuns.pause())
+    for (const { key, bytes } of app.pause(fakes.allocate))
       for (let at = 0; at < bytes.length; at += PIECE_BYTES)
         peer.say({
           kind: "state",
@@ -133,7 +141,8 @@ async function giveStores(
   } catch (error) {
     starting.why = await starting.reasonOf(error);
     await starting.kill(); // behind its end no process has the files
-    app.tuns.resume();
+    app.resume();
+    fakes.end();
     await takeBack(host, outbox);
     return false;
   }

@@ -22,6 +22,7 @@ export class Peer implements Disposable {
   readonly #link: PacketLink;
   readonly #accepts: (sender: Credentials | null) => boolean;
   readonly #heard: Heard[] = [];
+  readonly #diverted = new Map<Message["kind"], (message: Message) => void>();
   #wake: () => void = () => {};
   #fault: string | null = null;
 
@@ -44,6 +45,11 @@ export class Peer implements Disposable {
 
   say(message: Message, fd: number | null = null): void {
     this.#link.send(encodeMessage(message), fd);
+  }
+
+  /** Messages of this kind are not waited for: they go there as they come. */
+  divert<Kind extends Message["kind"]>(kind: Kind, on: (message: MessageOf<Kind>) => void): void {
+    this.#diverted.set(kind, (message) => on(message as MessageOf<Kind>));
   }
 
   /** Rejects with `PeerError` where something else comes, or nothing within `ms`. */
@@ -89,8 +95,11 @@ export class Peer implements Disposable {
     for (const extra of more) closeSync(extra);
     try {
       if (!this.#accepts(sender)) throw new Error(`it comes from process ${sender?.pid ?? "?"}`);
+      const message = decodeMessage(bytes);
+      const on = fd < 0 ? this.#diverted.get(message.kind) : undefined;
+      if (on !== undefined) return on(message);
       if (this.#heard.length >= MOST_HEARD) throw new Error("it says too much");
-      this.#heard.push({ message: decodeMessage(bytes), fd });
+      this.#heard.push({ message, fd });
       this.#wake();
     } catch (error) {
       if (fd >= 0) closeSync(fd);

@@ -23,9 +23,6 @@ export function unready(config: Config): readonly string[] {
         : []),
       ...(fileDescriptor > 0 ? [`${where}.file-descriptor: is the number that this process has`] : []),
     ]),
-    ...(dns.enable && (dns.listen !== null || tuns.length > 0) && dns.enhancedMode === "fake-ip"
-      ? ["dns.enhanced-mode: fake addresses that are given out meanwhile would be given out twice"]
-      : []),
     ...((svc?.fleet ?? null) === null ? [] : ["svc.fleet: this node's part of quotas goes with the process"]),
   ];
 }

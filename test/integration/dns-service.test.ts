@@ -94,7 +94,8 @@ test("dns.md §16.2 stored pairs survive a restart, another range starts over", 
   const pairs = [["b.org", "198.18.0.5" as Ip]] as const;
   const addressOf = async (range: string) => {
     await using dns = await openTestDns({ ...options, fakeIpRange: { ip: range as Ip, bits: 16 } });
-    atOnce(dns.restoreFakeIp({ v4: { range: "198.18.0.0/16", offset: 5, cycle: false, pairs }, v6: null }));
+    assert.ok(dns.fakeIp);
+    atOnce(dns.fakeIp.restore({ v4: { range: "198.18.0.0/16", offset: 5, cycle: false, pairs }, v6: null }));
     const answer = decodeMessage(await dns.handle(ask("b.org"), byUdp));
     return [...(answer.answers[0]?.data ?? [])].join(".");
   };

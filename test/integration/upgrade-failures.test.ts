@@ -27,7 +27,7 @@ test("a new process that fails changes nothing", { skip }, async () => {
   await fails("/nowhere/weir", /ENOENT/);
   await fails("/bin/true", /it has ended \(ended with code 0\)/);
   await fails(launcher("nonsense"), /not to be taken/);
-  await fails(launcher("other-protocol"), /other-protocol takes over by protocol 2, this is 1/);
+  await fails(launcher("other-protocol"), /other-protocol takes over by protocol 3, this is 2/);
   await fails(launcher("older"), /older and would lose of managed users: listeners/);
   await fails(
     launcher("newer"),

@@ -118,12 +118,42 @@ test("a new process that fails leaves the TUN as it was", { skip, timeout: 300_0
     );
     await round("the file has changed");
   }
-  core.write(text.replace("redir-host", "fake-ip"));
-  await assert.rejects(upgraded.upgrade(), /dns\.enhanced-mode: fake addresses/);
   await checkSteady(load);
   assert.deepEqual(await traces(row), before);
   assert.equal(await passedBy(row), 0);
 });
+
+test(
+  "fake addresses stand for their names in the next process, too",
+  { skip, timeout: 300_000 },
+  async () => {
+    await using row = await openRoutedRow("uptun");
+    await row.router.nft(PASSED_BY);
+    const text = config(`${ROUTED}, dns-hijack: ["any:53"]`).replace("redir-host", "fake-ip");
+    await using upgraded = await openUpgradedCore(text, row.router.prefix);
+    const { origin } = FAMILIES[0];
+    const given: string[] = [];
+    for (const kind of [1, 2, 3]) {
+      const fake = await row.near("dns", origin, kind);
+      assert.match(fake, /^198\.18\./);
+      assert.ok(!given.includes(fake), `${fake} is given to two names`);
+      given.push(fake);
+      const held = holding(row, fake);
+      await held("before");
+      const load = row.talk("steady", fake, 7);
+      assert.equal(await load.nextLine(), "begun");
+      await upgraded.upgrade();
+      await held("behind");
+      await checkSteady(load);
+      for (const [at, each] of given.entries()) {
+        assert.equal(await row.near("many", each, 7, 20), "20 echoed");
+        assert.equal(await row.near("dns", origin, at + 1), each);
+      }
+    }
+    assert.equal(await passedBy(row), 0);
+    assert.doesNotMatch(upgraded.core.output(), /level=(error|fatal)/);
+  },
+);
 
 test(
   "an old process that is killed in the middle lets nothing pass",

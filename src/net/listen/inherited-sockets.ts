@@ -12,6 +12,12 @@ export interface ListeningSocket {
   readonly detail?: string | null;
 }
 
+/** What the process that has what `key` names remembers of it, for the other one. */
+export interface HandedState {
+  readonly key: string;
+  readonly bytes: Uint8Array;
+}
+
 /** Of one key: far more than the largest table of flows takes. */
 const MOST_STATE_BYTES = 8 << 20;
 
