@@ -29,6 +29,7 @@ const faults: string[] = [];
 const tookMs: number[] = [];
 const startedMs = performance.now();
 const MOST_PROCESSES = 6;
+const SHOWN_EACH = 10;
 
 /** A refused configuration, another program, or a crash at one step after the other. */
 async function fail(round: number): Promise<void> {
@@ -52,6 +53,10 @@ for (let made = 0, tried = 0; made < upgrades || tried < failed;) {
   tookMs.push(performance.now() - beganMs);
   if (!answer.done) faults.push(`upgrade ${made}: ${answer.reason}`);
   made++;
+  if (made % SHOWN_EACH === 0)
+    console.log(
+      `… ${made} upgrades and ${tried} that failed, ${world.sessions} connections, ${faults.length} faults`,
+    );
   if (world.processes().length > MOST_PROCESSES) await world.renewTransfers(number("transfers", 100));
 }
 const seconds = (performance.now() - startedMs) / 1000;
