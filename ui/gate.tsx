@@ -9,7 +9,7 @@ import type { Words } from "./words/words.ts";
 export function Gate({ state }: { readonly state: Exclude<LinkState, { kind: "ready" }> }) {
   const words = useWords();
   const { t } = words;
-  if (state.kind === "locked") return <AskSecret refused={state.refused} />;
+  if (state.kind === "locked") return <AskSecret {...state} />;
   if (state.kind === "connecting") return <p class="gate-wait">{t("gate.connecting")}</p>;
   if (state.kind === "forbidden")
     return (
@@ -42,7 +42,7 @@ export function UnreachableBanner() {
   );
 }
 
-function AskSecret({ refused }: { readonly refused: boolean }) {
+function AskSecret({ refused, staleLink }: Omit<Extract<LinkState, { kind: "locked" }>, "kind">) {
   const { link } = useEnvironment();
   const { t } = useWords();
   return (
@@ -52,6 +52,11 @@ function AskSecret({ refused }: { readonly refused: boolean }) {
       refused={refused}
       onSecret={(secret) => link.unlock(secret)}
     >
+      {staleLink && (
+        <p class="error" role="alert">
+          {t("gate.staleLink")}
+        </p>
+      )}
       <p>
         <Rich text={t("gate.secretText")} />
       </p>

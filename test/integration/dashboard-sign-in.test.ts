@@ -106,4 +106,5 @@ test("the link of the start opens both APIs, once, and is gone from the address"
   await using again = await browser.open();
   await again.page.goto(link);
   await again.page.getByLabel("Secret", { exact: true }).waitFor();
+  await again.page.getByText("This link was used before or has expired.").waitFor();
 });

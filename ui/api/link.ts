@@ -5,8 +5,8 @@ import { Credential } from "./session.ts";
 
 export type LinkState =
   | { readonly kind: "connecting" }
-  /** `refused`: the secret that was given is wrong. */
-  | { readonly kind: "locked"; readonly refused: boolean }
+  /** `refused`: the secret that was given is wrong. `staleLink`: so is the link that the page was opened by. */
+  | { readonly kind: "locked"; readonly refused: boolean; readonly staleLink: boolean }
   /** The Controller does not serve this page's host name without a secret. */
   | { readonly kind: "forbidden" }
   /** `why`: the fault that came instead of an answer. */
@@ -22,6 +22,7 @@ export class Link {
   /** The dashboard lies one folder below the API, wherever a reverse proxy puts both. */
   readonly #base: URL;
   readonly #credential: Credential;
+  #staleLink = false;
   #probing: Promise<void> | null = null;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
@@ -37,8 +38,8 @@ export class Link {
   }
 
   /** With the code of a link. Never rejects. */
-  unlockByCode(code: string): Promise<void> {
-    return this.#credential.giveCode(code);
+  async unlockByCode(code: string): Promise<void> {
+    this.#staleLink = !(await this.#credential.giveCode(code));
   }
 
   lock(): void {
@@ -98,7 +99,12 @@ export class Link {
     } catch (error) {
       if (error instanceof UnreachableError && path !== "version") void this.probe();
       const status = error instanceof ApiError ? error.status : 0;
-      if (status === 401) this.state.set({ kind: "locked", refused: this.#credential.refused() });
+      if (status === 401)
+        this.state.set({
+          kind: "locked",
+          refused: this.#credential.refused(),
+          staleLink: this.#staleLink,
+        });
       if (status === 403 && path === "version") this.state.set({ kind: "forbidden" });
       throw error;
     }

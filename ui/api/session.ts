@@ -45,12 +45,15 @@ export class Credential {
     return this.#isSession ? this.#value : "";
   }
 
-  /** By the code of a link; one that opens nothing leaves everything as it is. Never rejects. */
-  async giveCode(code: string): Promise<void> {
+  /** By the code of a link. False: it opens nothing, and everything stays as it is. Never rejects. */
+  async giveCode(code: string): Promise<boolean> {
     const opened = request("POST", this.#base.urlOf(`${PATH}/code`), "", { code }).then(tokenOf);
-    await opened.then(
-      (session) => this.#keep(session),
-      () => {},
+    return opened.then(
+      (session) => {
+        this.#keep(session);
+        return true;
+      },
+      (error: unknown) => !(error instanceof ApiError),
     );
   }
 

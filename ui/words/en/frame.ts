@@ -59,6 +59,7 @@ export const frame = {
   "gate.secret": "Secret",
   "gate.secretText":
     "The Controller asks for its secret: the value of `secret` in the configuration, or the one printed at the start.",
+  "gate.staleLink": "This link was used before or has expired.",
   "gate.wrong": "That is not the secret.",
   "gate.open": "Open",
 

@@ -60,6 +60,7 @@ export const frame: SameKeys<typeof english> = {
   "gate.notOurs": "پاسخ ناقص است یا از کنترلر نیست",
   "gate.secret": "رمز",
   "gate.secretText": "کنترلر رمز می‌خواهد: مقدار `secret` در پیکربندی، یا رمزی که هنگام شروع چاپ شد.",
+  "gate.staleLink": "این پیوند پیش‌تر استفاده شده یا منقضی شده است.",
   "gate.wrong": "رمز درست نیست.",
   "gate.open": "ورود",
 

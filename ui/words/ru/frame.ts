@@ -67,6 +67,7 @@ export const frame: SameKeys<typeof english> = {
   "gate.secret": "Секрет",
   "gate.secretText":
     "Контроллер требует секрет: значение `secret` из конфигурации или напечатанное при запуске.",
+  "gate.staleLink": "Эта ссылка уже использована или истекла.",
   "gate.wrong": "Секрет неверный.",
   "gate.open": "Войти",
 

@@ -60,6 +60,7 @@ export const frame: SameKeys<typeof english> = {
   "gate.notOurs": "响应不完整，或并非来自控制器",
   "gate.secret": "密钥",
   "gate.secretText": "控制器需要密钥：配置中 `secret` 的值，或启动时打印的那一个。",
+  "gate.staleLink": "此链接已被使用过或已过期。",
   "gate.wrong": "密钥不正确。",
   "gate.open": "进入",
 
