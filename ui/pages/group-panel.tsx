@@ -3,6 +3,7 @@ import type { Proxy } from "#ui/api/types.ts";
 import { Icon } from "#ui/parts/icons.tsx";
 import { Button, Tag } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
+import { delayPath, delayQuery } from "#ui/state/delay-tests.ts";
 import { matching } from "#ui/state/filter.ts";
 import { isSelectable, lastDelay, type Nodes } from "#ui/state/nodes.ts";
 
@@ -10,7 +11,6 @@ import { isSelectable, lastDelay, type Nodes } from "#ui/state/nodes.ts";
 const MAX_MEMBERS = 300;
 /** Larger groups start folded. */
 const OPEN_UP_TO = 60;
-const TEST_TIMEOUT_MS = 5_000;
 
 /** The orders of a group's members that a user can choose, each with the key of its name. */
 export const MEMBER_ORDERS = [
@@ -93,7 +93,7 @@ function useGroupActions(group: Proxy, reload: () => Promise<void>) {
       t("groups.unpinned", { name }),
     );
   const testAll = async (): Promise<void> => {
-    const question = `group/${encodeURIComponent(group.name)}/delay?${testQuery(group.testUrl ?? "")}`;
+    const question = `group/${encodeURIComponent(group.name)}/delay?${delayQuery(group.testUrl ?? "")}`;
     setBusy(true);
     await act(() => link.get(question), t("groups.noneAnswered", { name }));
     await reload();
@@ -129,14 +129,8 @@ function Member({ name, group, nodes, testUrl, select, reload }: MemberProps) {
     </>
   );
   const test = async (): Promise<void> => {
-    const query = testQuery(testUrl);
-    const node = encodeURIComponent(name);
-    const path =
-      provider === undefined
-        ? `proxies/${node}/delay?${query}`
-        : `providers/proxies/${encodeURIComponent(provider)}/${node}/healthcheck?${query}`;
     setBusy(true);
-    await act(() => link.get(path), t("groups.notAnswered", { name }));
+    await act(() => link.get(delayPath(name, provider, testUrl)), t("groups.notAnswered", { name }));
     await reload();
     setBusy(false);
   };
@@ -179,10 +173,6 @@ function Delay({ name, ms, busy, onTest }: DelayProps) {
       {busy ? "…" : text}
     </button>
   );
-}
-
-function testQuery(testUrl: string): URLSearchParams {
-  return new URLSearchParams({ url: testUrl, timeout: String(TEST_TIMEOUT_MS) });
 }
 
 interface Arrangement {

@@ -3,6 +3,7 @@ import type { ProxyProvider } from "#ui/api/types.ts";
 import { Button, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { realProviders } from "#ui/state/nodes.ts";
+import type { Words } from "#ui/words/words.ts";
 
 interface Props {
   readonly providers: readonly ProxyProvider[];
@@ -49,20 +50,13 @@ function ProviderLine({
     vehicleType,
     t("groups.nodes", { count: proxies.length }),
     t("common.updatedAgo", { ago: words.ago(updatedAt, Date.now()) }),
-    ...(quota === undefined
-      ? []
-      : [
-          t("groups.used", {
-            used: words.bytes(quota.Upload + quota.Download),
-            total: words.bytes(quota.Total),
-          }),
-        ]),
   ];
   return (
     <li class="line">
       <span class="line-main">
         <span class="text">{name}</span>
         <small>{facts.join(", ")}</small>
+        {quota !== undefined && <Quota {...quota} />}
       </span>
       <Button
         label={t("common.test")}
@@ -78,4 +72,30 @@ function ProviderLine({
       )}
     </li>
   );
+}
+
+/** What the provider says of the account: how much of its traffic is used, and until when it is good. */
+function Quota({ Upload, Download, Total, Expire }: NonNullable<ProxyProvider["subscriptionInfo"]>) {
+  const words = useWords();
+  const { t } = words;
+  const used = Upload + Download;
+  const texts = [
+    Total > 0
+      ? t("groups.used", { used: words.bytes(used), total: words.bytes(Total) })
+      : t("groups.usedInAll", { used: words.bytes(used) }),
+    ...(Expire > 0 ? [expiryText(words, Expire)] : []),
+  ];
+  return (
+    <>
+      <small class={Expire > 0 && Expire * 1000 < Date.now() ? "bad" : undefined}>{texts.join(", ")}</small>
+      {Total > 0 && (
+        <progress class="wide" value={Math.min(used, Total)} max={Total} aria-label={texts[0] ?? ""} />
+      )}
+    </>
+  );
+}
+
+function expiryText(words: Words, expire: number): string {
+  const time = words.day(expire * 1000);
+  return words.t(expire * 1000 < Date.now() ? "groups.expired" : "groups.expires", { time });
 }

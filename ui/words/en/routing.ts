@@ -25,6 +25,11 @@ export const routing = {
   "groups.noneText": "Groups come from `proxy-groups` in the configuration.",
   "groups.providers": "Providers of nodes",
   "groups.nodes": { one: "{count} node", other: "{count} nodes" },
+  "groups.testNodes": "Test all nodes",
+  "groups.tested": { one: "{done} of {count} node tested", other: "{done} of {count} nodes tested" },
+  "groups.usedInAll": "{used} used",
+  "groups.expires": "good until {time}",
+  "groups.expired": "expired {time}",
   "groups.used": "{used} of {total} used",
   "groups.notTested": "{name} was not tested",
 

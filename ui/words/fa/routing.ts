@@ -27,6 +27,11 @@ export const routing: SameKeys<typeof english> = {
   "groups.noneText": "گروه‌ها از `proxy-groups` در پیکربندی می‌آیند.",
   "groups.providers": "فراهم‌کننده‌های نود",
   "groups.nodes": { one: "{count} نود", other: "{count} نود" },
+  "groups.testNodes": "آزمودن همهٔ نودها",
+  "groups.tested": { one: "{done} از {count} نود آزموده شد", other: "{done} از {count} نود آزموده شد" },
+  "groups.usedInAll": "{used} مصرف شده",
+  "groups.expires": "معتبر تا {time}",
+  "groups.expired": "منقضی در {time}",
   "groups.used": "{used} از {total} مصرف شده",
   "groups.notTested": "{name} آزمایش نشد",
 

@@ -32,6 +32,16 @@ export const routing: SameKeys<typeof english> = {
     many: "{count} узлов",
     other: "{count} узла",
   },
+  "groups.testNodes": "Проверить все узлы",
+  "groups.tested": {
+    one: "Проверен {done} из {count} узла",
+    few: "Проверено {done} из {count} узлов",
+    many: "Проверено {done} из {count} узлов",
+    other: "Проверено {done} из {count} узла",
+  },
+  "groups.usedInAll": "использовано {used}",
+  "groups.expires": "действует до {time}",
+  "groups.expired": "истекло {time}",
   "groups.used": "использовано {used} из {total}",
   "groups.notTested": "{name}: не проверено",
 

@@ -27,6 +27,11 @@ export const routing: SameKeys<typeof english> = {
   "groups.noneText": "策略组来自配置中的 `proxy-groups`。",
   "groups.providers": "代理提供者",
   "groups.nodes": { other: "{count} 个节点" },
+  "groups.testNodes": "测试所有节点",
+  "groups.tested": { other: "已测试 {done} / {count} 个节点" },
+  "groups.usedInAll": "已用 {used}",
+  "groups.expires": "有效期至 {time}",
+  "groups.expired": "已于 {time} 过期",
   "groups.used": "已用 {used} / {total}",
   "groups.notTested": "{name} 未能测试",
 
