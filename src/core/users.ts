@@ -169,6 +169,13 @@ export interface OnlineIp {
   readonly lastSeenMs: number;
 }
 
+/** What operators write down about a user. It decides nothing, and the user never sees it. */
+export interface UserRemarks {
+  /** "": none. */
+  readonly note: string;
+  readonly labels: readonly string[];
+}
+
 export interface UserView {
   readonly id: string;
   readonly inbound: string;
@@ -185,6 +192,7 @@ export interface UserView {
   readonly revision: number;
   readonly appliedRevision: number;
   readonly status: UserStatus;
+  readonly remarks: UserRemarks;
   readonly limits: UserLimits;
   /** Null without a quota. */
   readonly quota: QuotaView | null;
@@ -215,6 +223,9 @@ export interface UserChange {
   readonly flow?: string | undefined;
   readonly enabled?: boolean | undefined;
   readonly limits?: LimitsChange | undefined;
+  /** As they were written, unchecked; what is empty is taken away. */
+  readonly note?: string | undefined;
+  readonly labels?: readonly string[] | undefined;
 }
 
 /** As they were written, unchecked; 0 takes a limit away. */

@@ -1,4 +1,5 @@
 /** Users as the database has them. */
+import { remarksJson, remarksOf, storedRemarks } from "#users/remarks.ts";
 import { limitsJson, limitsOf, storedLimits } from "#users/stored-limits.ts";
 import type { UserRecord } from "#users/user-book.ts";
 import { FleetError } from "./errors.ts";
@@ -12,6 +13,7 @@ export interface UserRow {
   readonly flow: string;
   readonly enabled: boolean;
   readonly limits: unknown;
+  readonly remarks: unknown;
   readonly generation: number;
   readonly token_sealed: Uint8Array;
   readonly created_at: string;
@@ -19,7 +21,7 @@ export interface UserRow {
 }
 
 export const USER_COLUMNS =
-  "id name credential flow enabled limits generation token_sealed created_at updated_at"
+  "id name credential flow enabled limits remarks generation token_sealed created_at updated_at"
     .split(" ")
     .map((column) => `u.${column}`)
     .join(", ");
@@ -33,6 +35,7 @@ export function userJson(user: UserRecord, seal: TokenSeal): Readonly<Record<str
     flow: user.flow,
     enabled: user.enabled,
     limits: limitsJson(user.limits, null),
+    remarks: remarksJson(user.remarks),
     generation: user.trafficGeneration,
     token_hash: hashOfToken(user.token).toString("base64"),
     token_sealed: seal.seal(user.id, user.token).toString("base64"),
@@ -44,9 +47,11 @@ export function userJson(user: UserRecord, seal: TokenSeal): Readonly<Record<str
 /** Throws `FleetError` where the row is not what a weir has written. */
 export function userOfRow(row: UserRow, seal: TokenSeal): UserRecord {
   const read = storedLimits.safeParse(row.limits);
+  const remarks = storedRemarks.safeParse(row.remarks);
   const [createdAtMs, updatedAtMs] = [Number(row.created_at), Number(row.updated_at)];
   const isSound =
     read.success &&
+    remarks.success &&
     row.name.trim() === row.name &&
     row.name !== "" &&
     row.credential !== "" &&
@@ -67,5 +72,6 @@ export function userOfRow(row: UserRow, seal: TokenSeal): UserRecord {
     updatedAtMs,
     token: seal.open(id, row.token_sealed),
     limits: limitsOf(read.data).limits,
+    remarks: remarksOf(remarks.data),
   };
 }

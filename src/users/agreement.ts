@@ -5,6 +5,7 @@
 import { StoreError } from "#core/errors.ts";
 import type { Changes, Shared, Step } from "./changes.ts";
 import type { StoredState } from "./records.ts";
+import { remarksJson } from "./remarks.ts";
 import { limitsJson } from "./stored-limits.ts";
 import { UNKNOWN_ID, type UserBook, type UserRecord } from "./user-book.ts";
 
@@ -67,7 +68,7 @@ function textOf(user: UserRecord | undefined): string {
   if (user === undefined) return "";
   const { id, name, credential, flow, enabled, trafficGeneration, createdAtMs, updatedAtMs, token } = user;
   const plain = [id, name, credential, flow, enabled, trafficGeneration, createdAtMs, updatedAtMs, token];
-  return JSON.stringify([plain, limitsJson(user.limits, null)]);
+  return JSON.stringify([plain, limitsJson(user.limits, null), remarksJson(user.remarks)]);
 }
 
 function revisionsOf({ revision, appliedRevision }: UserBook) {

@@ -7,6 +7,7 @@ import type { Store } from "#store/backup.ts";
 import type { Change } from "#store/kv.ts";
 import { NO_TRAFFIC, type Traffic } from "./counters.ts";
 import { decodeState, encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
+import { remarksJson, remarksOf, storedRemarks } from "./remarks.ts";
 import { limitsJson, limitsOf, storedLimits, type StoredLimits } from "./stored-limits.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
@@ -23,6 +24,7 @@ const storedUser = z.object({
   traffic_generation: count(),
   created_at: count(),
   updated_at: count(),
+  ...storedRemarks.shape,
   ...storedLimits.shape,
 });
 const document = z.object({
@@ -77,6 +79,7 @@ function userJson(
     traffic_generation: user.trafficGeneration,
     created_at: user.createdAtMs,
     updated_at: user.updatedAtMs,
+    ...remarksJson(user.remarks),
     ...limitsJson(user.limits, usage),
   };
 }
@@ -204,5 +207,6 @@ function recordOf(user: z.output<typeof storedUser>, token: string, limits: User
     updatedAtMs: user.updated_at,
     token,
     limits,
+    remarks: remarksOf(user),
   };
 }

@@ -3,6 +3,7 @@ import { StoreError } from "#core/errors.ts";
 import type { UserLimits } from "#core/users.ts";
 import type { Traffic } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
+import { remarksJson, remarksOf, storedRemarks, type StoredRemarks } from "./remarks.ts";
 import { limitsJson, limitsOf, type StoredLimits } from "./stored-limits.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
@@ -22,7 +23,7 @@ interface StoredListener {
   readonly applied_revision: number;
 }
 
-interface StoredUser {
+interface StoredUser extends StoredRemarks {
   readonly id: string;
   readonly inbound: string;
   readonly protocol: string;
@@ -66,6 +67,7 @@ export function encodeUser({ listener, protocol }: UserBook, user: UserRecord, t
     created_at: user.createdAtMs,
     updated_at: user.updatedAtMs,
     token: user.token,
+    ...remarksJson(user.remarks),
     ...(user.limits === NO_LIMITS ? {} : { limits: limitsJson(user.limits, traffic.usage) }),
   };
   return Buffer.from(JSON.stringify(stored));
@@ -129,6 +131,7 @@ function recordOf(stored: StoredUser, limits: UserLimits): UserRecord {
     updatedAtMs: stored.updated_at,
     token,
     limits,
+    remarks: remarksOf(stored),
   };
 }
 
@@ -138,6 +141,7 @@ function isSound(stored: StoredUser): boolean {
   const named = stored.name !== "" && stored.name === stored.name.trim() && stored.credential !== "";
   const tokened = Buffer.from(token, "base64url").length === 32 && token.length === 43;
   return (
+    storedRemarks.safeParse(stored).success &&
     counts.every(isCount) &&
     traffic_generation > 0 &&
     created_at > 0 &&

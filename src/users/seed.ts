@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
 import { NO_LIMITS } from "./limits.ts";
+import { NO_REMARKS } from "./remarks.ts";
 import type { ManagedListener } from "./settings.ts";
 import { newToken } from "./tokens.ts";
 import { nextRevision, type UserBook, type UserRecord } from "./user-book.ts";
@@ -27,6 +28,7 @@ export function seedBook({ name, protocol, support, options }: ManagedListener, 
       updatedAtMs: nowMs,
       token: newToken(),
       limits: NO_LIMITS,
+      remarks: NO_REMARKS,
     });
   }
   const revision = nextRevision(0, nowMs);

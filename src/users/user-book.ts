@@ -3,8 +3,9 @@ import { ApiError } from "#core/errors.ts";
 import type { ManagedInbound, User } from "#core/inbound.ts";
 import { PersistentMap } from "#lib/persistent-map.ts";
 import type { UserSupport } from "#core/protocol.ts";
-import type { UserChange, UserDraft, UserLimits } from "#core/users.ts";
+import type { UserChange, UserDraft, UserLimits, UserRemarks } from "#core/users.ts";
 import { changedLimits, NO_LIMITS } from "./limits.ts";
+import { changedRemarks, NO_REMARKS } from "./remarks.ts";
 import { BookIndex } from "./book-index.ts";
 
 export interface UserRecord {
@@ -21,6 +22,7 @@ export interface UserRecord {
   /** 32 random bytes in unpadded base64url. */
   readonly token: string;
   readonly limits: UserLimits;
+  readonly remarks: UserRemarks;
 }
 
 export interface UserBook {
@@ -72,6 +74,7 @@ export function recordOf(
     trafficGeneration: 1,
     updatedAtMs: fresh.createdAtMs,
     limits: changedLimits(NO_LIMITS, draft.limits),
+    remarks: changedRemarks(NO_REMARKS, draft),
   };
 }
 
@@ -93,6 +96,7 @@ export function changedRecord(
     ...(flow === undefined ? {} : { flow: checkedFlow(flow, support) }),
     updatedAtMs: Math.max(nowMs, record.createdAtMs),
     limits: changedLimits(record.limits, change.limits),
+    remarks: changedRemarks(record.remarks, change),
   };
 }
 

@@ -28,11 +28,14 @@ export function reportChange(
 
 function differing(before: UserRecord, after: UserRecord): readonly string[] {
   const limits = (user: UserRecord) => JSON.stringify(limitsJson(user.limits, null));
+  const labels = (user: UserRecord) => user.remarks.labels.join("\n");
   return [
     ...(["name", "credential", "flow"] as const).filter((key) => before[key] !== after[key]),
     ...(before.token === after.token ? [] : ["subscription"]),
     ...(before.trafficGeneration === after.trafficGeneration ? [] : ["traffic"]),
     ...(limits(before) === limits(after) ? [] : ["limits"]),
+    ...(before.remarks.note === after.remarks.note ? [] : ["note"]),
+    ...(labels(before) === labels(after) ? [] : ["labels"]),
   ];
 }
 

@@ -16,6 +16,7 @@ import type {
 import { valueAt } from "#lib/at.ts";
 import { NO_TRAFFIC, type UserCounter } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
+import { NO_REMARKS } from "./remarks.ts";
 import { STEP_SECONDS } from "./recent-usage.ts";
 import type { Clocks, Found, UserRegistry } from "./user-registry.ts";
 import type { ManagedListener } from "./settings.ts";
@@ -244,5 +245,6 @@ function decoyUser(credential: string): UserRecord {
     updatedAtMs: 0,
     token: "",
     limits: NO_LIMITS,
+    remarks: NO_REMARKS,
   };
 }

@@ -81,6 +81,7 @@ export function userView(
     appliedRevision: book.appliedRevision,
     status,
     limits: user.limits,
+    remarks: user.remarks,
     quota,
   };
 }

@@ -50,6 +50,8 @@ function suite(optionsOf: () => Promise<BenchOptions>): void {
       name: " alice ",
       revision,
       limits: { connections: 3 },
+      note: "paid\nuntil May",
+      labels: ["Family", "family"],
     });
     assert.equal(made.name, "alice");
     assert.deepEqual(edge.users, [{ id: made.id, credential: made.credential, flow: null }]);
@@ -71,6 +73,7 @@ function suite(optionsOf: () => Promise<BenchOptions>): void {
     );
     assert.deepEqual([edge.users, off.subscriptionUrl, off.trafficGeneration], [[], null, 2]);
     assert.equal(off.limits.connections, 3);
+    assert.deepEqual(off.remarks, { note: "paid\nuntil May", labels: ["Family"] });
     bench.restart();
     await bench.adopt([listener("edge")]);
     assert.deepEqual(bench.admin.user(made.id), off);

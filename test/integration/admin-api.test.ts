@@ -208,6 +208,30 @@ test("views have the members of the manual, and lists hold no credentials", asyn
   });
 });
 
+test("notes and labels are there for who writes some, with the revision like every change", async () => {
+  await using core = await ManagedCore.start();
+  const made = await core.create("edge", "alice", { note: " call first ", labels: ["Paid", "paid", "x"] });
+  await core.create("edge", "bob");
+  assert.deepEqual([made.note, made.labels], ["call first", ["Paid", "x"]]);
+  const named = async (query: string) =>
+    (await core.ask("GET", `/api/admin/users${query}`)).json.users.map(({ name }) => name);
+  assert.deepEqual(await named("?label=PAID"), ["alice"]);
+  assert.deepEqual(await named("?label=none"), []);
+  assert.deepEqual(await named("?label="), ["alice", "bob"]);
+  const put = async (body: object, revision?: number) =>
+    core.ask("PUT", `/api/admin/users/${made.id}`, {
+      body: { ...body, revision: revision ?? (await core.revision("edge")) },
+    });
+  assert.equal((await put({ note: "late" }, 1)).status, 409);
+  assert.equal((await put({ labels: "paid" })).status, 400);
+  assert.match((await put({ labels: ["a,b"] })).json.message, /^labels: .*comma/);
+  assert.match((await put({ note: "x".repeat(5000) })).json.message, /^note: .*4096/);
+  const kept = await put({ name: "alice b." });
+  assert.deepEqual([kept.json.note, kept.json.labels], ["call first", ["Paid", "x"]]);
+  const emptied = await put({ note: "", labels: [] });
+  assert.ok(!("note" in emptied.json) && !("labels" in emptied.json));
+});
+
 test("svc-admin-api §15.3 §15.4 a subscription serves one link, and nothing to a client without the right to it", async () => {
   const dave = await core.create("side", "dave", { password: "p@ss word/1:2?" });
   const path = (url: string) => new URL(url).pathname;

@@ -54,6 +54,8 @@ interface UserJson {
   readonly quota?: { readonly total_bytes: number; readonly reset: string };
   readonly download_bps?: number;
   readonly expires_at?: number;
+  readonly labels?: readonly string[];
+  readonly note?: string;
 }
 
 async function userNamed(name: string): Promise<UserJson> {
@@ -101,6 +103,8 @@ test(
     await form.getByLabel("Quota begins anew").selectOption("month");
     await form.getByLabel("Download").fill("20M");
     await form.getByLabel("Expires").fill("2040-01-02T03:04");
+    await form.getByLabel("Labels").fill("family, paid ,family");
+    await form.getByLabel("Note").fill("first line\n<i>second</i>");
     await form.getByRole("button", { name: "Create" }).click();
     const details = page.getByRole("dialog", { name: "<b>zoe</b>" });
     await details.getByText("20 Mbit/s down").waitFor();
@@ -109,6 +113,8 @@ test(
       [zoe.quota?.total_bytes, zoe.quota?.reset, zoe.download_bps],
       [100 * 2 ** 30, "month", 20e6],
     );
+    assert.deepEqual([zoe.labels, zoe.note], [["family", "paid"], "first line\n<i>second</i>"]);
+    await details.getByText("<i>second</i>").waitFor();
     assert.ok((zoe.expires_at ?? 0) > Date.parse("2040-01-01T00:00:00Z"));
 
     await details.getByText(zoe.subscription_url).waitFor();
@@ -137,8 +143,10 @@ test(
 
     await page.getByLabel("Search").fill("no such");
     await seen(page, "Nothing matches the search");
-    await page.getByLabel("Search").fill("ZO");
-    await seen(page, "1 of 2 users");
+    for (const text of ["SECOND", "paid", "ZO"]) {
+      await page.getByLabel("Search").fill(text);
+      await seen(page, "1 of 2 users");
+    }
     await page.getByRole("button", { name: "zoe", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
@@ -151,6 +159,47 @@ test(
     assert.deepEqual(faultsOf(watched), []);
   },
 );
+
+test("users are found by a label, and many get one or lose it at once", options, async () => {
+  const made: UserJson[] = [];
+  for (const name of ["ann", "ben", "cem"]) {
+    const { inbounds } = await call<{ inbounds: readonly { revision: number }[] }>(
+      "GET",
+      "/api/admin/inbounds",
+    );
+    const labels = name === "cem" ? [] : ["Team"];
+    made.push(
+      await call("POST", "/api/admin/users", {
+        inbound: "edge",
+        name,
+        labels,
+        revision: inbounds[0]?.revision,
+      }),
+    );
+  }
+  await using watched = await world.openUsers();
+  const { page } = watched;
+  await page.getByLabel("Label").selectOption("Team");
+  await seen(page, "2 of 4 users");
+  await page.getByRole("button", { name: "Choose all shown" }).click();
+  await page.getByRole("button", { name: "Add a label: all that are chosen" }).click();
+  await page.getByRole("dialog").getByLabel("Label").fill("May");
+  await page.keyboard.press("Enter");
+  await page.getByText("2 of 2 changes").waitFor();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("button", { name: "Take a label away: all that are chosen" }).click();
+  await page.getByRole("dialog").getByLabel("Label").fill("team");
+  await page.keyboard.press("Enter");
+  await page.getByText("2 of 2 changes").waitFor();
+  await page.getByRole("button", { name: "Done" }).click();
+  assert.deepEqual(
+    (await Promise.all(["ann", "ben", "cem"].map(userNamed))).map(({ labels }) => labels),
+    [["May"], ["May"], undefined],
+  );
+  for (const { id, name } of made)
+    await call("DELETE", `/api/admin/users/${id}?revision=${(await userNamed(name)).revision}`);
+  assert.deepEqual(faultsOf(watched), []);
+});
 
 test("two people edit one user: what changed is shown, the merge keeps both", options, async () => {
   const { inbounds } = await call<{ inbounds: readonly { revision: number }[] }>(

@@ -26,15 +26,17 @@ const LIMITS = {
   connection_limit: 50,
   ip_limit: 3,
 };
+const REMARKS = { note: "knows the baker", labels: ["paid", "Tehran"] };
 
-test("a user with every limit goes through a document into another file, and is the same there", async () => {
+test("a user with every limit, a note and labels goes through a document into another file, and is the same there", async () => {
   using state = stateFolder();
   const options = { store: state.store, folder: state.path };
   let before: AnyJson;
   {
     await using core = await ManagedCore.start(options);
-    const { id } = await core.create("edge", "alice", LIMITS);
+    const { id } = await core.create("edge", "alice", { ...LIMITS, ...REMARKS });
     before = await core.user(id);
+    assert.deepEqual({ note: before.note, labels: before.labels }, REMARKS);
   }
   const exported = users("export", state.store);
   assert.equal(exported.status, 0, exported.stderr);

@@ -37,11 +37,12 @@ test(
     const [controller] = (await freePorts(1)) as [number];
     const [config = ""] = blocks("yaml");
     const commands = blocks("sh");
-    assert.equal(commands.length, 6);
-    const [make = "", change = "", end = "", limit = "", files = "", accept = ""] = commands.map((text) =>
-      text.replaceAll("127.0.0.1:9090", `127.0.0.1:${controller}`),
+    assert.equal(commands.length, 7);
+    const [make = "", change = "", end = "", limit = "", write = "", files = "", accept = ""] = commands.map(
+      (text) => text.replaceAll("127.0.0.1:9090", `127.0.0.1:${controller}`),
     );
     assert.match(limit, /quota/);
+    assert.match(write, /label/);
     const core = await startCore(`${config}
 external-controller: 127.0.0.1:${controller}
 listeners:
@@ -51,7 +52,7 @@ rules: ["MATCH,DIRECT"]
     try {
       const show = '\ncurl -fsS -H "$auth" "$api/users/$id"';
       const said = await bash(
-        [make, change, limit, show, "\necho", end, show.replace("-fsS", "-sS")].join("\n"),
+        [make, change, limit, write, show, "\necho", end, show.replace("-fsS", "-sS")].join("\n"),
         core.home,
       );
       assert.match(said, /^vless:\/\/[0-9a-f-]{36}@proxy\.example\.com:\d+\?/m);
@@ -60,6 +61,8 @@ rules: ["MATCH,DIRECT"]
       assert.match(said, /"traffic_generation":2/);
       assert.match(said, /"total_bytes":107374182400,"reset":"month"/);
       assert.match(said, /"ip_limit":3/);
+      assert.match(said, /"note":"paid until May","labels":\["family","paid"\]/);
+      assert.match(said, /\}alice$/m, "found by the label");
       assert.match(said, /\{"(message|error)":.*$/, "the user is gone in the end");
       await bash(make, core.home);
       await core.stop();

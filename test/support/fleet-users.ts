@@ -1,6 +1,7 @@
 /** Users of a listener, as a node of a fleet keeps them. */
 import { randomUUID } from "node:crypto";
 import { NO_LIMITS } from "#users/limits.ts";
+import { NO_REMARKS } from "#users/remarks.ts";
 import { newToken } from "#users/tokens.ts";
 import type { UserBook, UserRecord } from "#users/user-book.ts";
 
@@ -22,5 +23,6 @@ export function aUser(name: string): UserRecord {
     updatedAtMs: 1,
     token: newToken(),
     limits: NO_LIMITS,
+    remarks: NO_REMARKS,
   };
 }

@@ -100,6 +100,8 @@ export interface UserJson {
 
 /** Everything that any answer may hold. */
 export interface AnyJson extends UserJson {
+  readonly note: string;
+  readonly labels: readonly string[];
   readonly message: string;
   readonly error: string;
   readonly users: readonly UserJson[];

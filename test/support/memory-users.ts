@@ -1,6 +1,7 @@
 /** Managed users in memory, one listener: for tests of the API alone. */
 import { ApiError } from "#core/errors.ts";
 import { NO_LIMITS } from "#users/limits.ts";
+import { NO_REMARKS } from "#users/remarks.ts";
 import type { UserAdmin, UserChange, UserDetailView, UserDraft, UsersControl } from "#core/users.ts";
 
 export const ADMIN_SECRET = "a secret of at least thirty-two bytes";
@@ -97,6 +98,7 @@ export class MemoryUsers implements UsersControl {
       credential: "11111111-2222-4333-8444-555555555555",
       subscriptionUrl: null,
       status: "active",
+      remarks: NO_REMARKS,
       limits: NO_LIMITS,
       quota: null,
       online: [],

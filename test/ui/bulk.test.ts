@@ -30,7 +30,7 @@ test("names by a pattern have numbers of one length, which stand at the end wher
 test("an end is put off from itself, or from now where it has passed or is none", () => {
   const now = 1000 * DAY_MS;
   const endOf = (end?: number) =>
-    stepOf(user("a", end === undefined ? {} : { expires_at: end }), "extend", 30, now).body;
+    stepOf(user("a", end === undefined ? {} : { expires_at: end }), "extend", { days: 30, nowMs: now }).body;
   assert.deepEqual(endOf(now + DAY_MS), { expires_at: now + 31 * DAY_MS });
   assert.deepEqual(endOf(now - DAY_MS), { expires_at: now + 30 * DAY_MS });
   assert.deepEqual(endOf(), { expires_at: now + 30 * DAY_MS });

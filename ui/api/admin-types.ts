@@ -28,6 +28,9 @@ export interface ManagedUser {
   readonly active_connections: number;
   readonly created_at: number;
   readonly revision: number;
+  /** Absent: none. */
+  readonly note?: string;
+  readonly labels?: readonly string[];
   /** Absent where there is no limit. */
   readonly status?: "active" | "disabled" | "expired" | "limited";
   readonly quota?: {

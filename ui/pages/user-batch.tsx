@@ -86,6 +86,7 @@ export function UserBatch({ inbounds, onRun, onClose }: Props) {
       />
       {text("connections", t("user.connectionLimit"), t("form.noLimit"))}
       {text("ips", t("user.addressLimit"), t("form.noLimit"))}
+      {text("labels", t("user.labels"), t("user.labelsHint"))}
     </EditForm>
   );
 }

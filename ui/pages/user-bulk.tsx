@@ -5,17 +5,21 @@ import { Confirm, Dialog } from "#ui/parts/dialog.tsx";
 import { Input } from "#ui/parts/inputs.tsx";
 import { Button, Fault } from "#ui/parts/small.tsx";
 import type { Bulk } from "#ui/state/bulk.ts";
-import { BULK_ACTIONS, stepOf, type BulkAction } from "#ui/state/bulk-steps.ts";
+import { BULK_ACTIONS, stepOf, type BulkAction, type BulkWith } from "#ui/state/bulk-steps.ts";
 import { useWords } from "#ui/state/context.ts";
 
 const LABELS = {
   enable: "user.enable",
   disable: "user.disable",
   extend: "bulk.extend",
+  label: "bulk.label",
+  unlabel: "bulk.unlabel",
   reset: "user.resetCounters",
   delete: "common.delete",
 } as const;
 const USUAL_DAYS = "30";
+/** Those that a dialog stands before. */
+const ASKING: ReadonlySet<BulkAction> = new Set(["delete", "extend", "label", "unlabel"]);
 
 interface BarProps {
   readonly chosen: readonly ManagedUser[];
@@ -27,10 +31,10 @@ interface BarProps {
 export function BulkBar({ chosen, bulk, onNone }: BarProps) {
   const { t } = useWords();
   const [asked, setAsked] = useState<BulkAction | null>(null);
-  const run = (action: BulkAction, days = 0): void => {
+  const run = (action: BulkAction, more: BulkWith = {}): void => {
     setAsked(null);
-    const now = Date.now();
-    void bulk.run(chosen.map((user) => stepOf(user, action, days, now)));
+    const nowMs = Date.now();
+    void bulk.run(chosen.map((user) => stepOf(user, action, { nowMs, ...more })));
   };
   if (chosen.length === 0) return null;
   return (
@@ -42,7 +46,7 @@ export function BulkBar({ chosen, bulk, onNone }: BarProps) {
           label={t(LABELS[action])}
           name={t("bulk.forChosen", { action: t(LABELS[action]) })}
           kind={action === "delete" ? "danger" : "plain"}
-          onPress={() => (action === "delete" || action === "extend" ? setAsked(action) : run(action))}
+          onPress={() => (ASKING.has(action) ? setAsked(action) : run(action))}
         />
       ))}
       <Button label={t("bulk.none")} onPress={onNone} />
@@ -55,7 +59,14 @@ export function BulkBar({ chosen, bulk, onNone }: BarProps) {
         />
       )}
       {asked === "extend" && (
-        <ExtendDialog onDays={(days) => run("extend", days)} onClose={() => setAsked(null)} />
+        <ExtendDialog onDays={(days) => run("extend", { days })} onClose={() => setAsked(null)} />
+      )}
+      {(asked === "label" || asked === "unlabel") && (
+        <LabelDialog
+          title={t(LABELS[asked])}
+          onLabel={(label) => run(asked, { label })}
+          onClose={() => setAsked(null)}
+        />
       )}
     </div>
   );
@@ -82,6 +93,34 @@ function ExtendDialog({
         <div class="actions wide">
           <Button label={t("common.cancel")} onPress={onClose} />
           <Button label={t("bulk.extend")} kind="main" />
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function LabelDialog({
+  title,
+  onLabel,
+  onClose,
+}: {
+  readonly title: string;
+  readonly onLabel: (label: string) => void;
+  readonly onClose: () => void;
+}) {
+  const { t } = useWords();
+  const [label, setLabel] = useState("");
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (label.trim() !== "") onLabel(label.trim());
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form class="fields" onSubmit={submit}>
+        <Input label={t("user.label")} value={label} onInput={setLabel} required />
+        <div class="actions wide">
+          <Button label={t("common.cancel")} onPress={onClose} />
+          <Button label={title} kind="main" />
         </div>
       </form>
     </Dialog>

@@ -1,4 +1,5 @@
 import type { ManagedUser } from "#ui/api/admin-types.ts";
+import { Tag } from "#ui/parts/small.tsx";
 import { useWords } from "#ui/state/context.ts";
 import { StateTag } from "./user-details.tsx";
 
@@ -25,6 +26,13 @@ export function UserCells({ user, isChosen, onChoose, onOpen }: Props) {
         <button type="button" class="link" onClick={onOpen} title={name}>
           {name}
         </button>
+        {user.labels !== undefined && (
+          <span class="labels">
+            {user.labels.map((label) => (
+              <Tag key={label}>{label}</Tag>
+            ))}
+          </span>
+        )}
       </span>
       <span role="cell" class="c-rule">
         <StateTag user={user} />

@@ -137,6 +137,16 @@ function About({ user, detail }: { readonly user: ManagedUser; readonly detail: 
     ],
     [t("page.connections"), words.count(user.active_connections)],
     [t("user.limits"), limits.join(", ")],
+    [
+      t("user.note"),
+      user.note === undefined ? (
+        ""
+      ) : (
+        <span class="written" dir="auto">
+          {user.note}
+        </span>
+      ),
+    ],
     [t("user.expires"), user.expires_at === undefined ? "" : words.moment(user.expires_at)],
     [
       t("user.from"),
@@ -145,8 +155,11 @@ function About({ user, detail }: { readonly user: ManagedUser; readonly detail: 
   ];
   return (
     <>
-      <p>
+      <p class="tags">
         <StateTag user={user} />
+        {user.labels?.map((label) => (
+          <Tag key={label}>{label}</Tag>
+        ))}
       </p>
       <Facts rows={rows} />
       {quota !== undefined && (

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import type { ManagedInbound, ManagedUser } from "#ui/api/admin-types.ts";
 import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
 import { Input, Select, Switch } from "#ui/parts/inputs.tsx";
+import { TextArea } from "#ui/parts/inputs-area.tsx";
 import { useWords } from "#ui/state/context.ts";
 import { VISION } from "#ui/state/recipes.ts";
 import { fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
@@ -80,7 +81,15 @@ export function UserForm({ inbounds, user, onSave, onClose }: Props) {
           value={fields.expires}
           onInput={(expires) => set({ expires })}
         />
+        {text("labels", t("user.labels"), t("user.labelsHint"))}
       </div>
+      <TextArea
+        label={t("user.note")}
+        value={fields.note}
+        rows={3}
+        dir="auto"
+        onInput={(note) => set({ note })}
+      />
       <Switch label={t("user.enabled")} on={fields.enabled} onChange={(enabled) => set({ enabled })} />
     </EditForm>
   );

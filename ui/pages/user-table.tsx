@@ -2,10 +2,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AdminOverview, ManagedUser, UserList } from "#ui/api/admin-types.ts";
 import type { ColumnOrder } from "#ui/parts/rows.tsx";
 import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
+import { Select } from "#ui/parts/inputs.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
 import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
+import { hasLabel, labelCounts } from "#ui/state/labels.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
 import { nextOrder, ordered } from "#ui/state/user-order.ts";
 import { useUserEditor } from "#ui/state/user-editor.ts";
@@ -34,13 +36,19 @@ export function UserTable() {
   const { t } = useWords();
   const { list, history, rollback, error, reload } = useUsers();
   const [filter, setFilter] = useState("");
+  const [label, setLabel] = useState("");
   const [order, setOrder] = useState<ColumnOrder | null>(null);
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
   const [isBatch, setBatch] = useState(false);
   const [ids, setIds] = useState<ReadonlySet<string>>(NOBODY);
   const editor = useUserEditor(reload);
   const bulk = useBulk(reload);
-  const matches = useMemo(() => matching(list.users, filter, searchedOf), [list, filter]);
+  const labels = useMemo(() => labelCounts(list.users), [list]);
+  const labelled = useMemo(
+    () => (label === "" ? list.users : list.users.filter((user) => hasLabel(user, label))),
+    [list, label],
+  );
+  const matches = useMemo(() => matching(labelled, filter, searchedOf), [labelled, filter]);
   const shown = useMemo(() => ordered(matches, order), [matches, order]);
   const chosen = useMemo(() => list.users.filter(({ id }) => ids.has(id)), [list, ids]);
   const all = list.users.length;
@@ -60,6 +68,9 @@ export function UserTable() {
       tools={
         <Tools
           isEmpty={list.inbounds.length === 0}
+          labels={labels}
+          label={label}
+          onLabel={setLabel}
           onNew={() => setOpen({ kind: "new" })}
           onBatch={() => setBatch(true)}
           onAll={() => setIds(new Set(shown.map(({ id }) => id)))}
@@ -90,6 +101,7 @@ export function UserTable() {
       }
       label={t("users.subject")}
       kind="rows-users"
+      variant={label}
       columns={COLUMNS.map((name) => t(name))}
       order={order}
       onOrder={(column) => setOrder(nextOrder(order, column))}
@@ -127,16 +139,33 @@ const NOBODY: ReadonlySet<string> = new Set();
 interface ToolsProps {
   /** There is no listener whose users are managed. */
   readonly isEmpty: boolean;
+  /** With how many users have each. */
+  readonly labels: readonly (readonly [label: string, count: number])[];
+  /** The one that is wanted; "": any or none. */
+  readonly label: string;
+  readonly onLabel: (label: string) => void;
   readonly onNew: () => void;
   readonly onBatch: () => void;
   readonly onAll: () => void;
   readonly onForget: () => void;
 }
 
-function Tools({ isEmpty, onNew, onBatch, onAll, onForget }: ToolsProps) {
-  const { t } = useWords();
+function Tools({ isEmpty, labels, label, onLabel, onNew, onBatch, onAll, onForget }: ToolsProps) {
+  const words = useWords();
+  const { t } = words;
   return (
     <>
+      {(labels.length > 0 || label !== "") && (
+        <Select
+          label={t("user.label")}
+          value={label}
+          options={[
+            ["", t("users.anyLabel")],
+            ...labels.map(([name, many]) => [name, `${name} (${words.count(many)})`] as const),
+          ]}
+          onChange={onLabel}
+        />
+      )}
       <Button label={t("users.new")} kind="main" disabled={isEmpty} onPress={onNew} />
       <Button label={t("bulk.template")} disabled={isEmpty} onPress={onBatch} />
       <Button label={t("bulk.all")} disabled={isEmpty} onPress={onAll} />
@@ -187,5 +216,14 @@ function useUsers() {
 }
 
 /** What the search looks at. */
-const searchedOf = ({ id, name, inbound, type, status, enabled }: ManagedUser): string =>
-  [id, name, inbound, type, status ?? "", enabled ? "enabled" : "disabled"].join("\n");
+const searchedOf = ({ id, name, inbound, type, status, enabled, note, labels }: ManagedUser): string =>
+  [
+    id,
+    name,
+    inbound,
+    type,
+    status ?? "",
+    enabled ? "enabled" : "disabled",
+    note ?? "",
+    ...(labels ?? []),
+  ].join("\n");

@@ -4,10 +4,12 @@ interface Props {
   readonly onInput: (value: string) => void;
   readonly rows?: number;
   readonly required?: boolean;
+  /** `auto`: what people write, in the direction of its first letters. */
+  readonly dir?: "ltr" | "auto";
 }
 
-/** Several lines, such as links: text of machines, which runs from left to right. */
-export function TextArea({ label, value, onInput, rows = 4, required = false }: Props) {
+/** Several lines: as a rule text of machines, such as links, which runs from left to right. */
+export function TextArea({ label, value, onInput, rows = 4, required = false, dir = "ltr" }: Props) {
   return (
     <label class="field wide">
       <span>{label}</span>
@@ -15,7 +17,7 @@ export function TextArea({ label, value, onInput, rows = 4, required = false }: 
         value={value}
         rows={rows}
         required={required}
-        dir="ltr"
+        dir={dir}
         autocomplete="off"
         autocapitalize="off"
         spellcheck={false}

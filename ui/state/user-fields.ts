@@ -2,6 +2,7 @@
 import type { ManagedInbound, ManagedUser } from "#ui/api/admin-types.ts";
 import { amountText, rateLimitText } from "#ui/quantity.ts";
 import { WordedError, type PlainKey } from "#ui/words/words.ts";
+import { labelsIn, labelsText } from "./labels.ts";
 import { amount, rate } from "./policy-fields.ts";
 
 /** A type and no interface: it takes part in merges as JSON. */
@@ -20,6 +21,9 @@ export type UserFields = {
   readonly upload: string;
   readonly connections: string;
   readonly ips: string;
+  /** With commas between them. */
+  readonly labels: string;
+  readonly note: string;
 };
 
 export const FIELD_NAMES: Readonly<Record<keyof UserFields, PlainKey>> = {
@@ -35,6 +39,8 @@ export const FIELD_NAMES: Readonly<Record<keyof UserFields, PlainKey>> = {
   upload: "common.upload",
   connections: "user.connectionLimit",
   ips: "user.addressLimit",
+  labels: "user.labels",
+  note: "user.note",
 };
 
 export const NEW_USER: UserFields = {
@@ -50,6 +56,8 @@ export const NEW_USER: UserFields = {
   upload: "",
   connections: "",
   ips: "",
+  labels: "",
+  note: "",
 };
 
 export function fieldsOfUser(user: ManagedUser): UserFields {
@@ -67,6 +75,8 @@ export function fieldsOfUser(user: ManagedUser): UserFields {
     upload: rateLimitText(user.upload_bps ?? 0),
     connections: countText(user.connection_limit),
     ips: countText(user.ip_limit),
+    labels: labelsText(user.labels),
+    note: user.note ?? "",
   };
 }
 
@@ -88,6 +98,8 @@ export function changesOf(
     ...(differs("upload") ? { upload_bps: rate("common.upload", now.upload) } : {}),
     ...(differs("connections") ? { connection_limit: count("user.connectionLimit", now.connections) } : {}),
     ...(differs("ips") ? { ip_limit: count("user.addressLimit", now.ips) } : {}),
+    ...(differs("labels") ? { labels: labelsIn(now.labels) } : {}),
+    ...(differs("note") ? { note: now.note } : {}),
   };
 }
 

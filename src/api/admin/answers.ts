@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { amount, unixMs } from "#api/answer-shapes.ts";
 import { overviewNodes, usageNodes, userNodes } from "./by-node.ts";
+import { remarkAnswers } from "./remarks.ts";
 import { limitAnswers, onlineAnswers } from "./limits.ts";
 
 const revision = () => z.int().min(0);
@@ -39,6 +40,7 @@ const userFields = {
   active_connections: amount(),
   revision: revision(),
   applied_revision: revision(),
+  ...remarkAnswers,
   ...limitAnswers,
 };
 

@@ -21,6 +21,7 @@ import { adminGuard } from "./guard.ts";
 import { ofListener } from "./one-listener.ts";
 import { overviewJson, protocolsJson } from "./overview.ts";
 import { nodesOfUsers, onlineOf, usageOfFleet } from "./by-node.ts";
+import { labelled } from "./remarks.ts";
 import {
   byQuery,
   changeOf,
@@ -125,12 +126,12 @@ function listRoutes(admin: AdminOf): readonly Route[] {
       method: "GET",
       scope: "users",
       path: "/api/admin/users",
-      summary: "All managed users, or those of one listener; without credentials",
+      summary: "All managed users, or those of one listener or with one label; without credentials",
       query: usersQuery,
       answer: ok("Users, and all managed listeners", userList),
       async handle(call) {
         const own = admin(call);
-        const users = own.users(call.query.inbound || null);
+        const users = labelled(own.users(call.query.inbound || null), call.query.label);
         const nodesOf = await nodesOfUsers(own, call.query.by, null);
         const shown = users.map((user) => ({ ...userJson(user), ...nodesOf(user.id) }));
         return { users: shown, inbounds: own.inbounds().map(inboundJson) };

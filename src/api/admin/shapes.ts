@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { jsonObject, queryInt } from "#api/shapes.ts";
 import { byNode, type ShownIp } from "./by-node.ts";
+import { labelQuery, remarkFields, remarksJson } from "./remarks.ts";
 import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
 import type { ManagedInboundView, UsageView, UserChange, UserDetailView, UserView } from "#core/users.ts";
 
@@ -14,6 +15,7 @@ const changeFields = {
   password: optionalText(),
   flow: optionalText(),
   enabled: z.boolean().optional(),
+  ...remarkFields,
   ...limitFields,
 };
 const revision = () => z.int().positive();
@@ -23,14 +25,15 @@ export const updateBody = jsonObject({ ...changeFields, revision: revision() });
 export const revisionBody = jsonObject({ revision: revision() });
 export const revisionQuery = z.object({ revision: queryInt(1, Number.MAX_SAFE_INTEGER) });
 export const userQuery = z.object({ online: z.enum(["true", "false"]).optional(), by: byNode });
-export const usersQuery = z.object({ inbound: z.string().optional(), by: byNode });
+export const usersQuery = z.object({ inbound: z.string().optional(), label: labelQuery, by: byNode });
 export const byQuery = z.object({ by: byNode });
 
 type ChangeFields = z.output<typeof updateBody>;
 
 export function changeOf(body: ChangeFields): UserChange {
-  const { revision: asked, name, uuid, password, flow, enabled } = body;
-  return { revision: asked, name, uuid, password, flow, enabled, limits: limitsChangeOf(body) };
+  const { revision: asked, name, uuid, password, flow, enabled, note, labels } = body;
+  const limits = limitsChangeOf(body);
+  return { revision: asked, name, uuid, password, flow, enabled, limits, note, labels };
 }
 
 export function inboundJson(view: ManagedInboundView) {
@@ -68,6 +71,7 @@ export function userJson(view: UserView) {
     active_connections: view.activeConnections,
     revision: view.revision,
     applied_revision: view.appliedRevision,
+    ...remarksJson(view),
     ...limitsJson(view),
   };
 }

@@ -3,6 +3,7 @@ import { FUNCTIONS } from "./functions.ts";
 import { LEASES } from "./leases.ts";
 import { MEMBERSHIP } from "./membership.ts";
 import { NODES } from "./nodes.ts";
+import { REMARKS } from "./remarks.ts";
 import { DECIDING, RIGHTS } from "./rights.ts";
 import { SLOTS } from "./slots.ts";
 import { TABLES } from "./tables.ts";
@@ -15,4 +16,5 @@ export const VERSIONS: readonly string[] = [
   TRAFFIC,
   LEASES,
   SLOTS,
+  REMARKS,
 ];
