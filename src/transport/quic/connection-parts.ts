@@ -7,6 +7,7 @@ import {
   type ConnectionOptions,
   OWN_NUMBERS,
   type ServerStart,
+  type ConnectionStatistics,
 } from "./connection-options.ts";
 import { ControlQueue } from "./control-queue.ts";
 import { DatagramQueue } from "./datagram-queue.ts";
@@ -167,6 +168,16 @@ export class ConnectionParts implements Needed {
 
   onClose(isApplication: boolean, code: number, reason: string): void {
     this.end.drain(new PeerClosed(isApplication, code, reason));
+  }
+
+  get statistics(): ConnectionStatistics {
+    return {
+      lostPackets: this.recovery.lostPackets,
+      keyUpdates: this.keys.updates,
+      datagramBytes: this.sender.mtu.bytes,
+      isResumed: this.handshake.isResumed,
+      isEarlyAccepted: this.handshake.isEarlyAccepted,
+    };
   }
 
   /** No more is sent or read; what waits for it fails with `error`. */

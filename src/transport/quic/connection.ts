@@ -6,8 +6,12 @@ import type { Endpoint } from "#core/endpoint.ts";
 import { asError } from "#core/errors.ts";
 import type { Congestion } from "./congestion/congestion.ts";
 import { Deadlines } from "./connection-deadlines.ts";
-import type { ConnectionEvents, ConnectionOptions, ConnectionStatistics } from "./connection-options.ts";
-import type { ServerStart } from "./connection-options.ts";
+import type {
+  ConnectionEvents,
+  ConnectionOptions,
+  ConnectionStatistics,
+  ServerStart,
+} from "./connection-options.ts";
 import { ConnectionParts } from "./connection-parts.ts";
 import { INTERNAL_ERROR, PROTOCOL_VIOLATION, QuicFault } from "./fault.ts";
 import { HandshakeFailed } from "./handshake.ts";
@@ -92,13 +96,7 @@ export class Connection implements PacketHandler {
   }
 
   get statistics(): ConnectionStatistics {
-    return {
-      lostPackets: this.#parts.recovery.lostPackets,
-      keyUpdates: this.#parts.keys.updates,
-      datagramBytes: this.#parts.sender.mtu.bytes,
-      isResumed: this.#parts.handshake.isResumed,
-      isEarlyAccepted: this.#parts.handshake.isEarlyAccepted,
-    };
+    return this.#parts.statistics;
   }
 
   /** How often in a row the peer was asked for a sign of life without an answer. */
@@ -185,24 +183,22 @@ export class Connection implements PacketHandler {
   }
 
   onPacket(space: PacketSpace, { source, isEarly }: PacketOrigin, number: number, frames: WireReader): void {
-    if (this.#parts.end.isOver) return;
-    if (source !== null) this.#parts.establishment.adopt(source);
+    const { controls, dispatch, end, establishment, idle, isServer, migration, recovery } = this.#parts;
+    if (end.isOver) return;
+    if (source !== null) establishment.adopt(source);
     const isNewest = number > space.received.largest;
-    const read = this.#parts.dispatch.read(space, frames, this.#nowMs, isEarly);
-    const { isEliciting, isProbing, isAnswerable } = read;
+    const { isEliciting, isProbing, isAnswerable } = dispatch.read(space, frames, this.#nowMs, isEarly);
     // Where nothing will be said in answer, waiting for it costs a timer and a turn: a PING is acknowledged at once.
     const isUrgent = space.id !== APPLICATION_SPACE || !isAnswerable;
     space.received.add(number, isEliciting, isUrgent, this.#nowMs);
-    this.#parts.idle.onReceived(this.#nowMs);
-    if (space.id === HANDSHAKE_SPACE && this.#parts.isServer) {
+    idle.onReceived(this.#nowMs);
+    if (space.id === HANDSHAKE_SPACE && isServer) {
       this.#cameBy.isValidated = true;
-      this.#parts.recovery.drop(this.#parts.spaces[INITIAL_SPACE]);
+      recovery.drop(this.#parts.spaces[INITIAL_SPACE]);
     }
-    const { isServer, recovery } = this.#parts;
     const mayMove = isServer && recovery.probes.isConfirmed && space.id === APPLICATION_SPACE;
-    this.#parts.migration.onPacket(this.#cameBy, mayMove && isNewest && !isProbing, this.#nowMs);
-    if (this.#parts.controls.isOverfull)
-      throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");
+    migration.onPacket(this.#cameBy, mayMove && isNewest && !isProbing, this.#nowMs);
+    if (controls.isOverfull) throw new QuicFault(PROTOCOL_VIOLATION, "more to answer than can be said");
   }
 
   onRetry(header: PacketHeader, packet: Uint8Array): void {
