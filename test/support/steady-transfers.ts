@@ -79,6 +79,7 @@ export class SteadyOrigin implements AsyncDisposable {
     const reader = new PatternReader();
     const finish = writeSteadily(socket, new PatternWriter());
     this.#finishers.add(finish);
+    socket.on("end", finish); // a transfer that its client ends is over before the others
     socket.on("data", (chunk: Buffer) => reader.take(chunk));
     socket.on("error", () => (reader.intact = false));
     socket.on("close", () => {
