@@ -32,7 +32,7 @@ export function giveFakes(dns: Dns | null, elsewhere: AllocateElsewhere): readon
   });
 }
 
-/** What the process before has given out, in one turn of the event loop. What makes no sense is left out. */
+/** What the process before has given out, in one turn of the event loop. Throws for what no process has written. */
 export function takeFakes(dns: Dns | null, inherited: InheritedSockets): void {
   const [v4 = null, v6 = null] = FAMILIES.map(([, key]) => decode(inherited.takeState(key)));
   if (dns?.fakeIp) atOnce(dns.fakeIp.become({ v4, v6 }));
