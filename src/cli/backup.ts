@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { readRecipient, sealAge } from "#backup/age.ts";
 import { decodeContents, encodeContents } from "#backup/contents.ts";
 import { openBackup, sealBackup } from "#backup/sealing.ts";
 import { ConfigError } from "#core/errors.ts";
@@ -18,6 +19,11 @@ export const PASSPHRASE_FLAG = {
 const FLAGS: FlagTable = {
   ...SOURCE_FLAGS,
   ...PASSPHRASE_FLAG,
+  recipient: {
+    kind: "text",
+    value: "age1…,…",
+    help: "makes it a file of age, which the holder of one of these keys opens",
+  },
   secret: { kind: "text", value: "SECRET", help: "secret of the Controller, where the file has another one" },
 };
 
@@ -34,6 +40,9 @@ export async function backupCommand(args: readonly string[], env: NodeJS.Process
   const [path, ...more] = flags.rest;
   if (path === undefined || more.length > 0) throw new UsageError(BACKUP_USAGE);
   const passphrase = passphraseIn(flags.text("passphrase-file"));
+  const recipients = recipientsIn(flags.text("recipient"));
+  if (recipients.length > 0 && passphrase !== null)
+    throw new UsageError("backup: -recipient and -passphrase-file exclude each other");
   const setup = setUp(flags, env, SILENT);
   const { file, result } = setup.first();
   if (result.errors !== undefined) throw new ConfigError(linesOf(file, result.errors).join("\n"));
@@ -41,10 +50,27 @@ export async function backupCommand(args: readonly string[], env: NodeJS.Process
   const address = addressOf(result.config, setup.home, secret, "the running weir cannot be asked");
   const made = await askForBytes(address, "GET", "/api/svc/backup");
   const contents = decodeContents(await openBackup(made, null)); // what cannot be read again is no backup
-  await writeWhole(path, passphrase === null ? made : await sealBackup(encodeContents(contents), passphrase));
-  decodeContents(await openBackup(readFileSync(path), passphrase));
+  if (recipients.length > 0) await writeWhole(path, sealAge(made, recipients)); // without the key it cannot be read back
+  else {
+    await writeWhole(
+      path,
+      passphrase === null ? made : await sealBackup(encodeContents(contents), passphrase),
+    );
+    decodeContents(await openBackup(readFileSync(path), passphrase));
+  }
   for (const line of contentLines(contents)) process.stdout.write(`${line}\n`);
   return 0;
+}
+
+/** Throws `UsageError` for what is no key of a recipient. */
+function recipientsIn(text: string | null): readonly Buffer[] {
+  return (text ?? "").split(",").flatMap((word) => {
+    if (word.trim() === "") return [];
+    const recipient = readRecipient(word.trim());
+    if (recipient === null)
+      throw new UsageError(`-recipient: ${word.trim()} is no X25519 recipient of age (age1…)`);
+    return [recipient];
+  });
 }
 
 /** Null: none is wanted. Throws `UsageError` for an empty one. */

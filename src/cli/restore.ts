@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { isAge, openAge, readIdentities } from "#backup/age.ts";
 import { decodeContents, type BackupContents, type StoreRole } from "#backup/contents.ts";
 import { checkTarget, putStore, type StoreTarget } from "#backup/restore.ts";
 import { BackupError, openBackup } from "#backup/sealing.ts";
@@ -25,6 +26,11 @@ const FLAGS: FlagTable = {
   d,
   f,
   ...PASSPHRASE_FLAG,
+  "identity-file": {
+    kind: "text",
+    value: "FILE",
+    help: "keys of age-keygen, for a backup made with -recipient",
+  },
   replace: { kind: "switch", help: "what is there of weir is kept aside, and replaced" },
   "dry-run": { kind: "switch", help: "say what would be done, and whether it can be" },
 };
@@ -54,7 +60,10 @@ export async function restoreCommand(args: readonly string[], env: NodeJS.Proces
   const flags = parseFlags(args, FLAGS, env);
   const [path, ...more] = flags.rest;
   if (path === undefined || more.length > 0) throw new UsageError(RESTORE_USAGE);
-  const contents = await contentsOf(path, passphraseIn(flags.text("passphrase-file")));
+  const contents = await contentsOf(path, {
+    passphrase: passphraseIn(flags.text("passphrase-file")),
+    identities: identitiesIn(flags.text("identity-file")),
+  });
   const home = homeOf(flags, env);
   const file = resolve(flags.text("f") ?? join(home, "config.yaml"));
   const settings = { home, ...safePathEnvironment(env), geodataMode: false, source: file };
@@ -72,15 +81,32 @@ export async function restoreCommand(args: readonly string[], env: NodeJS.Proces
   return 0;
 }
 
-async function contentsOf(path: string, passphrase: string | null): Promise<BackupContents> {
+interface Keys {
+  readonly passphrase: string | null;
+  readonly identities: readonly Buffer[];
+}
+
+async function contentsOf(path: string, { passphrase, identities }: Keys): Promise<BackupContents> {
   try {
-    return decodeContents(await openBackup(readFileSync(path), passphrase));
+    const file = readFileSync(path);
+    if (isAge(file) && identities.length === 0)
+      throw new BackupError("it is encrypted for recipients of age; it takes -identity-file");
+    return decodeContents(await openBackup(isAge(file) ? openAge(file, identities) : file, passphrase));
   } catch (error) {
     if (!(error instanceof BackupError)) throw error;
     throw new ConfigError(`${path} cannot be restored: ${error.message}; nothing was changed`, {
       cause: error,
     });
   }
+}
+
+/** Throws `UsageError`; what stands in the file is not said. */
+function identitiesIn(file: string | null): readonly Buffer[] {
+  if (file === null) return [];
+  const identities = readIdentities(readFileSync(file, "utf8"));
+  if (identities === null)
+    throw new UsageError(`-identity-file: ${file} has lines that are no AGE-SECRET-KEY-1… of age-keygen`);
+  return identities;
 }
 
 /** All of it can be done, or nothing is. */

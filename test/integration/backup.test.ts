@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { CONTROLLER_SECRET, ManagedCore, managedConfig, stateFolder } from "../support/managed-core.ts";
 import { openTcpOrigin } from "../support/origin.ts";
+import { missing } from "../support/peer.ts";
 import { ofVless, Transfer } from "../support/user-traffic.ts";
 import { until } from "../support/until.ts";
 
@@ -133,3 +134,36 @@ test("what is damaged, encrypted, foreign or there already is refused with the r
   assert.match(weir(home, "restore", "-replace", file).said, /it holds text; left as it is/);
   assert.equal(readFileSync(join(home, "users.db"), "utf8"), "my notes\n");
 });
+
+test(
+  "a backup for recipients of age is opened by their keys alone, also by age itself",
+  { skip: missing("age", "age-keygen") },
+  async () => {
+    using folder = stateFolder();
+    const at = (name: string) => join(folder.path, name);
+    await using core = await ManagedCore.start();
+    const recipients = ["one", "other"].map((name) => {
+      const made = spawnSync("age-keygen", ["-o", at(name)], { encoding: "utf8" });
+      return /age1\w+/.exec(made.stderr)?.[0] ?? "";
+    });
+    const made = (recipient: string, file: string) =>
+      weir(core.core.home, "backup", "-recipient", recipient, at(file));
+    assert.match(made("age1nonsense", "b").said, /age1nonsense is no X25519 recipient of age/);
+    assert.equal(made(recipients.join(","), "both.age").status, 0);
+    assert.equal(made(recipients[0] ?? "", "one.age").status, 0);
+
+    const home = at("home");
+    const restore = (file: string, ...words: readonly string[]) =>
+      weir(home, "restore", "-dry-run", ...words, at(file));
+    assert.match(restore("both.age").said, /it takes -identity-file; nothing was changed/);
+    assert.match(restore("one.age", "-identity-file", at("other")).said, /recipients whose key is not given/);
+    for (const key of ["one", "other"])
+      assert.match(restore("both.age", "-identity-file", at(key)).said, /it can be restored/);
+    const opened = spawnSync("age", ["-d", "-i", at("other"), "-o", at("plain"), at("both.age")]);
+    assert.equal(opened.status, 0, String(opened.stderr));
+    assert.match(restore("plain").said, /it can be restored/);
+    const sealed = spawnSync("age", ["-r", recipients[0] ?? "", "-o", at("again.age"), at("plain")]);
+    assert.equal(sealed.status, 0, String(sealed.stderr));
+    assert.match(restore("again.age", "-identity-file", at("one")).said, /it can be restored/);
+  },
+);
