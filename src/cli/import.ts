@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseConfig, type ParseEnv } from "#config/parse.ts";
 import { safePathEnvironment } from "#config/safe-path.ts";
@@ -18,7 +18,7 @@ const FLAGS: FlagTable = {
   d: {
     kind: "text",
     value: "DIR",
-    help: "where files are written (the present folder)",
+    help: "where files are written, made where it is missing (the present folder)",
   },
   "dry-run": { kind: "switch", help: "only say what would be taken and what not" },
   force: { kind: "switch", help: "replace files that are there" },
@@ -74,6 +74,7 @@ export async function importCommand(args: readonly string[], env: NodeJS.Process
     const content = contents[index] ?? null;
     return content === null ? [] : [{ path: at(name), content }];
   });
+  if (!isDry) mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (!isDry) for (const file of files) write(file.path, file.content, flags.on("force"));
   const lines = [...report.lines, draft.summary];
   if (isDry) lines.push("nothing is written (-dry-run)");

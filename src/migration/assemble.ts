@@ -46,7 +46,8 @@ export function assemble(imported: Imported, options: AssembleOptions): Assemble
     const support = protocols.find((one) => one.type === type)?.users;
     if (support === undefined) {
       const users = fixed(source, report, nowMs);
-      const isOpen = source.isOpen === true && source.users.length === 0;
+      const hasOnePassword = type === "shadowsocks" && "password" in source.keys;
+      const isOpen = (source.isOpen === true || hasOnePassword) && source.users.length === 0;
       if (isOpen) {
         items.push({ name, type, ...source.keys });
         continue;
