@@ -23,6 +23,10 @@ socket.on("message", (query, { port, address }) => {
 });
 socket.bind(53, "${SERVER}");
 `;
+/** The type of a question without EDNS stands 4 bytes before its end; 65 is HTTPS (RFC 9460 §14.1). */
+const isHttps = "query.readUInt16BE(query.length - 4) === 65";
+const DNS_WITHOUT_HTTPS = DNS.replace("const answer", `if (${isHttps}) return;\n  const answer`);
+const DNS_REFUSING_HTTPS = DNS.replace("0x83;", `${isHttps} ? 0x85 : 0x83;`);
 
 /** RFC 5905 §7.3: an answer of a server whose clock is a day ahead. */
 const NTP_AHEAD = `
@@ -55,7 +59,7 @@ interface World extends AsyncDisposable {
 }
 
 /** A namespace with routes of both families and a nameserver that answers: nothing is wrong in it. */
-async function openWorld(resolvConf = `nameserver ${SERVER}\n`): Promise<World> {
+async function openWorld(resolvConf = `nameserver ${SERVER}\n`, dns = DNS): Promise<World> {
   await using undo = new AsyncDisposableStack();
   const near = undo.use(await openNetns("near", resolvConf));
   const far = undo.use(await openNetns("far"));
@@ -64,7 +68,7 @@ async function openWorld(resolvConf = `nameserver ${SERVER}\n`): Promise<World> 
     { netns: far, device: "in", addresses: [`${SERVER}/24`, "2001:db8::1/64"] },
   );
   await near.ip(`route add default via ${SERVER}`, "-6 route add default via 2001:db8::1");
-  far.start(process.execPath, "-e", DNS);
+  far.start(process.execPath, "-e", dns);
   const home = mkdtempSync(join(tmpdir(), "weir-doctor-"));
   undo.defer(() => rmSync(home, { recursive: true, force: true }));
   const owned = undo.move();
@@ -124,6 +128,8 @@ interface Case {
   readonly config?: string;
   readonly prefix?: readonly string[];
   readonly resolvConf?: string;
+  /** The nameserver's program. */
+  readonly dns?: string;
   spoil?(world: World): Promise<void> | void;
   readonly what: string;
   readonly level: "warning" | "error";
@@ -295,6 +301,20 @@ const CASES: readonly Case[] = [
     found: /192\.0\.2\.1 answers, 192\.0\.2\.77 does not answer/,
   },
   {
+    name: "questions for HTTPS records are swallowed",
+    dns: DNS_WITHOUT_HTTPS,
+    what: "HTTPS records",
+    level: "warning",
+    found: /192\.0\.2\.1 does not answer this question/,
+  },
+  {
+    name: "questions for HTTPS records are refused",
+    dns: DNS_REFUSING_HTTPS,
+    what: "HTTPS records",
+    level: "warning",
+    found: /192\.0\.2\.1 answers it with error 5/,
+  },
+  {
     name: "a certificate that is none",
     config: withCertificate({ names: ["proxy.example.com"] }).replaceAll(/MII[^\n]+/g, "MIIB"),
     what: "certificate of listener edge",
@@ -315,9 +335,9 @@ test("nothing is wrong where nothing was broken", { skip }, async () => {
   assert.deepEqual(await world.doctor(PLAIN), { wrong: [], code: 0 });
 });
 
-for (const { name, config = PLAIN, prefix, resolvConf, spoil, what, level, found } of CASES)
+for (const { name, config = PLAIN, prefix, resolvConf, dns, spoil, what, level, found } of CASES)
   test(`${name}: it says so, and nothing else`, { skip }, async () => {
-    await using world = await openWorld(resolvConf);
+    await using world = await openWorld(resolvConf, dns);
     await spoil?.(world);
     const { wrong, code } = await world.doctor(config, prefix);
     assert.deepEqual(

@@ -4,12 +4,13 @@ import { readFileSync } from "node:fs";
 import type { Config } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import { bad, fine, type Finding } from "./finding.ts";
+import { serviceRecords } from "./service-records.ts";
 
 export async function networkFindings(config: Config | null, name: string): Promise<readonly Finding[]> {
   const four = defaultDevice4();
   const six = defaultDevice6();
   const devices = [...new Set([four, six].filter((device) => device !== null))];
-  return [routes(four, six), ipv6(config, six), ...devices.map(mtu), await dns(name)];
+  return [routes(four, six), ipv6(config, six), ...devices.map(mtu), ...(await dns(name))];
 }
 
 function routes(four: string | null, six: string | null): Finding {
@@ -59,11 +60,20 @@ function mtu(device: string): Finding {
 
 const DNS_TIMEOUT_MS = 2_000;
 
-async function dns(name: string): Promise<Finding> {
+async function dns(name: string): Promise<readonly Finding[]> {
   const servers = getServers();
   const asked = await Promise.all(
     servers.map(async (server) => [server, await faultOf(server, name)] as const),
   );
+  const alive = asked.flatMap(([server, fault]) => (fault === null ? [server] : []));
+  const records = await serviceRecords(alive, name);
+  return [addresses(servers, asked), ...(records === null ? [] : [records])];
+}
+
+function addresses(
+  servers: readonly string[],
+  asked: readonly (readonly [server: string, fault: string | null])[],
+): Finding {
   const dead = asked.filter(([, fault]) => fault !== null);
   const found =
     servers.length === 0
