@@ -4,32 +4,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { SILENT } from "#core/log.ts";
-import { DEFAULT_TRUST } from "#net/dial/trust.ts";
-import { openDirectDialer } from "#net/dial/direct-dialer.ts";
-import type { Ip } from "#core/session.ts";
-import { Journal } from "#journal/journal.ts";
+import type { Journal } from "#journal/journal.ts";
 import type { WebhookSettings } from "#journal/webhook-settings.ts";
-import { postWebhook } from "#runtime/webhook-post.ts";
 import { freePorts } from "../support/free-ports.ts";
-import { openStoreHere } from "../support/store-here.ts";
+import { openSendingJournal, webhookTo } from "../support/sending-journal.ts";
+import { proveHourDown, shownHour } from "../proofs/webhook-hour.ts";
 import { until } from "../support/until.ts";
 import {
   disorderOf,
   openReceiver,
-  SIGNING_SECRET,
+  slowBy,
   WELL,
+  WRONG,
   type Behave,
   type Receiver,
 } from "../support/webhook-receiver.ts";
-
-const dialer = openDirectDialer({
-  resolver: {
-    lookup: async (host) => [
-      { ip: (host === "inside.example" ? "127.0.0.1" : "192.168.1.1") as Ip, ttlMs: 1000 },
-    ],
-  },
-});
 
 interface World {
   hook(name: string, url: string, more?: Partial<WebhookSettings>): WebhookSettings;
@@ -42,22 +31,10 @@ function world(context: TestContext): World {
   context.after(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, "users.db.journal");
   return {
-    hook: (name, url, more = {}) => ({
-      name,
-      url,
-      secret: SIGNING_SECRET,
-      secretFile: null,
-      events: [],
-      allowPrivate: true,
-      ...more,
-    }),
+    hook: webhookTo,
     async open(webhooks) {
-      const journal = new Journal({ log: SILENT, nowMs: Date.now, openStore: openStoreHere });
+      const journal = await openSendingJournal(path, webhooks);
       context.after(() => journal.close());
-      const audit = { keepMs: 1e12, mostEntries: 100 };
-      const send = (request: Parameters<typeof postWebhook>[0], signal: AbortSignal) =>
-        postWebhook(request, { dialer, trust: DEFAULT_TRUST }, signal);
-      await journal.adopt({ secret: "", path, audit, webhooks }, { version: "1", send });
       return journal;
     },
   };
@@ -70,29 +47,18 @@ function report({ sinks }: Journal, rounds: number): void {
 }
 
 /** The first requests go wrong, each in its way. */
-const BAD: Readonly<Record<string, Behave>> = {
-  "answers 500": (at, response) => at >= 2 || (response.writeHead(500).end(), false),
-  redirects: (at, response) =>
-    at >= 2 || (response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(), false),
-  "closes without an answer": (at, response) => at >= 2 || (response.destroy(), false),
-  "closes in the middle": (at, response) => {
-    if (at >= 2) return true;
-    response.writeHead(200, { "content-length": 100 }).write("half");
-    setTimeout(() => response.destroy(), 20);
-    return false;
-  },
-  "is slow": (_at, response) => {
-    const end = response.end.bind(response);
-    response.end = (() => (setTimeout(end, 40), response)) as typeof response.end;
-    return true;
-  },
-};
+const BAD: readonly (readonly [name: string, behave: Behave])[] = [
+  ...Object.entries(WRONG).map(
+    ([name, wrong]) => [name, (at, response) => at >= 2 || (wrong(response), false)] as [string, Behave],
+  ),
+  ["is slow", slowBy(40)],
+];
 
 test("every event reaches every receiver at least once, of a subject in order, whatever the receiver does first", async (context) => {
   const { hook, open } = world(context);
   const [downPort] = await freePorts(1);
   const receivers = new Map<string, Receiver>();
-  for (const [name, behave] of [...Object.entries(BAD), ["is well", WELL] as const])
+  for (const [name, behave] of [...BAD, ["is well", WELL] as const])
     receivers.set(name, await openReceiver(behave));
   await using closing = new AsyncDisposableStack();
   for (const receiver of receivers.values()) closing.use(receiver);
@@ -163,4 +129,10 @@ test("events are chosen by type, a test goes to its webhook alone, and what is k
   await open(hooks);
   await until("the events of before", () => back.received.length === 5, { withinMs: 30_000 });
   assert.deepEqual([back.faults, disorderOf(back.received)], [[], []]);
+});
+
+test("a receiver that is down for an hour is asked a few times, and then gets every event in order", async (context) => {
+  const found = await proveHourDown(600);
+  context.diagnostic(shownHour(found));
+  assert.deepEqual(found.faults, []);
 });

@@ -1,17 +1,27 @@
 /**
  * The program is killed in the middle of changes, again and again: what was answered has its entry in the audit log, whose
- * chain is whole, and its event reaches a webhook at least once, the events of a user in their order.
+ * chain is whole, and its event reaches every webhook at least once, the events of a user in their order,
+ * also receivers that fail, redirect, close without an answer or in the middle, or are slow.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CONTROLLER_SECRET, ManagedCore, stateFolder } from "../support/managed-core.ts";
 import { until } from "../support/until.ts";
-import { disorderOf, openReceiver, SIGNING_SECRET, type Receiver } from "../support/webhook-receiver.ts";
+import {
+  disorderOf,
+  openReceiver,
+  SIGNING_SECRET,
+  slowBy,
+  WRONG,
+  type Behave,
+  type Receiver,
+} from "../support/webhook-receiver.ts";
 
 export interface AdminKillFindings {
   readonly kills: number;
   readonly acknowledged: number;
   readonly entries: number;
+  /** That every receiver has. */
   readonly events: number;
   readonly faults: readonly string[];
 }
@@ -29,7 +39,10 @@ export async function proveAdminKills(
   said: (found: AdminKillFindings) => void = () => {},
 ): Promise<AdminKillFindings> {
   using state = stateFolder();
-  await using receiver = await openReceiver((_at, response) => random(20) > 0 || (response.destroy(), false));
+  await using closing = new AsyncDisposableStack();
+  const receivers = new Map<string, Receiver>();
+  for (const [name, behave] of behaviours(random))
+    receivers.set(name, closing.use(await openReceiver(behave)));
   const ledger: Ledger = { requests: [], events: new Map() };
   const faults: string[] = [];
   let entries = 0;
@@ -37,14 +50,16 @@ export async function proveAdminKills(
     kills: round,
     acknowledged: ledger.requests.length,
     entries,
-    events: new Set(receiver.received.map(({ seq }) => seq)).size,
+    events: Math.min(
+      ...[...receivers.values()].map(({ received }) => new Set(received.map(({ seq }) => seq)).size),
+    ),
     faults,
   });
   for (let round = 0; round <= kills; round++) {
     await using core = await ManagedCore.start({
       store: state.store,
       folder: state.path,
-      svc: svcFor(receiver),
+      svc: svcFor([...receivers.values()]),
     });
     const log = await auditOf(core);
     entries = log.length;
@@ -66,13 +81,32 @@ export async function proveAdminKills(
     await writing;
     if (round % 25 === 24) said(findings(round + 1));
   }
-  faults.push(...eventFaults(ledger, receiver), ...disorderOf(receiver.received), ...receiver.faults);
+  for (const [name, receiver] of receivers)
+    for (const fault of [
+      ...eventFaults(ledger, receiver),
+      ...disorderOf(receiver.received),
+      ...receiver.faults,
+    ])
+      faults.push(`the receiver that ${name}: ${fault}`);
   return findings(kills);
 }
 
-function svcFor({ url }: Receiver): string {
+/** Each goes wrong in one of twenty requests, in its own way; one is slow. */
+function behaviours(random: (below: number) => number): readonly (readonly [name: string, behave: Behave])[] {
+  const rough = Object.entries(WRONG).map(([name, wrong]): readonly [string, Behave] => [
+    name,
+    (_at, response) => random(20) > 0 || (wrong(response), false),
+  ]);
+  return [...rough, ["is slow", slowBy(30)]];
+}
+
+function svcFor(receivers: readonly Receiver[]): string {
+  const hooks = receivers.map(
+    ({ url }, at) =>
+      `  - {name: proof-${at}, url: "${url}", secret: "${SIGNING_SECRET}", allow-private: true}`,
+  );
   return `webhooks:
-  - {name: proof, url: "${url}", secret: "${SIGNING_SECRET}", allow-private: true}
+${hooks.join("\n")}
 audit: {entries: 100000}`;
 }
 

@@ -25,10 +25,38 @@ export interface Receiver extends AsyncDisposable {
 export type Behave = (at: number, response: ServerResponse) => boolean;
 
 export const WELL: Behave = () => true;
+
+/** Answers that are no success. */
+export const WRONG: Readonly<Record<string, (response: ServerResponse) => void>> = {
+  "answers 500": (response) => void response.writeHead(500).end(),
+  redirects: (response) => void response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
+  "closes without an answer": (response) => void response.destroy(),
+  "closes in the middle": (response) => {
+    response.writeHead(200, { "content-length": 100 }).write("half");
+    setTimeout(() => response.destroy(), 20);
+  },
+};
+
+/** A success, that many milliseconds late. */
+export const slowBy =
+  (delayMs: number): Behave =>
+  (_at, response) => {
+    const end = response.end.bind(response);
+    response.end = (() => (setTimeout(end, delayMs), response)) as typeof response.end;
+    return true;
+  };
+
 export const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 9).toString("base64")}`;
 
-/** `behave` false: it has answered by itself, and the event does not count as received. */
-export async function openReceiver(behave: Behave = WELL, port = 0): Promise<Receiver> {
+/**
+ * `behave` false: it has answered by itself, and the event does not count as received. `nowMs`: the clock of the sender,
+ * where it is a shifted one.
+ */
+export async function openReceiver(
+  behave: Behave = WELL,
+  port = 0,
+  nowMs: () => number = Date.now,
+): Promise<Receiver> {
   const received: ReceivedEvent[] = [];
   const faults: string[] = [];
   let requests = 0;
@@ -37,7 +65,7 @@ export async function openReceiver(behave: Behave = WELL, port = 0): Promise<Rec
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const body = Buffer.concat(chunks).toString();
-      const fault = faultOf(request, body);
+      const fault = faultOf(request, body, nowMs());
       if (fault !== null) faults.push(fault);
       if (!behave(requests++, response)) return;
       received.push(JSON.parse(body) as ReceivedEvent);
@@ -62,13 +90,13 @@ export async function openReceiver(behave: Behave = WELL, port = 0): Promise<Rec
 }
 
 /** By the letter of the scheme, not by our own code. */
-function faultOf({ headers }: IncomingMessage, body: string): string | null {
+function faultOf({ headers }: IncomingMessage, body: string, nowMs: number): string | null {
   const id = String(headers["webhook-id"]);
   const timestamp = Number(headers["webhook-timestamp"]);
   const key = Buffer.from(SIGNING_SECRET.slice("whsec_".length), "base64");
   const right = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
   if (headers["webhook-signature"] !== `v1,${right}`) return `the signature of ${id} is wrong`;
-  if (Math.abs(Date.now() / 1000 - timestamp) > 300) return `the time of ${id} is ${timestamp}`;
+  if (Math.abs(nowMs / 1000 - timestamp) > 300) return `the time of ${id} is ${timestamp}`;
   if (!/^weir_[0-9a-f]{12}_\d+$/.test(id)) return `the id is ${id}`;
   return null;
 }
