@@ -9,23 +9,22 @@ import type {
 } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
 import type { LeaseNames, Neighbours } from "#core/neighbours.ts";
-import type { Ip } from "#core/session.ts";
 import { Retry } from "#lib/retry.ts";
 import { SteadyTime } from "#lib/steady-time.ts";
-import { cidrHolds } from "#net/address/cidr.ts";
-import { bytesOfIp, parseIp } from "#net/address/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
+import { isAbout, namesOf, type DevicesEnv } from "./about-devices.ts";
 import { openCalendar } from "./calendar.ts";
 import { type GovernanceState, loadState } from "./checkpoint.ts";
 import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
 import { monthReport } from "./month-report.ts";
 import type { ReportTime } from "./portal-plot.ts";
-import { entriesOf, repeatedId, type BookEntry } from "./policy-book.ts";
+import { entriesOf, repeatedId } from "./policy-book.ts";
 import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } from "./opening.ts";
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
-import type { DeviceSettings, GovernanceSettings } from "./settings.ts";
+import type { GovernanceSettings } from "./settings.ts";
 import { SettledClock } from "./settled-clock.ts";
 import type { SeriesRecords, StoreFile } from "./store.ts";
-import { statusView, type DeviceNames } from "./views.ts";
+import { NO_STORE, statusView } from "./views.ts";
 
 export interface GovernanceEnv {
   readonly ledger: GovernedLedger;
@@ -212,17 +211,14 @@ export class Governance implements Disposable {
     if (!this.#isLent) await this.#running?.commit();
   }
 
+  get #devices(): DevicesEnv {
+    return { ...this.#env, settings: this.#settings };
+  }
+
   status(): GovernanceView {
     const running = this.#running;
     if (running === null) {
-      const store = {
-        lastCheckpoint: 0,
-        storeBytes: 0,
-        storeFault: null,
-        rollback: null,
-        uncompressedBytes: 0,
-      };
-      return { enabled: false, revision: this.#revision, ...store, policies: [] };
+      return { enabled: false, revision: this.#revision, ...NO_STORE, policies: [] };
     }
     this.#env.ledger.settle();
     const { entries, checkpoint, fault, rollback } = running.parts;
@@ -235,18 +231,8 @@ export class Governance implements Disposable {
       rollback,
       uncompressedBytes: checkpoint.uncompressedBytes,
       policies: entries
-        .map((entry) => statusView(entry, running.stateOf(entry), (device) => this.#aboutDevice(device)))
+        .map((entry) => statusView(entry, running.stateOf(entry), (device) => namesOf(device, this.#devices)))
         .sort((a, b) => (a.id < b.id ? -1 : 1)),
-    };
-  }
-
-  #aboutDevice({ mac }: DeviceSettings): DeviceNames {
-    const { neighbours, leases } = this.#env;
-    const { deviceIdentity = "address", leases: files = [] } = this.#settings ?? {};
-    if (mac === null) return { hostName: null, addresses: [] };
-    return {
-      hostName: leases.nameOf(files, mac),
-      addresses: deviceIdentity === "neighbour" ? neighbours.addressesOf(mac) : [],
     };
   }
 
@@ -254,18 +240,11 @@ export class Governance implements Disposable {
   statusOf(address: string): readonly PolicyStatusView[] {
     const ip = parseIp(address);
     const own =
-      ip === null ? [] : (this.#running?.parts.entries.filter((entry) => this.#isAbout(entry, ip)) ?? []);
+      ip === null
+        ? []
+        : (this.#running?.parts.entries.filter((entry) => isAbout(entry, ip, this.#devices)) ?? []);
     const ids = new Set(own.map(({ policy }) => policy.id));
     return this.status().policies.filter(({ id }) => ids.has(id));
-  }
-
-  #isAbout(entry: BookEntry, ip: Ip): boolean {
-    if (!entry.enabled) return false;
-    if (entry.dimension !== "device") return entry.dimension === "global";
-    const { mac, sourceCidrs } = entry.settings;
-    const found = this.#settings?.deviceIdentity === "neighbour" ? this.#env.neighbours.macOf(ip) : null;
-    if (mac !== null && found !== null) return mac === found;
-    return sourceCidrs.some((cidr) => cidrHolds(cidr, bytesOfIp(ip)));
   }
 
   /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed, `ApiError` 500 where no store is open. */

@@ -6,6 +6,15 @@ import type { PolicyState } from "./policy-state.ts";
 import type { DeviceSettings } from "./settings.ts";
 import { normalType } from "./signature.ts";
 
+/** Of traffic control that is switched off. */
+export const NO_STORE = {
+  lastCheckpoint: 0,
+  storeBytes: 0,
+  storeFault: null,
+  rollback: null,
+  uncompressedBytes: 0,
+} as const;
+
 /** One policy with what it has counted. */
 export function statusView(
   entry: BookEntry,

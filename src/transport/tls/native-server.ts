@@ -6,7 +6,8 @@ import { descriptorOf, isPlainSocket } from "#core/handover.ts";
 import type { OffloadedTls } from "#core/accepted.ts";
 import { REPLACED } from "#core/sockets.ts";
 import { BAD_CERTIFICATE, CERTIFICATE_REQUIRED, type NativeTls, type SslContext } from "#platform/tls.ts";
-import { type NativeStreamOptions, NativeTlsStream } from "./native-stream.ts";
+import { NativeTlsStream } from "./native-stream.ts";
+import type { NativeStreamOptions } from "./native-stream-options.ts";
 import type { HandshakeFacts, Handshake } from "./server-handshake.ts";
 
 export interface NativeAccept {

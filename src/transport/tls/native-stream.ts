@@ -17,28 +17,12 @@ import {
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { asError } from "#core/errors.ts";
 import { cutOff, systemFailure } from "./native-errors.ts";
+import type { NativeStreamOptions } from "./native-stream-options.ts";
 import { NativeWriter, type Done, type WriterOwner } from "./native-writer.ts";
 
 /** What is read in one go, and how often before others have their turn. */
 const READ_BYTES = 64 * 1024;
 const READS_A_TURN = 8;
-
-export interface NativeStreamOptions {
-  /** The stream's own, as is the object of the library. */
-  readonly fd: number;
-  readonly ssl: bigint;
-  /** The handshake is done. Absent: it is still to be done, or under way. */
-  readonly isDone?: boolean;
-  /** One record at a time: TLS may be left behind, see `Bypass`. */
-  readonly exact: boolean;
-  /** The peer's address, for error texts and logs. */
-  readonly remoteAddress?: string | undefined;
-  /**
-   * Makes the error for a failed handshake; called while the library's object still exists. Absent: the library's
-   * reason is the error.
-   */
-  readonly explain?: (reason: string) => Error;
-}
 
 /** Emits `secure` once the handshake is done, where it was not. Half-close is kept; it may leave TLS behind, each direction by itself. */
 export class NativeTlsStream extends Duplex implements Bypass, WriterOwner {
