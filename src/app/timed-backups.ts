@@ -1,6 +1,7 @@
 /** Backups by the clock, into a folder that keeps the newest ones. */
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { isAge, readRecipient, sealAge } from "#backup/age.ts";
 import { decodeContents, encodeContents } from "#backup/contents.ts";
 import { MAGIC, openBackup, sealBackup } from "#backup/sealing.ts";
 import { writeWhole } from "#backup/write.ts";
@@ -16,6 +17,8 @@ export interface TimedBackupSettings {
   readonly keep: number;
   /** Absolute; null: they are not encrypted. */
   readonly passphraseFile: string | null;
+  /** Of age; none: they are not encrypted for anybody. */
+  readonly recipients: readonly string[];
 }
 
 export interface TimedBackupsEnv {
@@ -62,16 +65,21 @@ export class TimedBackups implements Disposable {
     }
   }
 
-  async #make({ folder, passphraseFile, keep }: TimedBackupSettings, nowMs: number): Promise<void> {
+  async #make(settings: TimedBackupSettings, nowMs: number): Promise<void> {
+    const { folder, passphraseFile, keep } = settings;
+    const recipients = settings.recipients.map(readRecipient).filter((key) => key !== null);
     const passphrase = passphraseFile === null ? null : await passphraseOf(passphraseFile);
     const made = Buffer.from(await this.#env.backup.make());
     const contents = decodeContents(await openBackup(made, null));
     const path = join(folder, nameOf(nowMs));
-    await writeWhole(
-      path,
-      passphrase === null ? made : await sealBackup(encodeContents(contents), passphrase),
-    );
-    decodeContents(await openBackup(await readFile(path), passphrase)); // before an older one is given up
+    if (recipients.length > 0) await writeWhole(path, sealAge(made, recipients)); // without a key it cannot be read back
+    else {
+      await writeWhole(
+        path,
+        passphrase === null ? made : await sealBackup(encodeContents(contents), passphrase),
+      );
+      decodeContents(await openBackup(await readFile(path), passphrase)); // before an older one is given up
+    }
     this.#env.log.info(`backup: ${path}`);
     for (const name of (await backupsIn(folder)).slice(0, -keep)) await removeOwn(join(folder, name));
   }
@@ -96,12 +104,12 @@ function timeOf(name: string): number {
 
 /** A file of this name that is no backup stays. */
 async function removeOwn(path: string): Promise<void> {
-  const head = Buffer.alloc(MAGIC.length);
+  const head = Buffer.alloc(64);
   {
     await using file = await open(path, "r");
     await file.read(head);
   }
-  if (head.toString() === MAGIC) await rm(path);
+  if (isAge(head) || head.subarray(0, MAGIC.length).toString() === MAGIC) await rm(path);
 }
 
 async function passphraseOf(path: string): Promise<string> {

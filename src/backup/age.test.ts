@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createPublicKey, createPrivateKey, randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { decodeBech32 } from "#lib/bech32.ts";
 import { openAge, isAge, readIdentities, readRecipient, sealAge } from "./age.ts";
-import { decodeBech32 } from "./bech32.ts";
 import { BackupError } from "./sealing.ts";
 
 const CHUNK = 64 * 1024;

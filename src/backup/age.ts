@@ -17,7 +17,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from "node:crypto";
-import { decodeBech32 } from "./bech32.ts";
+import { decodeBech32 } from "#lib/bech32.ts";
 import { BackupError } from "./sealing.ts";
 
 const VERSION = "age-encryption.org/v1\n";
@@ -46,6 +46,7 @@ export function readIdentities(text: string): readonly Buffer[] | null {
     : null;
 }
 
+/** Of a file, or what it begins with. */
 export function isAge(file: Buffer): boolean {
   return file.subarray(0, VERSION.length).equals(Buffer.from(VERSION));
 }

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import type { Config } from "#config/config.ts";
+import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { isPemText, JOURNAL_SUFFIX } from "#core/files.ts";
 import type { JournalSettings } from "#journal/settings.ts";
@@ -64,14 +65,17 @@ function defaultNodeName(): string {
   return (hostname().split(".", 1)[0] ?? "").replaceAll(/[^A-Za-z0-9_-]/g, "-").slice(0, 63) || "node";
 }
 
-/** Null: none are made by the clock. Throws `ConfigError` for an unsafe path. */
+/** Null: none are made by the clock. Throws `ConfigError` for an unsafe path, and for two ways to encrypt. */
 export function backupSettings({ svc }: Config, files: SafeFiles) {
   if (svc === null || svc.backup === null) return null;
-  const { folder, every: everyMs, keep, passphraseFile } = svc.backup;
+  const { folder, every: everyMs, keep, passphraseFile, recipients } = svc.backup;
+  if (passphraseFile !== null && recipients.length > 0)
+    throw new ConfigError("svc.backup: recipients and passphrase-file exclude each other");
   return {
     folder: files.resolve(folder),
     everyMs,
     keep,
     passphraseFile: passphraseFile === null ? null : files.resolve(passphraseFile),
+    recipients,
   };
 }

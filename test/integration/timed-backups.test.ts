@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { TimedBackups, type TimedBackupSettings } from "#app/timed-backups.ts";
+import { openAge, readIdentities } from "#backup/age.ts";
 import { decodeContents, encodeContents } from "#backup/contents.ts";
 import { openBackup, sealBackup } from "#backup/sealing.ts";
 import { SILENT } from "#core/log.ts";
@@ -19,7 +20,13 @@ test("one is made when it is due, the newest stay, and nothing else in the folde
   const folder = join(state.path, "backups");
   const passphraseFile = join(state.path, "passphrase");
   writeFileSync(passphraseFile, "correct horse\n");
-  let settings: TimedBackupSettings | null = { folder, everyMs: DAY_MS, keep: 3, passphraseFile };
+  let settings: TimedBackupSettings | null = {
+    folder,
+    everyMs: DAY_MS,
+    keep: 3,
+    passphraseFile,
+    recipients: [],
+  };
   let fails = false;
   const errors: unknown[] = [];
   using backups = new TimedBackups({
@@ -58,6 +65,26 @@ test("one is made when it is due, the newest stay, and nothing else in the folde
   assert.equal(readdirSync(folder).length, 5);
   settings = null;
   await backups.look(START_MS + 9 * DAY_MS);
+});
+
+test("for recipients of age: only their keys open them, and the oldest go, too", async () => {
+  using state = stateFolder();
+  const folder = join(state.path, "backups");
+  // A pair as age-keygen made it.
+  const recipients = ["age1d67nr5u8m0tgnfql52vuetlh9etdvxe0hufe2lvv9c0uh4ueufdqr9s05w"];
+  const [key = Buffer.alloc(0)] =
+    readIdentities("AGE-SECRET-KEY-1R00Z0H4W6DKHZEPWUWD3YFR5V7JYKYE8LV7RHGE4UWVATVYG9C4SK55YQ7") ?? [];
+  using backups = new TimedBackups({
+    settings: () => ({ folder, everyMs: DAY_MS, keep: 2, passphraseFile: null, recipients }),
+    log: SILENT,
+    backup: { make: () => sealBackup(encodeContents({ ...CONTENTS, createdAtMs: START_MS }), null) },
+  });
+  for (let day = 0; day <= 3; day++) await backups.look(START_MS + day * DAY_MS);
+  const names = readdirSync(folder).sort();
+  assert.deepEqual(names, ["weir-20260104T030405Z.backup", "weir-20260105T030405Z.backup"]);
+  const file = readFileSync(join(folder, names[0] ?? ""));
+  await assert.rejects(openBackup(file, null), /it is no backup of weir/);
+  assert.equal(decodeContents(await openBackup(openAge(file, [key]), null)).createdAtMs, START_MS);
 });
 
 test("a start with svc.backup makes one", async () => {

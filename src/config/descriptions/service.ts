@@ -51,6 +51,10 @@ export const service: Descriptions = {
     "File whose first line encrypts them; where it is missing they are not encrypted.",
     "backup.passphrase",
   ],
+  "backup.recipients": [
+    "Public keys of age: each backup is a file of age that only their holders open; not together with passphrase-file.",
+    ["age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"],
+  ],
   webhooks: "Programs that are told of events by signed requests (docs/events.md).",
   "webhooks.name": ["Name of the webhook; deliveries are kept under it.", "billing"],
   "webhooks.url": ["Address that gets a POST of each event; https.", "https://billing.example.com/weir"],

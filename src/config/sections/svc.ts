@@ -1,6 +1,7 @@
 /** The manager of users. The block's presence turns it on. */
 import { block, Fault, filePath, flag, int, list, maybe, name, scalar } from "#core/fields.ts";
 import { duration } from "#core/duration.ts";
+import { decodeBech32 } from "#lib/bech32.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
 import { fleet } from "./fleet.ts";
 import { webhooks } from "./webhooks.ts";
@@ -41,6 +42,16 @@ const audit = () =>
     entries: int(100, 100_000).default(AUDIT_ENTRIES),
   });
 
+const RECIPIENT_BYTES = 32;
+
+/** The public key of age for X25519. */
+const recipient = () =>
+  scalar({ type: "string", pattern: "^age1[02-9ac-hj-np-z]+$" }, (source) =>
+    decodeBech32(source, "age")?.length === RECIPIENT_BYTES
+      ? source
+      : new Fault("expected an X25519 recipient of age (age1…), as age-keygen prints it"),
+  );
+
 /** Backups by the clock. */
 const backup = () =>
   block({
@@ -48,6 +59,7 @@ const backup = () =>
     every: duration("1m", "31d").default(BACKUP_EVERY_MS),
     keep: int(1, 1_000).default(BACKUPS_KEPT),
     "passphrase-file": maybe(filePath()),
+    recipients: list(recipient()).default([]),
   });
 
 export const svc = block({
