@@ -1,4 +1,5 @@
 /** Connections and the log as the Controller shows them; part of `control.ts`. */
+import type { EndReason } from "./live.ts";
 import type { LogEvent, LogLevel } from "./log.ts";
 import type { DnsMode } from "./router.ts";
 import type { ProcessInfo } from "./rule.ts";
@@ -34,10 +35,21 @@ export interface ConnectionView {
   readonly downloadBytes: number;
 }
 
+/** One that has ended. Providers of its nodes are not known any more. */
+export interface EndedView extends ConnectionView {
+  /** Unix ms. */
+  readonly endedAtMs: number;
+  readonly reason: EndReason;
+  /** The error's own words; "": there is none. */
+  readonly detail: string;
+}
+
 export interface ConnectionsControl {
   readonly size: number;
   /** Iterates the live table in any order; nothing is copied. */
   entries(): Iterable<ConnectionView>;
+  /** The last thousand that have ended, the newest first. */
+  ended(): Iterable<EndedView>;
   /** Bytes of all sessions since start; never decrease. */
   totals(): { readonly uploadBytes: number; readonly downloadBytes: number };
   /** Closes one; false where there is none. */

@@ -51,6 +51,11 @@ export class ActiveRelay implements RelayOwner, Disposable {
   /** The outbound failed by itself. */
   onRemoteLost(error: Error): void {
     this.#report(error);
+    this.#entry.because("remote-lost", error.message);
+  }
+
+  onSilent(): void {
+    this.#entry.because("silent");
   }
 
   #report(error: Error | null): void {

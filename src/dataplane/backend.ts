@@ -21,12 +21,16 @@ export interface RelayBackendOptions extends RelayTimeouts {
   readonly signal: AbortSignal;
   /** Payload that was really handed on; an engine may report it in sums, at least once a second. */
   readonly onBytes: (direction: Direction, bytes: number) => void;
+  /** It ends for its silence. Absent: it is not asked for. */
+  readonly onSilent?: (() => void) | undefined;
 }
 
 /** Receives the byte counts and the end of a connection that a backend relays. */
 export interface RelayOwner {
   /** As `CarryOptions.onBytes`. */
   onBytes(direction: Direction, bytes: number): void;
+  /** Comes before `onEnded` where it ends for its silence. Absent: it is not asked for. */
+  onSilent?: (() => void) | undefined;
   /** It is over. */
   onEnded(): void;
 }

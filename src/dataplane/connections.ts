@@ -1,12 +1,15 @@
 /** What is going on now, and how much has gone through since the start. */
 import type { Duplex } from "node:stream";
-import { ABORTED } from "#core/errors.ts";
-import type { LiveConnection, LiveConnections } from "#core/live.ts";
+import { ABORTED, type DialError } from "#core/errors.ts";
+import type { EndedConnection, EndReason, LiveConnection, LiveConnections } from "#core/live.ts";
 import type { Direction } from "#core/meter.ts";
 import { PassingMap } from "#lib/passing-map.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { Resettable } from "./backend.ts";
+import { EndedRing, seenOf } from "./ended-ring.ts";
+
+const MOST_DETAIL_CHARACTERS = 300;
 
 /** One row, visible until it is disposed of. */
 export class LiveEntry implements LiveConnection, Disposable {
@@ -21,6 +24,8 @@ export class LiveEntry implements LiveConnection, Disposable {
   readonly #table: LiveTable;
   #abort: AbortController | null = null;
   #closed = false;
+  #reason: EndReason = "over";
+  #detail = "";
   /** Reset by `close`: for a connection that has no use for a signal. */
   resets: Resettable | null = null;
 
@@ -56,7 +61,35 @@ export class LiveEntry implements LiveConnection, Disposable {
     this.#table.count(direction, bytes);
   }
 
-  close(): void {
+  /** Why it will have ended, in an error's own words where there are any. The first one counts. */
+  because(reason: EndReason, detail = ""): void {
+    if (this.#reason !== "over") return;
+    this.#reason = reason;
+    this.#detail = detail.slice(0, MOST_DETAIL_CHARACTERS);
+  }
+
+  notDialled({ message }: DialError): void {
+    if (this.decision?.outbound.rejects === true) this.because("rejected");
+    else this.because("not-dialled", message);
+  }
+
+  /** What is kept of it. */
+  ended(): EndedConnection {
+    const { metadata, decision, uploadBytes, downloadBytes, remoteAddress } = this;
+    return {
+      metadata,
+      decision: decision === null ? null : seenOf(decision),
+      uploadBytes,
+      downloadBytes,
+      remoteAddress,
+      endedAtMs: Date.now(),
+      reason: this.#reason,
+      detail: this.#detail,
+    };
+  }
+
+  close(reason: EndReason = "closed"): void {
+    this.because(reason);
     this.#closed = true;
     this.#abort?.abort(ABORTED);
     this.resets?.reset();
@@ -80,6 +113,7 @@ const NO_SOURCES: LiveSources = { look() {}, beforeRead() {} };
 export class LiveTable implements LiveConnections {
   readonly #sources: LiveSources;
   readonly #entries = new PassingMap<string, LiveEntry>();
+  readonly #ended = new EndedRing();
   #uploadTotalBytes = 0;
   #downloadTotalBytes = 0;
 
@@ -91,6 +125,17 @@ export class LiveTable implements LiveConnections {
     const entry = new LiveEntry(this, metadata);
     this.#entries.set(metadata.id, entry);
     return entry;
+  }
+
+  /** Workers have decided and relayed those of which the main thread hears at their end. */
+  get ended(): Iterable<EndedConnection> {
+    this.#sources.beforeRead();
+    return this.#ended;
+  }
+
+  /** One that was never a row. */
+  keepEnded(connection: EndedConnection): void {
+    this.#ended.push(connection);
   }
 
   /** Has the totals and the rows' counts include what workers have moved. Cheap. */
@@ -130,14 +175,16 @@ export class LiveTable implements LiveConnections {
     return entry !== undefined;
   }
 
-  closeAll(which: (connection: LiveConnection) => boolean = () => true): number {
+  closeAll(which: (connection: LiveEntry) => boolean = () => true, reason?: EndReason): number {
     this.#sources.beforeRead();
     const doomed = [...this.#entries.values()].filter(which); // closing removes rows: not while walking them
-    for (const entry of doomed) entry.close();
+    for (const entry of doomed) entry.close(reason);
     return doomed.length;
   }
 
   remove(entry: LiveEntry): void {
-    if (this.#entries.get(entry.metadata.id) === entry) this.#entries.delete(entry.metadata.id);
+    if (this.#entries.get(entry.metadata.id) !== entry) return;
+    this.#entries.delete(entry.metadata.id);
+    this.#ended.push(entry.ended());
   }
 }

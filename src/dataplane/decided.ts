@@ -4,6 +4,7 @@ import { reportDial, type Decision } from "#core/router.ts";
 import { ActiveRelay, type DialledConnection } from "./active-relay.ts";
 import type { DecidedConnection } from "./decision-source.ts";
 import { matched } from "./connection-log.ts";
+import { seenOf } from "./ended-ring.ts";
 import type { SessionEnv } from "./session-env.ts";
 
 /** One that has ended: what would have been told step by step. */
@@ -19,6 +20,16 @@ export function settleDecided(
   log.info(() => matched(metadata, decision));
   live.count("upload", bytes.upload);
   live.count("download", bytes.download);
+  live.keepEnded({
+    metadata,
+    decision: seenOf(decision),
+    uploadBytes: bytes.upload,
+    downloadBytes: bytes.download,
+    remoteAddress: ip,
+    endedAtMs: Date.now(),
+    reason: "over",
+    detail: "",
+  });
 }
 
 /** One that is still relayed: it becomes like any other. */

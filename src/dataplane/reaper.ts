@@ -20,7 +20,7 @@ export function startReaper(live: LiveTable, wanted: () => boolean): Disposable 
 
 export function reap(live: LiveTable, nowMs: number): void {
   live.look(); // what an engine moved lately counts
-  live.closeAll((connection) => isSilent(connection as LiveEntry, nowMs));
+  live.closeAll((connection) => isSilent(connection, nowMs), "silent");
 }
 
 function isSilent({ metadata, dialledAtMs, uploadBytes, downloadBytes }: LiveEntry, nowMs: number): boolean {

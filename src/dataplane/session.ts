@@ -46,7 +46,7 @@ class OpeningSession implements DialEvents {
     this.#onEnd = onEnd;
     const entry = env.live.open(session.metadata); // visible in /connections until the end
     this.#entry = entry;
-    this.#onGone = () => entry.close();
+    this.#onGone = () => entry.close("client-lost");
   }
 
   start(): void {
@@ -91,7 +91,7 @@ class OpeningSession implements DialEvents {
     const { stream } = this.#session;
     stream.on("error", this.#onGone);
     stream.once("close", this.#onGone);
-    if (stream.destroyed) return this.#end();
+    if (stream.destroyed) return this.#leave();
     const { sniffer } = this.#env;
     const reading = sniffer === null ? null : sniffer.readStream(this.#session, this.#entry.signal);
     this.#then(reading, (sniffed) => this.#decide(sniffed));
@@ -145,8 +145,9 @@ class OpeningSession implements DialEvents {
     stream.off("close", this.#onGone); // from here on the relay decides: an end both ways is no fault
     const onBytes = active.onBytes.bind(active);
     const onRemoteLost = active.onRemoteLost.bind(active);
+    const onSilent = active.onSilent.bind(active);
     const times = { timers, idleMs, halfClosedIdleMs };
-    return relay(stream, remote, meter, { backend, ...times, signal, onBytes, onRemoteLost });
+    return relay(stream, remote, meter, { backend, ...times, signal, onBytes, onRemoteLost, onSilent });
   }
 
   #planDial(decision: Decision): void {
@@ -191,7 +192,7 @@ class OpeningSession implements DialEvents {
   ended(): void {
     if (this.#isOver) return;
     this.#leaveWorker();
-    this.#end();
+    this.#leave();
   }
 
   /** The event loop takes the connection over from the worker. */
@@ -215,11 +216,19 @@ class OpeningSession implements DialEvents {
     this.#leaveWorker();
     const { stream } = this.#session;
     if (this.#decision !== null && !this.#isDialled) reportDial(this.#decision, failure);
-    this.#session.reply(dialFailed(log, metadata, this.#decision, failure));
+    const error = dialFailed(log, metadata, this.#decision, failure);
+    this.#entry.notDialled(error);
+    this.#session.reply(error);
     void flush(stream).then(() => {
       stream.destroy();
       this.#end();
     });
+  }
+
+  /** The client went while nothing was wrong yet. */
+  #leave(): void {
+    this.#entry.because("client-lost");
+    this.#end();
   }
 
   #end(): void {

@@ -200,7 +200,11 @@ test("a live transfer appears, shows its rule and way, and is closed", options, 
   await page.getByRole("group", { name: "Which" }).getByRole("button", { name: "Ended" }).click();
   await page.getByRole("button", { name: `more.good.test:${origin.port}`, exact: true }).click();
   await details.getByText("It has ended").waitFor();
+  await details.getByText("closed", { exact: true }).waitFor();
   await page.keyboard.press("Escape");
+  await page.reload(); // it is the program that remembers them
+  await page.getByRole("group", { name: "Which" }).getByRole("button", { name: "Ended" }).click();
+  await page.getByRole("button", { name: `www.good.test:${origin.port}`, exact: true }).waitFor();
   assert.deepEqual(complaints, []);
 });
 

@@ -68,6 +68,8 @@ test("a connection is visible while it lasts, counted, and logged once", async (
     await done;
     assert.deepEqual(replies, [null]);
     assert.deepEqual([live.size, live.uploadTotalBytes, live.downloadTotalBytes], [0, 5, 5]);
+    const [kept] = [...live.ended];
+    assert.deepEqual([kept?.metadata, kept?.reason, kept?.uploadBytes], [metadata, "over", 5]);
     const { port } = metadata.destination;
     assert.deepEqual(log.lines, [
       `info [TCP] 127.0.0.1:50000 --> 127.0.0.1:${port} match Match using DIRECT`,
@@ -84,6 +86,9 @@ test("a failed dial is reported to the client and to the log, and is no session"
   await done;
   assert.equal((replies[0] as DialError).reason, "refused");
   assert.equal(live.size, 0);
+  const [kept] = [...live.ended];
+  assert.equal(kept?.reason, "not-dialled");
+  assert.match(kept?.detail ?? "", /ECONNREFUSED/);
   const [line] = log.lines;
   assert.match(
     line ?? "",
@@ -93,10 +98,18 @@ test("a failed dial is reported to the client and to the log, and is no session"
 
 test("a rejection is an outcome, not a warning", async () => {
   for (const outbound of [rejectOutbound("REJECT"), rejectDropOutbound("REJECT-DROP", 5)]) {
-    const { client, replies, done, log } = start(outbound, { host: "ads.example", ip: null, port: 443 });
+    const { client, replies, done, log, live } = start(outbound, {
+      host: "ads.example",
+      ip: null,
+      port: 443,
+    });
     client.resume();
     await done;
     assert.equal((replies[0] as DialError).reason, outbound.type === "Reject" ? "rejected" : "dropped");
+    assert.deepEqual(
+      [...live.ended].map(({ reason }) => reason),
+      ["rejected"],
+    );
     assert.deepEqual(log.lines, [
       `info [TCP] 127.0.0.1:50000 --> ads.example:443 match Match using ${outbound.name}`,
     ]);
@@ -117,6 +130,11 @@ test("a client that hangs up ends a dial, even a held one; so does closing the r
     client.resume();
     await done;
     assert.equal(live.size, 0);
+    const wanted = end === "close" ? "closed" : "client-lost";
+    assert.deepEqual(
+      [...live.ended].map(({ reason }) => reason),
+      [wanted],
+    );
     client.destroy();
   }
   await noLeaks();

@@ -24,6 +24,7 @@ export interface DamageFindings {
 
 const NO_CONNECTIONS: LiveConnections = {
   size: 0,
+  ended: [],
   uploadTotalBytes: 0,
   downloadTotalBytes: 0,
   close: () => false,

@@ -183,6 +183,7 @@ export class MemoryControl implements c.Control {
         return live.size;
       },
       entries: () => live.values(),
+      ended: () => [],
       totals: () => ({ uploadBytes: this.uploadTotal, downloadBytes: this.downloadTotal }),
       close: (id) => live.delete(id),
       closeAll: () => live.clear(),

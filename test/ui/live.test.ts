@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Connection } from "#ui/api/types.ts";
-import { ageMs, arrange, MOST_ENDED, Speedometer } from "#ui/state/live.ts";
+import { ageMs, arrange, endedOf, Speedometer } from "#ui/state/live.ts";
 
 function connection(id: string, part: Partial<Connection> = {}, host = `${id}.example`): Connection {
   const metadata = {
@@ -67,21 +67,16 @@ test("the filter looks at names, rules, ways and sources; orders are total", () 
   );
 });
 
-test("connections that have gone stay, the newest first, with the time that they took, and not without end", () => {
-  const meter = new Speedometer();
-  meter.read(snapshot([connection("a", { download: 5 }), connection("b")]), 0);
-  meter.read(snapshot([connection("b")]), Date.parse("2026-01-01T00:00:05Z"));
-  meter.read(snapshot([connection("b")]), Date.parse("2026-01-01T00:00:06Z"));
-  assert.deepEqual(
-    meter.ended.map((one) => [one.id, one.download, ageMs(one)]),
-    [["a", 5, 5000]],
-  );
-  meter.read(snapshot([]), Date.parse("2026-01-01T00:00:07Z"));
-  assert.deepEqual(
-    meter.ended.map(({ id }) => id),
-    ["b", "a"],
-  );
-  meter.read(snapshot(Array.from({ length: MOST_ENDED + 5 }, (_, at) => connection(`${at}`))), 0);
-  meter.read(snapshot(null), 0);
-  assert.equal(meter.ended.length, MOST_ENDED);
+test("those that have ended have the time that they took and their reason, by which they are found", () => {
+  const ended = {
+    ...connection("a", { download: 5 }),
+    end: "2026-01-01T00:00:05.000+00:00",
+    reason: "not-dialled" as const,
+    detail: "connection refused",
+  };
+  const [one, ...more] = endedOf([ended]);
+  assert.ok(one !== undefined && more.length === 0);
+  assert.deepEqual([ageMs(one), one.reason, one.upSpeed], [5000, "not-dialled", 0]);
+  assert.equal(arrange([one], "refused", "newest").length, 1);
+  assert.equal(arrange([one], "far side", "newest").length, 0);
 });

@@ -65,6 +65,23 @@ export interface Snapshot {
   readonly connections: readonly Connection[] | null;
 }
 
+/** Of `/api/svc/connections/ended`. */
+export interface EndedConnection extends Connection {
+  readonly end: string;
+  readonly reason: EndReason;
+  /** The error's own words; "": there is none. */
+  readonly detail: string;
+}
+
+export type EndReason =
+  | "over"
+  | "closed"
+  | "silent"
+  | "client-lost"
+  | "remote-lost"
+  | "not-dialled"
+  | "rejected";
+
 export interface History {
   readonly time: string;
   /** Milliseconds; 0: failed. */

@@ -3,7 +3,7 @@ import { Dialog } from "#ui/parts/dialog.tsx";
 import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import { Button, Chain } from "#ui/parts/small.tsx";
 import { useWords } from "#ui/state/context.ts";
-import { ageMs, type LiveConnection } from "#ui/state/live.ts";
+import { ageMs, REASONS, type LiveConnection } from "#ui/state/live.ts";
 import type { Words } from "#ui/words/words.ts";
 
 interface Props {
@@ -56,12 +56,18 @@ function factsOf(words: Words, connection: LiveConnection): readonly Fact[] {
     [t("common.download"), amountNow(words, download, downSpeed)],
     [t("common.upload"), amountNow(words, upload, upSpeed)],
     [t("connections.age"), words.duration(ageMs(connection))],
+    [t("ended.why"), endText(words, connection)],
     [t("connection.id"), connection.id],
   ];
 }
 
 const amountNow = (words: Words, bytes: number, speed: number): string =>
   words.t("connection.amountNow", { amount: words.bytes(bytes), rate: words.rate(speed) });
+
+function endText({ t }: Words, { reason, detail = "" }: LiveConnection): string {
+  if (reason === undefined) return "";
+  return detail === "" ? t(REASONS[reason]) : t("ended.withDetail", { reason: t(REASONS[reason]), detail });
+}
 
 /** The question for the rules that this connection stands for. */
 function whyAddress({ metadata }: LiveConnection): string {

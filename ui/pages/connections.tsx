@@ -1,11 +1,11 @@
-import { useState } from "preact/hooks";
-import type { Snapshot } from "#ui/api/types.ts";
+import { useMemo, useState } from "preact/hooks";
+import type { EndedConnection, Snapshot } from "#ui/api/types.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { Segments, Select } from "#ui/parts/inputs.tsx";
 import { Button, Chain, CloseButton, Empty, Tag } from "#ui/parts/small.tsx";
-import { TablePage } from "#ui/parts/table-page.tsx";
-import { useAction, useEnvironment, useStream, useWords } from "#ui/state/context.ts";
-import { ageMs, arrange, ORDERS, type LiveConnection, type Order } from "#ui/state/live.ts";
+import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
+import { useAction, useEnvironment, useResource, useStream, useWords } from "#ui/state/context.ts";
+import { ageMs, arrange, endedOf, ORDERS, REASONS, type LiveConnection, type Order } from "#ui/state/live.ts";
 import type { Words } from "#ui/words/words.ts";
 import { ConnectionDetails } from "./connection-details.tsx";
 
@@ -18,6 +18,8 @@ const COLUMNS = [
   "connections.age",
   "connections.close",
 ] as const;
+/** A thousand are half a megabyte. */
+const ENDED_MS = 3_000;
 /** Requests in flight while a filtered list is closed one by one. */
 const CLOSE_AT_ONCE = 6;
 
@@ -28,9 +30,10 @@ export function ConnectionsPage() {
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<Order>("newest");
   const [chosen, setChosen] = useState<LiveConnection | null>(null);
-  const { meter } = useEnvironment();
   const [which, setWhich] = useState<"live" | "ended">("live");
-  const all = which === "live" ? (live ?? []) : meter.ended;
+  const ended = useEnded(which === "ended");
+  const listed = which === "live" ? live : ended.list;
+  const all = listed ?? [];
   const shown = arrange(all, filter, order);
   const filtered = filter.trim() !== "";
   const closeOne = useCloseOne();
@@ -62,13 +65,14 @@ export function ConnectionsPage() {
         </>
       }
       status={
-        live === null
-          ? t("common.loading")
+        listed === null
+          ? waitingText(words, ended.error)
           : which === "live"
             ? statusText(words, shown.length, all.length)
             : t("connections.endedStatus", { shown: shown.length, count: all.length })
       }
-      nothing={live !== null && shown.length === 0 ? <Nothing filtered={filtered} which={which} /> : null}
+      error={ended.error}
+      nothing={listed !== null && shown.length === 0 ? <Nothing filtered={filtered} which={which} /> : null}
       variant={`${which} ${order}`}
       label={t("connections.table")}
       kind="rows-connections"
@@ -102,6 +106,17 @@ function useLive(): readonly LiveConnection[] | null {
   const [live, setLive] = useState<readonly LiveConnection[] | null>(null);
   useStream<Snapshot>("connections?interval=1000", (snapshot) => setLive(meter.read(snapshot, Date.now())));
   return live;
+}
+
+/** Those that the program remembers, while they are looked at; null until the first list. */
+function useEnded(isWanted: boolean): {
+  readonly list: readonly LiveConnection[] | null;
+  readonly error: string | null;
+} {
+  const path = isWanted ? "api/svc/connections/ended" : "";
+  const { value, error } = useResource<{ readonly connections: readonly EndedConnection[] }>(path, ENDED_MS);
+  const list = useMemo(() => (value === null ? null : endedOf(value.connections)), [value]);
+  return { list, error: isWanted ? error : null };
 }
 
 const pathOf = ({ id }: LiveConnection): string => `connections/${encodeURIComponent(id)}`;
@@ -167,6 +182,8 @@ function Nothing({ filtered, which }: { readonly filtered: boolean; readonly whi
   );
 }
 
+const BAD: ReadonlySet<string> = new Set(["remote-lost", "not-dialled"]);
+
 interface CellsProps {
   readonly connection: LiveConnection;
   readonly onOpen: () => void;
@@ -176,7 +193,8 @@ interface CellsProps {
 function Cells({ connection, onOpen, onClose }: CellsProps) {
   const words = useWords();
   const { t } = words;
-  const { name, metadata, rule, rulePayload, chains, download, upload, downSpeed, upSpeed } = connection;
+  const { name, metadata, rule, rulePayload, chains, download, upload, downSpeed, upSpeed, reason } =
+    connection;
   return (
     <>
       <span role="cell" class="c-main">
@@ -184,6 +202,9 @@ function Cells({ connection, onOpen, onClose }: CellsProps) {
           {name}
         </button>
         {metadata.network === "udp" && <Tag>udp</Tag>}
+        {reason !== undefined && reason !== "over" && (
+          <Tag kind={BAD.has(reason) ? "bad" : ""}>{t(REASONS[reason])}</Tag>
+        )}
       </span>
       <span role="cell" class="c-rule text" title={rulePayload}>
         {rule === "" ? t("connections.noRule") : `${rule} ${rulePayload}`}

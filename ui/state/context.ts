@@ -49,7 +49,7 @@ export function useResource<T>(path: string, everyMs = 0): Resource<T> {
   const { kind } = useStore(link.state);
   const { state, ask: reload } = useLatest(path, () => link.get<T>(path));
   useEffect(() => {
-    if (kind !== "ready") return;
+    if (kind !== "ready" || path === "") return;
     void reload();
     if (everyMs === 0) return;
     const timer = setInterval(() => {

@@ -1,6 +1,7 @@
 /** Connections as the page shows them: with speeds, filtered and in order. */
-import type { Connection, Snapshot } from "#ui/api/types.ts";
+import type { Connection, EndedConnection, EndReason, Snapshot } from "#ui/api/types.ts";
 import { hostPort } from "#ui/format.ts";
+import type { PlainKey } from "#ui/words/words.ts";
 import { matching } from "./filter.ts";
 
 export interface LiveConnection extends Connection {
@@ -8,12 +9,11 @@ export interface LiveConnection extends Connection {
   readonly upSpeed: number;
   readonly downSpeed: number;
   readonly name: string;
-  /** Unix ms at which it was no longer in a snapshot; absent: it lives. */
+  /** Unix ms; absent, as the others: it lives. */
   readonly endedAtMs?: number;
+  readonly reason?: EndReason;
+  readonly detail?: string;
 }
-
-/** Of those that have ended; older ones are dropped. */
-export const MOST_ENDED = 1_000;
 
 /** Each with the key of its name. */
 export const ORDERS = [
@@ -26,16 +26,10 @@ export const ORDERS = [
 ] as const;
 export type Order = (typeof ORDERS)[number][0];
 
-/** Turns snapshots into connections with speeds; remembers the snapshot before, and the connections that have gone since. */
+/** Turns snapshots into connections with speeds; remembers the snapshot before. */
 export class Speedometer {
   #before = new Map<string, Connection>();
   #atMs = 0;
-  #ended: readonly LiveConnection[] = [];
-
-  /** The newest first; those alone that a snapshot has had. */
-  get ended(): readonly LiveConnection[] {
-    return this.#ended;
-  }
 
   read({ connections }: Snapshot, nowMs: number): readonly LiveConnection[] {
     const seconds = Math.max(0.05, (nowMs - this.#atMs) / 1000);
@@ -51,23 +45,33 @@ export class Speedometer {
       };
     });
     const now = new Map(list.map((connection) => [connection.id, connection]));
-    const gone = [...this.#before.values()]
-      .filter(({ id }) => !now.has(id))
-      .map((one) => endedAt(one, nowMs));
-    if (gone.length > 0) this.#ended = [...gone, ...this.#ended].slice(0, MOST_ENDED);
     this.#before = now;
     this.#atMs = nowMs;
     return live;
   }
 }
 
-const endedAt = (connection: Connection, endedAtMs: number): LiveConnection => ({
-  ...connection,
-  name: nameOf(connection),
-  upSpeed: 0,
-  downSpeed: 0,
-  endedAtMs,
-});
+/** As the program lists them, the newest first. */
+export function endedOf(list: readonly EndedConnection[]): readonly LiveConnection[] {
+  return list.map((connection) => ({
+    ...connection,
+    name: nameOf(connection),
+    upSpeed: 0,
+    downSpeed: 0,
+    endedAtMs: Date.parse(connection.end),
+  }));
+}
+
+/** Each with the key of its name. */
+export const REASONS: Readonly<Record<EndReason, PlainKey>> = {
+  over: "ended.over",
+  closed: "ended.closed",
+  silent: "ended.silent",
+  "client-lost": "ended.clientLost",
+  "remote-lost": "ended.remoteLost",
+  "not-dialled": "ended.notDialled",
+  rejected: "ended.rejected",
+};
 
 /** Of one that has ended, its whole life. */
 export const ageMs = ({ start, endedAtMs = Date.now() }: LiveConnection): number =>
@@ -87,10 +91,10 @@ export function arrange(
 }
 
 /** What the filter looks at. */
-function textOf({ name, metadata, chains, rule, rulePayload }: LiveConnection): string {
+function textOf({ name, metadata, chains, rule, rulePayload, ...rest }: LiveConnection): string {
   const { network, type, sourceIP, destinationIP, sniffHost, inboundName, inboundUser, process } = metadata;
   return [name, network, type, sourceIP, destinationIP, sniffHost, inboundName, inboundUser, process]
-    .concat(rule, rulePayload, chains)
+    .concat(rule, rulePayload, chains, rest.reason ?? "", rest.detail ?? "")
     .join("\n");
 }
 

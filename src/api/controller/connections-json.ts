@@ -3,7 +3,7 @@
  * only its counters are written anew. Keeping costs several times what writing it once does: the first documents would
  * pay for all sessions at once, so each pays for some and writes the others in one go.
  */
-import type { ConnectionView, Control } from "#core/control.ts";
+import type { ConnectionView, ConnectionsControl, Control } from "#core/control.ts";
 import type { Metadata } from "#core/session.ts";
 
 /** The JSON of one session up to its counters, and what has to be the same for it to stay true. */
@@ -92,6 +92,19 @@ class TimeTexts {
     }
     return `${this.#text}${String(atMs - second * 1000).padStart(3, "0")}+00:00`;
   }
+}
+
+/** Those that have ended, the newest first. */
+export function endedJson(connections: ConnectionsControl) {
+  const times = new TimeTexts();
+  return {
+    connections: Array.from(connections.ended(), (one) => ({
+      ...shownOf(one, times),
+      end: times.of(one.endedAtMs),
+      reason: one.reason,
+      detail: one.detail,
+    })),
+  };
 }
 
 /** Elements of a list behind the earlier ones. */

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { END_REASONS } from "#core/live.ts";
 import { amount, instant, portText, texts } from "#api/answer-shapes.ts";
 
 const countries = () => texts().nullable().describe("null: never looked up");
@@ -31,19 +32,37 @@ const metadata = z.object({
   sniffHost: z.string(),
 });
 
-const connection = z
-  .object({
-    id: z.string().min(1),
-    metadata,
-    start: instant(),
-    chains: texts().describe("The leaf first"),
-    providerChains: texts(),
-    rule: z.string(),
-    rulePayload: z.string(),
-    upload: amount(),
-    download: amount(),
-  })
-  .meta({ id: "Connection" });
+const fields = {
+  id: z.string().min(1),
+  metadata,
+  start: instant(),
+  chains: texts().describe("The leaf first"),
+  providerChains: texts(),
+  rule: z.string(),
+  rulePayload: z.string(),
+  upload: amount(),
+  download: amount(),
+};
+
+const connection = z.object(fields).meta({ id: "Connection" });
+
+/** The newest first. */
+export const endedShape = z.object({
+  connections: z.array(
+    z
+      .object({
+        ...fields,
+        end: instant(),
+        reason: z
+          .enum(END_REASONS)
+          .describe(
+            "`over`: both sides had said all, or one was cut off where a worker relayed; `closed`: by the Controller, a limit or another configuration",
+          ),
+        detail: z.string().describe("The error's own words; empty: there is none"),
+      })
+      .meta({ id: "EndedConnection" }),
+  ),
+});
 
 export const connectionsShape = z.object({
   downloadTotal: amount(),

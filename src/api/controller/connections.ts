@@ -4,8 +4,8 @@ import { ShapeError } from "#api/errors.ts";
 import { DONE, JsonText, route, type Call, type Route } from "#api/route.ts";
 import { queryInt, queryOf } from "#api/shapes.ts";
 import { every, guarded, type Subscribers } from "#api/subscriber.ts";
-import { ConnectionsWriter } from "./connections-json.ts";
-import { connectionsShape } from "./connections-shape.ts";
+import { ConnectionsWriter, endedJson } from "./connections-json.ts";
+import { connectionsShape, endedShape } from "./connections-shape.ts";
 
 const DEFAULT_INTERVAL_MS = 1000;
 /** The shortest interval; shorter ones are raised to it. */
@@ -37,6 +37,14 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
         stream(writer, call, call.query.interval, subscribers);
         return undefined;
       },
+    }),
+    route({
+      method: "GET",
+      scope: "read",
+      path: "/api/svc/connections/ended",
+      summary: "The last thousand sessions that have ended, since weir runs, and why",
+      answer: { status: 200, description: "The newest first", schema: endedShape },
+      handle: () => endedJson(connections),
     }),
     route({
       method: "DELETE",

@@ -1,7 +1,6 @@
-import type { ConnectionsControl, ConnectionView } from "#core/control.ts";
-import type { LiveConnection, LiveConnections } from "#core/live.ts";
+import type { ConnectionsControl, ConnectionView, EndedView } from "#core/control.ts";
+import type { EndedConnection, LiveConnections, SeenDecision } from "#core/live.ts";
 import type { Outbound } from "#core/outbound.ts";
-import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 
 /** What is known of a node besides the decision. */
@@ -21,20 +20,25 @@ export function connectionsControl(live: LiveConnections, nodes: NodeFacts): Con
     *entries() {
       for (const connection of live) yield new View(connection, nodes);
     },
+    *ended() {
+      for (const connection of live.ended) yield new Ended(connection, nodes);
+    },
     totals: () => ({ uploadBytes: live.uploadTotalBytes, downloadBytes: live.downloadTotalBytes }),
     close: (id) => live.close(id),
     closeAll: () => void live.closeAll(),
   };
 }
 
+type Seen = Omit<EndedConnection, "endedAtMs" | "reason" | "detail">;
+
 /** Works out only what is asked for: of most sessions that is two counters a second. */
 class View implements ConnectionView {
-  readonly #live: LiveConnection;
+  readonly #live: Seen;
   readonly #nodes: NodeFacts;
   readonly metadata: Metadata;
-  readonly settled: Decision | null;
+  readonly settled: SeenDecision | null;
 
-  constructor(live: LiveConnection, nodes: NodeFacts) {
+  constructor(live: Seen, nodes: NodeFacts) {
     this.#live = live;
     this.#nodes = nodes;
     this.metadata = live.metadata;
@@ -67,7 +71,8 @@ class View implements ConnectionView {
     const { remoteAddress } = this.#live;
     if (remoteAddress !== "" || this.settled === null || this.metadata.network !== "udp")
       return remoteAddress;
-    return this.#nodes.serverOf(this.settled.outbound);
+    const { outbound } = this.settled;
+    return outbound === undefined ? "" : this.#nodes.serverOf(outbound);
   }
 
   get sourceGeoIp() {
@@ -98,8 +103,9 @@ class View implements ConnectionView {
   get providerChain() {
     const { settled } = this;
     if (settled === null) return [];
-    const last = settled.chain.length - 1;
-    return settled.chain.map((_, at) => (at === last ? this.#nodes.providerOf(settled.outbound) : ""));
+    const { chain, outbound } = settled;
+    const provider = outbound === undefined ? "" : this.#nodes.providerOf(outbound);
+    return chain.map((_, at) => (at === chain.length - 1 ? provider : ""));
   }
 
   get rule() {
@@ -112,5 +118,18 @@ class View implements ConnectionView {
 
   get downloadBytes() {
     return this.#live.downloadBytes;
+  }
+}
+
+class Ended extends View implements EndedView {
+  readonly endedAtMs: number;
+  readonly reason: EndedConnection["reason"];
+  readonly detail: string;
+
+  constructor(connection: EndedConnection, nodes: NodeFacts) {
+    super(connection, nodes);
+    this.endedAtMs = connection.endedAtMs;
+    this.reason = connection.reason;
+    this.detail = connection.detail;
   }
 }

@@ -142,6 +142,7 @@ class Pump implements IdleEntry {
   }
 
   expire(): void {
+    this.#options.onSilent?.();
     this.#client.destroy();
     this.#remote.destroy();
     this.#settle();

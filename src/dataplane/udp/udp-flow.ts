@@ -76,7 +76,10 @@ export class Branch implements IdleEntry {
       for (const item of this.#waiting.take()) this.send(item.payload, item.destination);
     } catch (error) {
       if (this.#flow === null) reportDial(this.decision, error);
-      if (!this.#closed) this.close(dialFailed(log, metadata, this.decision, error));
+      if (this.#closed) return;
+      const failure = dialFailed(log, metadata, this.decision, error);
+      this.#entry.notDialled(failure);
+      this.close(failure);
     }
   }
 
@@ -109,6 +112,7 @@ export class Branch implements IdleEntry {
   }
 
   expire(): void {
+    this.#entry.because("silent");
     this.close(null);
   }
 
@@ -117,7 +121,7 @@ export class Branch implements IdleEntry {
     this.#closed = true;
     this.#waiting.take();
     this.#env.timers.remove(this);
-    this.#entry.close(); // a dial under way stops
+    this.#entry.close("over"); // a dial under way stops
     this.#entry[Symbol.dispose]();
     this.#meter?.[Symbol.dispose]();
     this.#noted?.[Symbol.dispose]();

@@ -244,7 +244,10 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     this.#thread.takeEvents();
     if (this.#ended) return;
     if (timers.exactMs - this.activeAtMs < this.idleMs) timers.slow.add(this);
-    else this.#end(CLOSE);
+    else {
+      this.#owner.onSilent?.();
+      this.#end(CLOSE);
+    }
   }
 
   #end(command: typeof RESET | typeof CLOSE): void {

@@ -159,7 +159,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   ): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const { client, remote } = pair;
-    const { onBytes, signal } = options;
+    const { onBytes, onSilent, signal } = options;
     // The closure below lives as long as the connection, of which there are thousands: it keeps only this.
     const resume = client.detachable.kind === "framed" ? pair.resume : undefined;
     const backs = [client.detachable.reattach, remote.detachable.reattach];
@@ -176,7 +176,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
       if (socket === null) resolve();
       else resume?.(socket);
     };
-    const flow = new OffloadedFlow(thread, meter, options, { onBytes, onEnded });
+    const flow = new OffloadedFlow(thread, meter, options, { onBytes, onSilent, onEnded });
     for (const stream of left) stream?.once("close", onGone);
     flow.start(depart(client, near), depart(remote, far));
     signal.addEventListener("abort", onGone);
