@@ -70,6 +70,12 @@ export function checkManagedListeners(
   }
 }
 
+/** A backup is encrypted in one way. */
+export function checkBackup({ report }: Context, { backup }: NonNullable<Config["svc"]>): void {
+  if (backup === null || backup.passphraseFile === null || backup.recipients.length === 0) return;
+  report.error(["svc", "backup", "recipients"], "svc: recipients and passphrase-file exclude each other");
+}
+
 /** What would only fail later and only in the log, or not be there in silence. */
 export function checkController(
   { report }: Context,

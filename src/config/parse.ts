@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type { Config, RuleConfig } from "./config.ts";
 import { Context, parseSafely, type Registries } from "./context.ts";
 import {
+  checkBackup,
   checkController,
   checkDnsListeners,
   checkManagedListeners,
@@ -126,7 +127,10 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     checkTun(context, known, ruleProviders.names, path, `listener ${listener.index}`);
     return known;
   });
-  if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
+  if (svc !== null) {
+    checkManagedListeners(context, svc.managedListeners, types);
+    checkBackup(context, svc);
+  }
   const controller = { ...flat.controller, saysEveryOrigin: saysEveryOrigin(root) };
   checkController(context, controller, blocks.tls);
   checkDnsListeners(context, dns, blocks.tls);

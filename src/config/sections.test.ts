@@ -148,6 +148,7 @@ test("the sniffer's ports, defaults and old form", () => {
   );
 });
 
+const RECIPIENT = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj";
 const SECRET = "x".repeat(32);
 
 test("the manager's block", () => {
@@ -170,6 +171,10 @@ test("the manager's block", () => {
     [`{secret: ${SECRET}, managed-listeners: [m]}`, /managed listener m not found/],
     [`{secret: ${SECRET}, managed-listeners: [l, l]}`, /named twice/],
     [`{secret: ${SECRET}, managed-listeners: [s]}`, /has type socks/],
+    [
+      `{secret: ${SECRET}, backup: {folder: b, passphrase-file: p, recipients: [${RECIPIENT}]}}`,
+      /svc\.backup\.recipients.*exclude each other/,
+    ],
   ];
   for (const [block, message] of cases)
     assert.match(pathErrorsOf(`${listener}svc: ${block}\n`).join("\n"), message);

@@ -1,6 +1,5 @@
 import { hostname } from "node:os";
 import type { Config } from "#config/config.ts";
-import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { isPemText, JOURNAL_SUFFIX } from "#core/files.ts";
 import type { JournalSettings } from "#journal/settings.ts";
@@ -65,12 +64,10 @@ function defaultNodeName(): string {
   return (hostname().split(".", 1)[0] ?? "").replaceAll(/[^A-Za-z0-9_-]/g, "-").slice(0, 63) || "node";
 }
 
-/** Null: none are made by the clock. Throws `ConfigError` for an unsafe path, and for two ways to encrypt. */
+/** Null: none are made by the clock. Throws `ConfigError` for an unsafe path. */
 export function backupSettings({ svc }: Config, files: SafeFiles) {
   if (svc === null || svc.backup === null) return null;
   const { folder, every: everyMs, keep, passphraseFile, recipients } = svc.backup;
-  if (passphraseFile !== null && recipients.length > 0)
-    throw new ConfigError("svc.backup: recipients and passphrase-file exclude each other");
   return {
     folder: files.resolve(folder),
     everyMs,
