@@ -201,7 +201,7 @@ export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv
   const known = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined;
   const command = await known?.load();
   const usage = known === undefined || command === undefined ? USAGE : helpOf(known, command);
-  if (first === "help" || (command !== undefined && HELP.includes(others[0] ?? ""))) return print(usage);
+  if (first === "help" || (command !== undefined && asksForHelp(others))) return print(usage);
   try {
     return await (command === undefined ? runMain(args, env) : command.run(others, env));
   } catch (error) {
@@ -209,6 +209,10 @@ export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv
     throw error;
   }
 }
+
+/** `weir token -help` and `weir token create -help`. */
+const asksForHelp = (words: readonly string[]): boolean =>
+  words.slice(0, 2).some((word) => HELP.includes(word));
 
 /** `npm start` puts its own flag first, which is about running only. */
 function commandFirst(args: readonly string[]): readonly string[] {

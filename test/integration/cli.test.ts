@@ -122,6 +122,8 @@ test("help and version are found by every name that people try, and every comman
     assert.equal(help.code, 0);
     assert.match(help.stdout, words);
   }
+  const token = await run(["token", "-help"]);
+  assert.deepEqual(await run(["token", "create", "-help"]), token);
   const wrong = await run(["explain", "-nope"]);
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /-nope\n.*-source IP/s);
