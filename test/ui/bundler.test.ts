@@ -1,13 +1,17 @@
 /** The dashboard is built by the process that then stays as the parent of the program. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 const SCRIPT = fileURLToPath(new URL("../../scripts/ui.mjs", import.meta.url));
+
+/** Over the network, where a browser loads everything: what a page takes that is to be there within a second. */
+const MOST_PACKED_BYTES = 250 * 1024;
 
 const CODE = `
   import { readFileSync } from "node:fs";
@@ -21,7 +25,7 @@ const CODE = `
 
 const skip = process.platform === "linux" ? false : "SKIP bundler: /proc says which children there are";
 
-test("no process of the bundler is left when the dashboard is built", { skip }, () => {
+test("the dashboard is small, and no process of the bundler is left when it is built", { skip }, () => {
   const folder = mkdtempSync(join(tmpdir(), "weir-bundler-"));
   try {
     const said = execFileSync(process.execPath, ["--input-type=module", "-e", CODE, folder, SCRIPT], {
@@ -29,6 +33,10 @@ test("no process of the bundler is left when the dashboard is built", { skip }, 
     });
     assert.equal(said, "left: ");
     assert.ok(existsSync(join(folder, "app.js")));
+    const packed = readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .reduce((sum, { parentPath, name }) => sum + gzipSync(readFileSync(join(parentPath, name))).length, 0);
+    assert.ok(packed <= MOST_PACKED_BYTES, `${packed} bytes, all languages and images together`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
