@@ -55,11 +55,14 @@ interface RunningProps {
   readonly reload: () => Promise<void>;
 }
 
+/** What is changed, and only that. */
+type Fragment = Partial<Omit<Configs, "tun">> | { readonly tun: Pick<Configs["tun"], "enable"> };
+
 function Running({ configs, reload }: RunningProps) {
   const { link } = useEnvironment();
   const act = useAction();
   const { t } = useWords();
-  const change = (fragment: Partial<Configs>, what: string): Promise<boolean> =>
+  const change = (fragment: Fragment, what: string): Promise<boolean> =>
     act(
       async () => {
         await link.send("PATCH", "configs", fragment);
@@ -89,6 +92,13 @@ function Running({ configs, reload }: RunningProps) {
             <Switch label={t(label)} on={configs[key]} onChange={(on) => change({ [key]: on }, t(label))} />
           </div>
         ))}
+        <div class="setting">
+          <Switch
+            label={t("settings.tun")}
+            on={configs.tun.enable}
+            onChange={(enable) => change({ tun: { enable } }, "TUN")}
+          />
+        </div>
       </div>
     </Panel>
   );

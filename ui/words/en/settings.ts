@@ -11,6 +11,7 @@ export const settings = {
   "settings.tcpConcurrent": "TCP concurrent: try all addresses of a name at once",
   "settings.unifiedDelay": "Unified delay: measure delays without the handshake",
   "settings.sniffing": "Sniffing: read names from the first bytes",
+  "settings.tun": "TUN: take the traffic of this machine, or of the network behind it",
   "settings.thisPage": "This page",
   "settings.language": "Language",
   "settings.asBrowser": "As the browser",

@@ -12,6 +12,7 @@ export const settings: SameKeys<typeof english> = {
   "settings.tcpConcurrent": "اتصال همزمان TCP (tcp-concurrent)",
   "settings.unifiedDelay": "تأخیر یکدست (unified-delay)",
   "settings.sniffing": "تشخیص دامنه (Sniffing)",
+  "settings.tun": "TUN: گرفتن ترافیک این دستگاه یا شبکهٔ پشت آن",
   "settings.thisPage": "این صفحه",
   "settings.language": "زبان (Language)",
   "settings.asBrowser": "مانند مرورگر",

@@ -13,6 +13,7 @@ export const settings: SameKeys<typeof english> = {
   "settings.tcpConcurrent": "Параллельные TCP-соединения (tcp-concurrent)",
   "settings.unifiedDelay": "Единая задержка (unified-delay)",
   "settings.sniffing": "Сниффинг доменов (sniffing)",
+  "settings.tun": "TUN: принимать трафик этого компьютера или сети за ним",
   "settings.thisPage": "Эта страница",
   "settings.language": "Язык (Language)",
   "settings.asBrowser": "Как в браузере",

@@ -12,6 +12,7 @@ export const settings: SameKeys<typeof english> = {
   "settings.tcpConcurrent": "TCP 并发",
   "settings.unifiedDelay": "统一延迟",
   "settings.sniffing": "域名嗅探",
+  "settings.tun": "TUN：接管本机或其后网络的流量",
   "settings.thisPage": "本页面",
   "settings.language": "语言 (Language)",
   "settings.asBrowser": "跟随浏览器",
