@@ -32,6 +32,14 @@ const PAGES: readonly (readonly [path: string, shown: string, then?: (page: Page
   ["settings", "Running settings"],
 ];
 
+/** Where a session of administrators is needed: the page, and the buttons that open a dialog on it. */
+const BEHIND_THE_ADMIN_SECRET: readonly (readonly [path: string, title: string, ...dialogs: string[]])[] = [
+  ["inbounds", "Listeners and nodes", "New listener", "Add nodes by link"],
+  ["tokens", "Tokens", "New token"],
+  ["audit", "Audit"],
+  ["nodes", "Nodes"],
+];
+
 /** An error among the lines, then a good change whose difference is shown. */
 async function reviewChange(page: Page): Promise<void> {
   const text = page.getByRole("textbox", { name: "Text of the configuration file" });
@@ -102,6 +110,27 @@ for (const colorScheme of ["light", "dark"] as const) {
     await page.getByRole("dialog").waitFor();
     assert.equal(shown(await unreadable(page)), "", "its details");
   });
+
+  test(
+    `${colorScheme}: listeners, tokens, audit and nodes, and what is opened on them`,
+    options,
+    async () => {
+      await using watched = await world.openUsers({ colorScheme });
+      const { page } = watched;
+      for (const [path, title, ...dialogs] of BEHIND_THE_ADMIN_SECRET) {
+        await page.goto(`${world.full.base}/ui/#/${path}`);
+        await page.getByRole("heading", { name: title, level: 1, exact: true }).waitFor();
+        assert.equal(shown(await unreadable(page)), "", path);
+        for (const name of dialogs) {
+          await page.getByRole("button", { name, exact: true }).first().click();
+          await page.getByRole("dialog").waitFor();
+          assert.equal(shown(await unreadable(page)), "", `${path}: ${name}`);
+          await page.keyboard.press("Escape");
+          await page.getByRole("dialog").waitFor({ state: "detached" });
+        }
+      }
+    },
+  );
 
   test(
     `${colorScheme}: managed users, their dialogs, and the page that asks for the secret`,
