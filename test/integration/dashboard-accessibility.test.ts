@@ -23,6 +23,15 @@ const LOOKS: readonly (readonly [Language, Catalogue, string])[] = [
   ["fa", fa, "fa-IR"],
 ];
 
+/** Buttons that open one, by their page. */
+const DIALOGS = [
+  ["page.users", "users.new"],
+  ["page.inbounds", "setup.newListener"],
+  ["page.inbounds", "setup.newNodes"],
+  ["page.tokens", "tokens.new"],
+  ["page.settings", "settings.restart"],
+] as const;
+
 interface Violation {
   readonly id: string;
   readonly impact: string;
@@ -69,22 +78,38 @@ async function faultsOf(page: Page): Promise<readonly string[]> {
     .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
+function textOf(texts: Catalogue, key: string): string {
+  const text = texts[key];
+  assert.ok(typeof text === "string", key);
+  return text;
+}
+
 for (const [language, texts, locale] of LOOKS)
   for (const colorScheme of ["light", "dark"] as const)
-    test(`${language}, ${colorScheme}: every page, wide and narrow`, options, async () => {
+    test(`${language}, ${colorScheme}: every page, wide and narrow, and dialogs`, options, async () => {
       await using watched = await world.browser.open({ width: 1280, locale, colorScheme });
       const { page } = watched;
       await signIn(page);
       const faults: string[] = [];
       for (const key of PAGES) {
         await page.evaluate(`location.hash = "#/${key.slice("page.".length)}"`);
-        const title = texts[key];
-        assert.ok(typeof title === "string", key);
-        await page.getByRole("heading", { name: title, level: 1, exact: true }).waitFor();
+        await page.getByRole("heading", { name: textOf(texts, key), level: 1, exact: true }).waitFor();
         for (const width of [1280, 360]) {
           await page.setViewportSize({ width, height: 720 });
           faults.push(...(await faultsOf(page)).map((fault) => `${key} at ${width}: ${fault}`));
         }
+      }
+      for (const [key, button] of DIALOGS) {
+        await page.evaluate(`location.hash = "#/${key.slice("page.".length)}"`);
+        await page.getByRole("heading", { name: textOf(texts, key), level: 1, exact: true }).waitFor();
+        await page
+          .getByRole("button", { name: textOf(texts, button), exact: true })
+          .first()
+          .click();
+        await page.getByRole("dialog").waitFor();
+        faults.push(...(await faultsOf(page)).map((fault) => `${button}: ${fault}`));
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog").waitFor({ state: "detached" });
       }
       assert.deepEqual(faults, []);
     });
