@@ -164,7 +164,9 @@ export class UpgradeWorld implements AsyncDisposable {
   watchOwners(): { stop(): Promise<number> } {
     let most = 0;
     const looking = repeat("owners", 20, async () => {
-      most = Math.max(most, this.storeOwners().length);
+      // Processes are looked at one after the other: those count that have them open still when the last one has.
+      const owners = this.storeOwners().filter((pid) => hasOpen(pid, this.core.core.home));
+      most = Math.max(most, owners.length);
     });
     return {
       async stop() {
