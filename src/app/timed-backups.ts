@@ -1,10 +1,9 @@
 /** Backups by the clock, into a folder that keeps the newest ones. */
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isAge, readRecipient, sealAge } from "#backup/age.ts";
-import { decodeContents, encodeContents } from "#backup/contents.ts";
-import { MAGIC, openBackup, sealBackup } from "#backup/sealing.ts";
-import { writeWhole } from "#backup/write.ts";
+import { isAge, readRecipient } from "#backup/age.ts";
+import { BackupError, MAGIC } from "#backup/sealing.ts";
+import { writeBackup } from "#backup/write-backup.ts";
 import type { BackupControl } from "#core/control.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -67,19 +66,11 @@ export class TimedBackups implements Disposable {
 
   async #make(settings: TimedBackupSettings, nowMs: number): Promise<void> {
     const { folder, passphraseFile, keep } = settings;
-    const recipients = settings.recipients.map(readRecipient).filter((key) => key !== null);
+    const recipients = settings.recipients.map(recipientOf);
     const passphrase = passphraseFile === null ? null : await passphraseOf(passphraseFile);
-    const made = Buffer.from(await this.#env.backup.make());
-    const contents = decodeContents(await openBackup(made, null));
     const path = join(folder, nameOf(nowMs));
-    if (recipients.length > 0) await writeWhole(path, sealAge(made, recipients)); // without a key it cannot be read back
-    else {
-      await writeWhole(
-        path,
-        passphrase === null ? made : await sealBackup(encodeContents(contents), passphrase),
-      );
-      decodeContents(await openBackup(await readFile(path), passphrase)); // before an older one is given up
-    }
+    // It is read again before an older one is given up.
+    await writeBackup(path, Buffer.from(await this.#env.backup.make()), { passphrase, recipients });
     this.#env.log.info(`backup: ${path}`);
     for (const name of (await backupsIn(folder)).slice(0, -keep)) await removeOwn(join(folder, name));
   }
@@ -110,6 +101,13 @@ async function removeOwn(path: string): Promise<void> {
     await file.read(head);
   }
   if (isAge(head) || head.subarray(0, MAGIC.length).toString() === MAGIC) await rm(path);
+}
+
+/** Throws `BackupError`: a backup that was to be encrypted is not written in the clear. */
+function recipientOf(text: string): Buffer {
+  const recipient = readRecipient(text);
+  if (recipient === null) throw new BackupError(`${text} is no X25519 recipient of age`);
+  return recipient;
 }
 
 async function passphraseOf(path: string): Promise<string> {

@@ -1,10 +1,8 @@
 import { readFileSync } from "node:fs";
-import { readRecipient, sealAge } from "#backup/age.ts";
-import { decodeContents, encodeContents } from "#backup/contents.ts";
-import { openBackup, sealBackup } from "#backup/sealing.ts";
+import { readRecipient } from "#backup/age.ts";
+import { writeBackup } from "#backup/write-backup.ts";
 import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import { writeWhole } from "#backup/write.ts";
 import { contentLines } from "./backup-lines.ts";
 import { addressOf } from "./controller-address.ts";
 import { askForBytes } from "./controller-request.ts";
@@ -49,15 +47,7 @@ export async function backupCommand(args: readonly string[], env: NodeJS.Process
   const secret = flags.text("secret") ?? result.config.controller.secret;
   const address = addressOf(result.config, setup.home, secret, "the running weir cannot be asked");
   const made = await askForBytes(address, "GET", "/api/svc/backup");
-  const contents = decodeContents(await openBackup(made, null)); // what cannot be read again is no backup
-  if (recipients.length > 0) await writeWhole(path, sealAge(made, recipients)); // without the key it cannot be read back
-  else {
-    await writeWhole(
-      path,
-      passphrase === null ? made : await sealBackup(encodeContents(contents), passphrase),
-    );
-    decodeContents(await openBackup(readFileSync(path), passphrase));
-  }
+  const contents = await writeBackup(path, made, { passphrase, recipients });
   for (const line of contentLines(contents)) process.stdout.write(`${line}\n`);
   return 0;
 }

@@ -3,7 +3,7 @@ import type { Ip } from "#core/session.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { PeerError, type Peer } from "./peer.ts";
 
-/** Questions of clients are bounded, too: this is for the rest. At the bound one more gets none. */
+/** As many as questions of clients are answered at a time. At the bound one more gets no address. */
 const MOST_ASKED = 4096;
 /** A client asks again by then. */
 const ANSWER_MS = 5_000;

@@ -1,25 +1,11 @@
 /** Users by template and in bulk: names, steps and orders. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ManagedUser } from "#ui/api/admin-types.ts";
 import { namesOf, stepOf } from "#ui/state/bulk-steps.ts";
 import { nextOrder, ordered } from "#ui/state/user-order.ts";
+import { managedUser } from "../support/managed-user.ts";
 
 const DAY_MS = 86_400_000;
-const user = (name: string, more: Partial<ManagedUser> = {}): ManagedUser => ({
-  id: `id of ${name}`,
-  inbound: "edge",
-  type: "vless",
-  name,
-  flow: "",
-  enabled: true,
-  upload_bytes: 0,
-  download_bytes: 0,
-  active_connections: 0,
-  created_at: 1,
-  revision: 1,
-  ...more,
-});
 
 test("names by a pattern have numbers of one length, which stand at the end where it has no place for them", () => {
   assert.deepEqual(namesOf("user-{n}", 1, 3), ["user-1", "user-2", "user-3"]);
@@ -30,14 +16,19 @@ test("names by a pattern have numbers of one length, which stand at the end wher
 test("an end is put off from itself, or from now where it has passed or is none", () => {
   const now = 1000 * DAY_MS;
   const endOf = (end?: number) =>
-    stepOf(user("a", end === undefined ? {} : { expires_at: end }), "extend", { days: 30, nowMs: now }).body;
+    stepOf(managedUser("a", end === undefined ? {} : { expires_at: end }), "extend", { days: 30, nowMs: now })
+      .body;
   assert.deepEqual(endOf(now + DAY_MS), { expires_at: now + 31 * DAY_MS });
   assert.deepEqual(endOf(now - DAY_MS), { expires_at: now + 30 * DAY_MS });
   assert.deepEqual(endOf(), { expires_at: now + 30 * DAY_MS });
 });
 
 test("columns order the users up, down, and not at all; numbers in names count as numbers", () => {
-  const list = [user("user-10", { download_bytes: 5 }), user("user-9", { download_bytes: 7 }), user("b")];
+  const list = [
+    managedUser("user-10", { download_bytes: 5 }),
+    managedUser("user-9", { download_bytes: 7 }),
+    managedUser("b"),
+  ];
   const names = (order: Parameters<typeof ordered>[1]) => ordered(list, order).map(({ name }) => name);
   const up = nextOrder(null, 0);
   const down = nextOrder(up, 0);

@@ -2,21 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ManagedUser } from "#ui/api/admin-types.ts";
 import { hasLabel, labelCounts, labelsIn, labelsText, withLabel } from "#ui/state/labels.ts";
+import { managedUser } from "../support/managed-user.ts";
 
-const user = (...labels: readonly string[]): ManagedUser => ({
-  id: "1",
-  inbound: "edge",
-  type: "vless",
-  name: "a",
-  flow: "",
-  enabled: true,
-  upload_bytes: 0,
-  download_bytes: 0,
-  active_connections: 0,
-  created_at: 1,
-  revision: 1,
-  ...(labels.length === 0 ? {} : { labels }),
-});
+const user = (...labels: readonly string[]): ManagedUser =>
+  managedUser("a", labels.length === 0 ? {} : { labels });
 
 test("labels are written with commas of every script", () => {
   assert.deepEqual(labelsIn(" family, پرداخت،已付费，, "), ["family", "پرداخت", "已付费"]);

@@ -1,6 +1,7 @@
 /** Whether the system's nameservers let HTTPS records through (RFC 9460), in which the keys of ECH come. */
-import { decodeMessage, encodeMessage } from "#dns/message.ts";
-import { CLASS_IN, FLAG, RCODE, RCODE_MASK, TYPE } from "#dns/types.ts";
+import { decodeMessage } from "#dns/message.ts";
+import { encodeQuestion } from "#dns/query.ts";
+import { RCODE, RCODE_MASK, TYPE } from "#dns/types.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { bad, fine, type Finding } from "./finding.ts";
 import { askByUdp, type Server } from "./leaks/ask.ts";
@@ -31,15 +32,7 @@ export async function serviceRecords(servers: readonly string[], name: string): 
 
 /** The number of records, or what is wrong. */
 async function ask(server: Server, name: string): Promise<number | string> {
-  const id = Math.floor(Math.random() * 65_536);
-  const question = encodeMessage({
-    id,
-    flags: FLAG.RD,
-    questions: [{ name, type: TYPE.HTTPS, class: CLASS_IN }],
-    answers: [],
-    authorities: [],
-    additionals: [],
-  });
+  const question = encodeQuestion(name, TYPE.HTTPS);
   const { refused, answer } = await askByUdp(server, question, {}, async () => {});
   if (refused !== null) return `fails with ${refused}`;
   if (answer === null) return "does not answer this question";
