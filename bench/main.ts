@@ -11,6 +11,7 @@ import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as protocols from "./protocols.ts";
 import * as quic from "./quic.ts";
+import * as quicFlood from "./quic-flood.ts";
 import * as quicIdle from "./quic-idle.ts";
 import * as reality from "./reality.ts";
 import * as relay from "./relay.ts";
@@ -35,6 +36,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   udp,
   protocols,
   quic,
+  quicFlood,
   quicIdle,
   tls,
   tlsDial,

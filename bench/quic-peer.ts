@@ -2,11 +2,7 @@
  * The two ends of a bare QUIC connection, in processes of their own. The first byte of a stream says what it is for: D the
  * server sends without end, U it takes without end.
  */
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
-import type { DatagramFlow } from "#core/session.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
-import { type DatagramSocket, DatagramSockets } from "#net/udp/datagram-socket.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import { QuicClient } from "#transport/quic/client.ts";
 import { Cubic } from "#transport/quic/congestion/cubic.ts";
@@ -15,6 +11,7 @@ import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { readHeader } from "#transport/quic/wire/header.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import { openQuicClientTls, openQuicServerTls, quicCertificate } from "../test/support/quic-tls.ts";
+import { bind, flowTo } from "./quic-flow.ts";
 
 export type QuicKind = "D" | "U";
 
@@ -28,20 +25,6 @@ export interface QuicTask {
 }
 
 const BLOCK = Buffer.alloc(64 * 1024, "weir");
-const BUFFERS = { recvBufferSize: 4 * 1024 * 1024, sendBufferSize: 2 * 1024 * 1024 };
-
-async function bind(
-  on: (payload: Buffer, from: { readonly ip: string; readonly port: number }) => void,
-): Promise<DatagramSocket> {
-  const socket = createSocket({ type: "udp4", ...BUFFERS });
-  socket.on("error", () => {});
-  socket.bind(0, LOOPBACK_V4);
-  await once(socket, "listening");
-  const bound = new DatagramSockets().take(socket, on);
-  bound.begin();
-  return bound;
-}
-
 function endless(stream: QuicStream): void {
   const more = (): void => {
     while (!stream.destroyed && stream.write(BLOCK));
@@ -116,23 +99,6 @@ async function server(): Promise<void> {
     flush();
   });
   process.send?.({ port: socket.port, fingerprint: quicCertificate.fingerprint });
-}
-
-async function flowTo(port: number): Promise<DatagramFlow> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const destination = { host: null, ip: LOOPBACK_V4, port };
-  let take: Parameters<DatagramFlow["receive"]>[0] = () => {};
-  const socket = await bind((payload) => take({ payload, destination }));
-  return {
-    send: ({ payload }) => socket.send(null, payload, LOOPBACK_V4, port),
-    sendRun: ({ payload }, size) => socket.sendRun(payload, size, LOOPBACK_V4, port),
-    receive: (on) => void (take = on),
-    closed: promise,
-    async [Symbol.asyncDispose]() {
-      socket.close();
-      resolve();
-    },
-  };
 }
 
 /** Answers with the bytes that were moved behind the warm-up, and the seconds that it took. */

@@ -15,9 +15,10 @@ export interface DatagramListener {
   readonly local: Endpoint;
   /**
    * Begins to read; a later call replaces the receiver, which must not throw. `payload` is lent until it returns; `from`
-   * is the same object for the same client, in most cases.
+   * is the same object for the same client, in most cases. `refuses` is asked before anything else is done with a datagram,
+   * and says which ones are dropped, at little cost; absent: none.
    */
-  receive(on: (payload: Buffer, from: Endpoint) => void): void;
+  receive(on: (payload: Buffer, from: Endpoint) => void, refuses?: (payload: Uint8Array) => boolean): void;
   /** Sends a copy. Never waits, and may drop. */
   send(payload: Uint8Array, to: Endpoint): void;
   /** The same of several that lie behind each other, each of `size` bytes but for the last, which may be shorter. */

@@ -125,6 +125,45 @@ describe("a QUIC server", { skip: SKIP }, () => {
     await dial;
   });
 
+  test("in a flood only clients that are known or have a token are read, and all others again when it is over", async () => {
+    await using network = new ServerNetwork();
+    network.serve();
+    const hellos: Buffer[] = [];
+    const known: Buffer[] = [];
+    network.toServer = (datagram) => (known.push(datagram), datagram);
+    const client = await network.dial(at(1));
+    network.toServer = (datagram, { port }) => (port === 1 ? datagram : (hellos.push(datagram), null));
+    const give = new AbortController();
+    const dial = network.dial(at(9), {}, give.signal).catch(() => null);
+    await until("a hello", () => hellos.length > 0);
+    const [hello = Buffer.alloc(0)] = hellos;
+    const unknown = (): Buffer => Buffer.concat([hello.subarray(0, 6), randomBytes(8), hello.subarray(14)]);
+    assert.equal(network.refuses(unknown()), false, "nothing was refused an answer");
+    let count = 0;
+    for (; count < 5000 && !network.refuses(unknown()); count++)
+      network.arrive(unknown(), at(2000 + count).endpoint);
+    assert.ok(count >= 64 && count < 5000, `refuses behind ${count}`);
+    const retried = network.sentTo(at(2063).endpoint)[0] ?? Buffer.alloc(0);
+    const { source, token } = headerOf(Buffer.from(retried));
+    assert.deepEqual([headerOf(Buffer.from(retried)).type, source.length, token.length], [RETRY, 8, 0]);
+    const tokenAt = 6 + 8 + 1 + (hello[14] ?? 0);
+    const withToken = Buffer.concat([
+      hello.subarray(0, tokenAt),
+      Buffer.of(4, 1, 2, 3, 4),
+      hello.subarray(tokenAt + 1),
+    ]);
+    const last = known.at(-1) ?? Buffer.alloc(0);
+    while (!network.refuses(unknown())) network.arrive(unknown(), at(1999).endpoint);
+    assert.deepEqual(
+      [network.refuses(last), network.refuses(withToken), network.refuses(Buffer.alloc(1))],
+      [false, false, false],
+    );
+    assert.equal(String(await echoed(client, Buffer.from("known"))), "known");
+    await until("the flood is over", () => !network.refuses(unknown()));
+    give.abort(new Error("the test ends"));
+    await dial;
+  });
+
   test("a server that has lost a connection says so, and the client ends it at once", async () => {
     await using network = new ServerNetwork();
     network.serve();

@@ -57,6 +57,8 @@ export class ServerNetwork implements AsyncDisposable {
   readonly #clients = new Map<string, (payload: Buffer) => void>();
   readonly #opened: QuicClient[] = [];
   #receiver: (payload: Buffer, from: Endpoint) => void = () => {};
+  /** What the socket is to drop. */
+  refuses: (datagram: Uint8Array) => boolean = () => false;
   #closing: (() => void)[] = [];
   #close: () => void = () => {};
 
@@ -65,7 +67,10 @@ export class ServerNetwork implements AsyncDisposable {
     this.#close = resolve;
     this.socket = {
       local: SERVER,
-      receive: (on) => void (this.#receiver = on),
+      receive: (on, refuses = () => false) => {
+        this.#receiver = on;
+        this.refuses = refuses;
+      },
       send: (payload, to) => this.#toClient(payload, to),
       sendRun: (payloads, size, to) => {
         for (let at = 0; at < payloads.length; at += size)

@@ -4,7 +4,13 @@ import { once } from "node:events";
 import type { Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { datagramDescriptorOf } from "./datagram-descriptor.ts";
-import { BUFFERS, type DatagramSocket, type DatagramSockets, type OnDatagram } from "./datagram-socket.ts";
+import {
+  BUFFERS,
+  type DatagramSocket,
+  type DatagramSockets,
+  type OnDatagram,
+  type Refuses,
+} from "./datagram-socket.ts";
 import { familyOf, socketIp } from "#net/address/ip.ts";
 
 export interface OpenedDatagrams {
@@ -52,18 +58,19 @@ export async function openDatagrams(
   const { address, port } = socket.address();
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   let receiver: OnDatagram | null = null;
+  let refuses: Refuses = () => false;
   const closing: (() => void)[] = [];
-  const bound: DatagramSocket = sockets.take(
-    socket,
-    (payload, from) => receiver?.(payload, from),
+  const bound: DatagramSocket = sockets.take(socket, (payload, from) => receiver?.(payload, from), {
     batchesInATurn,
-  );
+    refuses: (payload) => refuses(payload),
+  });
   return {
     socket: {
       local: { ip: socketIp(address), port },
-      receive(on) {
+      receive(on, refused = () => false) {
         const first = receiver === null;
         receiver = on;
+        refuses = refused;
         if (first) bound.begin();
       },
       send: (payload, { ip, port: to }) => bound.send(null, payload, ip, to),

@@ -18,6 +18,19 @@ export const BUFFERS = { recvBufferSize: 1024 * 1024, sendBufferSize: 1024 * 102
 /** `payload` is lent until it returns. `from` is the same object for the same peer, in most cases. */
 export type OnDatagram = (payload: Buffer, from: Endpoint) => void;
 
+/** Is this datagram to be dropped, wherever it comes from? */
+export type Refuses = (payload: Uint8Array) => boolean;
+
+export interface TakeOptions {
+  /**
+   * How many batches are read before others have their turn; more than one is for a receiver that only puts away what comes.
+   * Absent: 1.
+   */
+  readonly batchesInATurn?: number;
+  /** Asked before anything else is done with a datagram. Absent: none is refused. */
+  readonly refuses?: Refuses;
+}
+
 export interface DatagramSocket {
   readonly port: number;
   /** Its descriptor as long as it is open; negative: the system has none. */
@@ -48,12 +61,15 @@ export class DatagramSockets {
 
   /**
    * Takes a bound socket over, which has an 'error' listener; `on` is called after `begin`. One at a time, too, where no
-   * descriptor is left. `batchesInATurn`: how many are read before others have their turn; more than one is for a receiver
-   * that only puts away what comes.
+   * descriptor is left.
    */
-  take(socket: Socket, on: OnDatagram, batchesInATurn = 1): DatagramSocket {
+  take(socket: Socket, on: OnDatagram, options: TakeOptions = {}): DatagramSocket {
     if (this.#batches === undefined) this.#batches = this.#open();
-    return openBatched(socket, this.#batches, on, batchesInATurn) ?? new PlainSocket(socket, on);
+    const refuses = options.refuses ?? (() => false);
+    return (
+      openBatched(socket, this.#batches, on, { batchesInATurn: 1, ...options, refuses }) ??
+      new PlainSocket(socket, (payload, from) => void (refuses(payload) || on(payload, from)))
+    );
   }
 }
 
@@ -62,18 +78,23 @@ function openBatched(
   socket: Socket,
   batches: DatagramBatches | null,
   on: OnDatagram,
-  batchesInATurn: number,
+  options: Required<TakeOptions>,
 ): DatagramSocket | null {
   const fd = batches === null ? -1 : datagramDescriptorOf(socket);
   const own = batches === null || fd < 0 ? -1 : batches.adopt(fd);
   if (batches === null || own < 0) return null;
   try {
-    return new BatchedSocket(socket, own, batches, { on, batchesInATurn });
+    return new BatchedSocket(socket, own, batches, { on, ...options });
   } catch {
     batches.close(own); // the event loop cannot watch it
     return null;
   }
 }
+
+/** A batch of which so many datagrams were refused cost little: others wait behind it, and it is not counted, */
+const REFUSED_IN_BATCH = 32;
+/** but so many of them in a turn. */
+const MOST_REFUSED_BATCHES = 16;
 
 /** Bytes that wait in the process for a full socket; beyond it datagrams are dropped. */
 const MAX_QUEUED_BYTES = 1024 * 1024;
@@ -147,6 +168,8 @@ class BatchedSocket implements DatagramSocket {
   readonly #on: OnDatagram;
   readonly #watch: ReadinessWatch;
   readonly #batchesInATurn: number;
+  readonly #refuses: Refuses;
+  #refused = 0;
   #open = true;
 
   /** `fd` is its own from here on, another one of the same socket. Throws where that cannot be watched. */
@@ -154,13 +177,14 @@ class BatchedSocket implements DatagramSocket {
     socket: Socket,
     fd: number,
     batches: DatagramBatches,
-    { on, batchesInATurn }: { readonly on: OnDatagram; readonly batchesInATurn: number },
+    { on, batchesInATurn, refuses }: Required<TakeOptions> & { readonly on: OnDatagram },
   ) {
     const { port, family } = socket.address();
     this.port = port;
     this.#names = new PeerNames(family === "IPv6");
     this.#on = on;
     this.#batchesInATurn = batchesInATurn;
+    this.#refuses = refuses;
     this.#batches = batches;
     this.fd = fd;
     this.#outgoing = batches.send.open(fd);
@@ -178,11 +202,16 @@ class BatchedSocket implements DatagramSocket {
 
   /** One batch a turn, where nothing else was asked for: others have theirs, and what it made goes out before the next one. */
   #read(): void {
-    for (let left = this.#batchesInATurn; left > 0 && this.#open; left--)
+    let mayRefuse = MOST_REFUSED_BATCHES;
+    for (let left = this.#batchesInATurn; left > 0 && this.#open;) {
+      this.#refused = 0;
       if (!this.#batches.receive.read(this.fd, this.#give)) return;
+      if (this.#refused < REFUSED_IN_BATCH || mayRefuse-- === 0) left--;
+    }
   }
 
   readonly #give = (payload: Buffer, name: Uint8Array): void => {
+    if (this.#refuses(payload)) return void this.#refused++;
     const from = this.#open ? this.#names.endpointOf(name) : null;
     if (from !== null) this.#on(payload, from);
   };

@@ -9,7 +9,14 @@ import type { Congestion } from "#transport/quic/congestion/congestion.ts";
 import type { ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
 import { QuicFault } from "#transport/quic/fault.ts";
 import type { PacketFilter } from "#transport/quic/packet-filter.ts";
-import { CID_BYTES, INITIAL, MIN_INITIAL_BYTES, readHeader, VERSION_1 } from "#transport/quic/wire/header.ts";
+import {
+  CID_BYTES,
+  hasToken,
+  INITIAL,
+  isShortHeader,
+  MIN_INITIAL_BYTES,
+} from "#transport/quic/wire/header.ts";
+import { readHeader, VERSION_1 } from "#transport/quic/wire/header.ts";
 import type { PacketHeader } from "#transport/quic/wire/header.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import { QuicServerConnection, type QuicServerEvents, type ServerConnectionHost } from "./connection.ts";
@@ -40,13 +47,15 @@ const UNSETTLED_BYTES = 64 * 1024;
 const MOST_UNVALIDATED = 64;
 /** The least that a client's first destination has (RFC 9000 §7.2). */
 const LEAST_FIRST_ID_BYTES = 8;
-/** The same behind so many first packets a second that are not authentic: making keys for each costs more than a Retry. */
-const MOST_FORGED = 64;
-/** Resets a second; beyond it nothing is answered. */
-const MOST_RESETS = 100;
+/**
+ * The same behind so many first packets that are not authentic, a second and at once: making keys for each costs more than a
+ * Retry.
+ */
+const FORGED = [64, 8] as const;
+/** Resets; beyond it nothing is answered. */
+const RESETS = [100, 20] as const;
 /** The same of Retries and of versions: in a flood most of the time is left for the clients that are known. */
-const MOST_ANSWERS = 10_000;
-const LONG = 0x80;
+const ANSWERS = [10_000, 64] as const;
 
 /** What the endpoint notes of a connection. */
 interface Place {
@@ -67,10 +76,12 @@ export class QuicEndpoint implements ServerConnectionHost {
   readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint) => void;
   readonly #sendSealed = (datagram: Uint8Array, to: Endpoint): void => this.#socket.send(datagram, to);
   #unvalidated = 0;
-  readonly #resets = new PerSecond(MOST_RESETS);
-  readonly #answers = new PerSecond(MOST_ANSWERS);
+  readonly #resets = new PerSecond(...RESETS);
+  readonly #answers = new PerSecond(...ANSWERS);
   /** First packets that were not authentic. */
-  readonly #forged = new PerSecond(MOST_FORGED);
+  readonly #forged = new PerSecond(...FORGED);
+  /** Something was not answered since the last look: `refuses` is to look at all that comes. */
+  #isFlooded = false;
   #onEmpty: () => void = () => {};
 
   constructor(socket: DatagramListener, secrets: ServerSecrets, options: QuicServerOptions) {
@@ -108,15 +119,33 @@ export class QuicEndpoint implements ServerConnectionHost {
     return known !== null || accepts;
   }
 
+  /**
+   * In a flood: is this datagram of the socket one that would not be answered? Those of connections that are known are not,
+   * nor first packets with a token. With a filter nothing can be told before it has opened them.
+   */
+  refuses(datagram: Uint8Array): boolean {
+    if (!this.#isFlooded || hasToken(datagram) || this.mayKnow(datagram)) return false;
+    const nowMs = performance.now();
+    const [isResetFull, isAnswerFull] = [this.#resets.isFull(nowMs), this.#answers.isFull(nowMs)];
+    this.#isFlooded = isResetFull || isAnswerFull;
+    return isShortHeader(byteAt(datagram, 0)) ? isResetFull : isAnswerFull;
+  }
+
+  /** Is this datagram of the socket perhaps of a connection here? */
+  mayKnow(datagram: Uint8Array): boolean {
+    if (this.#options.filter !== null) return true;
+    return datagram.length > CID_BYTES && this.#find(datagram) !== null;
+  }
+
   #find(datagram: Uint8Array): QuicServerConnection | null {
-    if ((byteAt(datagram, 0) & LONG) === 0) return this.#ids.find(datagram, 1, CID_BYTES);
+    if (isShortHeader(byteAt(datagram, 0))) return this.#ids.find(datagram, 1, CID_BYTES);
     const size = datagram.length > 5 ? byteAt(datagram, 5) : 0;
     return 6 + size <= datagram.length ? this.#ids.find(datagram, 6, size) : null;
   }
 
   /** A datagram that is for no connection. */
   #answerUnknown(datagram: Uint8Array, from: Endpoint): void {
-    if ((byteAt(datagram, 0) & LONG) === 0) return this.#reset(datagram, from);
+    if (isShortHeader(byteAt(datagram, 0))) return this.#reset(datagram, from);
     const header = this.#headerOf(datagram);
     if (header === null || datagram.length < MIN_INITIAL_BYTES) return;
     const { version, type, destination, source } = header;
@@ -180,15 +209,14 @@ export class QuicEndpoint implements ServerConnectionHost {
 
   /** Keeps nothing of the client. */
   #answer(encode: () => Buffer, to: Endpoint): void {
-    if (this.#answers.isFull(performance.now())) return;
+    if (this.#answers.isFull(performance.now())) return void (this.#isFlooded = true);
     this.#answers.add();
     this.send(encode(), to);
   }
 
   /** For the packet of a connection that we have lost; see RFC 9000 §10.3. */
   #reset(datagram: Uint8Array, to: Endpoint): void {
-    const nowMs = performance.now();
-    if (this.#resets.isFull(nowMs)) return;
+    if (this.#resets.isFull(performance.now())) return void (this.#isFlooded = true);
     this.#resets.add();
     const token = this.#secrets.resetTokenOf(datagram.subarray(1, 1 + CID_BYTES));
     const packet = encodeReset(token, datagram.length);

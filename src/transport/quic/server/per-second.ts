@@ -1,23 +1,24 @@
-/** Counts what happens within a second. Milliseconds that never go back. */
+/** Limits how often something happens: so many times a second, spread over it. Milliseconds that never go back. */
 export class PerSecond {
+  readonly #perMs: number;
   readonly #most: number;
-  #sinceMs = -Infinity;
-  #count = 0;
+  #left: number;
+  #atMs = -Infinity;
 
-  constructor(most: number) {
-    this.#most = most;
+  /** `atOnce`: how often it may happen behind a time in which it did not. */
+  constructor(most: number, atOnce: number) {
+    this.#perMs = most / 1000;
+    this.#most = this.#left = atOnce;
   }
 
   /** Has it happened as often as it may? */
   isFull(nowMs: number): boolean {
-    if (nowMs - this.#sinceMs >= 1000) {
-      this.#sinceMs = nowMs;
-      this.#count = 0;
-    }
-    return this.#count >= this.#most;
+    this.#left = Math.min(this.#most, this.#left + (nowMs - this.#atMs) * this.#perMs);
+    this.#atMs = nowMs;
+    return this.#left < 1;
   }
 
   add(): void {
-    this.#count++;
+    this.#left--;
   }
 }

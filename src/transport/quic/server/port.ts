@@ -37,10 +37,15 @@ class QuicPort {
   add(endpoint: QuicEndpoint): void {
     this.#endpoints = [endpoint, ...this.#endpoints];
     for (const old of this.#endpoints.slice(1)) old.whenEmpty(() => this.#remove(old));
-    this.#socket.receive((payload, from) => {
-      for (const one of this.#endpoints) if (one !== endpoint && one.take(payload, from, false)) return;
-      endpoint.take(payload, from, true);
-    });
+    const isOlder = (one: QuicEndpoint): boolean => one !== endpoint;
+    this.#socket.receive(
+      (payload, from) => {
+        for (const one of this.#endpoints) if (isOlder(one) && one.take(payload, from, false)) return;
+        endpoint.take(payload, from, true);
+      },
+      (payload) =>
+        endpoint.refuses(payload) && !this.#endpoints.some((one) => isOlder(one) && one.mayKnow(payload)),
+    );
   }
 
   #remove(endpoint: QuicEndpoint): void {

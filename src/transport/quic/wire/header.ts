@@ -54,6 +54,14 @@ export function hasFixedBit(first: number): boolean {
   return (first & FIXED) !== 0;
 }
 
+/** Does the datagram begin with an Initial that has a token, as its first bytes tell? */
+export function hasToken(datagram: Uint8Array): boolean {
+  const first = datagram[0] ?? 0;
+  if (isShortHeader(first) || ((first >> 4) & 3) !== INITIAL) return false;
+  const sourceAt = 6 + (datagram[5] ?? 0);
+  return (datagram[sourceAt + 1 + (datagram[sourceAt] ?? 0)] ?? 0) !== 0;
+}
+
 /** The next packet of a datagram; the reader stands behind it then. Throws `QuicFault` where it is none. */
 export function readHeader(reader: WireReader): PacketHeader {
   const start = reader.at;
