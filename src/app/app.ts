@@ -153,6 +153,11 @@ export class App implements AsyncDisposable {
     return [...(await sockets.open()), ...this.#controller.listening, ...own, ...tuns];
   }
 
+  /** Before `pause`. Everything is captured when it settles. */
+  closeBypasses(): Promise<void> {
+    return this.#runtimes.tuns.closeBypasses();
+  }
+
   /** Packets wait, and names get fake addresses by `allocate`. Answers with what another process has to know. */
   pause(allocate: AllocateElsewhere): readonly HandedState[] {
     const { tuns, present } = this.#runtimes;
@@ -173,6 +178,7 @@ export class App implements AsyncDisposable {
       if (!isDone) return false;
       this.#handedOver = true;
       const { tuns } = this.#runtimes;
+      void tuns.leave();
       this.#env.host.sockets.handOver(() => void tuns.close({ restarting: false })); // connections go by its device until then
       this.#controller.handOver();
       this.#env.host.portals[Symbol.dispose](); // a link is good in the process that made it: clients come to the other one's

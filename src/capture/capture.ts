@@ -10,7 +10,7 @@ import {
   watchNftables,
   type NetlinkSocket,
 } from "#platform/netlink.ts";
-import type { Nftables } from "#platform/nftables.ts";
+import type { Nftables, NftSession } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
 import type { Guard } from "./guard.ts";
 import type { Ownership } from "./ownership.ts";
@@ -50,18 +50,25 @@ export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<C
   } else guard?.adopt(plan);
   const held = guard?.link ?? null;
   const routing = undo.use(new Routing(socket, plan, { held, log, ownership: env.ownership }));
-  const table = options.autoRedirect ? await openTable(undo, socket, plan, env) : null;
+  const redirect = options.autoRedirect ? await openRedirect(undo, socket, plan, env) : null;
   const parts = ["link", "route", "rule", "address"] as const;
   const onChange = (): void => {
     routing.keep();
-    if (table === null) return void guard?.keep();
-    void refreshLocal(table, socket, log);
+    if (redirect === null) return void guard?.keep();
+    void refreshLocal(redirect.table, socket, log);
     void guard?.renew();
   };
   undo.use(watchNetwork(KEY, { parts, tables: [options.tableIndex], log }, onChange));
   onChange(); // no event has reported changes from before the table was made
   await guard?.settle();
-  return new RunningCapture(undo.move(), table, env.guard);
+  return new RunningCapture(undo.move(), redirect, env.guard);
+}
+
+/** What nftables does of a capture. */
+interface Redirect {
+  readonly table: RedirectTable;
+  /** Puts back what lacks. Never throws. */
+  keep(): Promise<void>;
 }
 
 function loosen(device: string, log: Log): void {
@@ -75,30 +82,30 @@ function loosen(device: string, log: Log): void {
   }
 }
 
-async function openTable(
+async function openRedirect(
   undo: AsyncDisposableStack,
   socket: NetlinkSocket,
   plan: CapturePlan,
-  { nftables, guard, log }: CaptureEnv,
-): Promise<RedirectTable> {
+  { nftables, guard, ownership, log }: CaptureEnv,
+): Promise<Redirect> {
   if (plan.redirectPort === null) throw new ConfigError("auto-redirect needs the port of its listener");
-  undo.defer(() => forget(plan.options.inputMark, log));
-  const table = undo.use(
-    await RedirectTable.open(plan, localNetworks(socket), log, () => nftables.open(NFT_KEY)),
-  );
+  undo.defer(() => (ownership.isOurs ? forget(plan.options.inputMark, log) : undefined));
+  const openSession = (): Promise<NftSession> => nftables.open(NFT_KEY);
+  const beside = !ownership.isOurs;
+  const table = undo.use(await RedirectTable.open(plan, localNetworks(socket), log, openSession, { beside }));
   const openings = new FirewallOpenings(() => table.session, quoted(plan.device.name), log);
-  undo.defer(() => openings.remove());
-  await openings.keep();
-  const onChange = async (): Promise<void> => {
+  undo.defer(() => (ownership.isOurs ? openings.remove() : undefined));
+  const keep = async (): Promise<void> => {
     await table.keep();
-    await openings.keep();
+    if (ownership.isOurs) await openings.keep();
     await guard.keep();
   };
-  undo.use(watchNftables(NFT_KEY, log, () => void onChange()));
+  if (ownership.isOurs) await openings.keep();
+  undo.use(watchNftables(NFT_KEY, log, () => void keep()));
   // The kernel reports no event for a table that goes with its owner's socket.
   const timer = setInterval(() => void table.keep(), LOOK_MS).unref();
   undo.defer(() => clearInterval(timer));
-  return table;
+  return { table, keep };
 }
 
 /** Flows that were on their way to the TUN begin anew, on their ordinary way. */
@@ -121,14 +128,14 @@ async function refreshLocal(table: RedirectTable, socket: NetlinkSocket, log: Lo
 class RunningCapture implements Capture {
   readonly directSet: DirectSet | null;
   readonly #parts: AsyncDisposableStack;
-  readonly #table: RedirectTable | null;
+  readonly #redirect: Redirect | null;
   readonly #guard: Guard;
 
-  constructor(parts: AsyncDisposableStack, table: RedirectTable | null, guard: Guard) {
+  constructor(parts: AsyncDisposableStack, redirect: Redirect | null, guard: Guard) {
     this.#parts = parts;
     this.#guard = guard;
-    this.#table = table;
-    this.directSet = table?.learned ?? null;
+    this.#redirect = redirect;
+    this.directSet = redirect?.table.learned ?? null;
   }
 
   async updateSets({
@@ -138,15 +145,25 @@ class RunningCapture implements Capture {
     readonly route: readonly Prefix[];
     readonly routeExclude: readonly Prefix[];
   }): Promise<void> {
-    if (this.#table === null) return;
-    await this.#table.updateRoutes(route, routeExclude);
-    await this.#guard.renew(this.#table.routes);
+    if (this.#redirect === null) return;
+    const { table } = this.#redirect;
+    await table.updateRoutes(route, routeExclude);
+    await this.#guard.renew(table.routes);
   }
 
   async steer(marks: SteeringMarks | null): Promise<void> {
-    if (this.#table === null) return;
+    if (this.#redirect === null) return;
     await this.#guard.renew({ marks });
-    await this.#table.steer(marks);
+    await this.#redirect.table.steer(marks);
+  }
+
+  async confirm(): Promise<void> {
+    await this.#guard.confirm();
+    await this.#redirect?.keep();
+  }
+
+  async leave(): Promise<void> {
+    await this.#redirect?.table[Symbol.asyncDispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -5,7 +5,7 @@ import { openNetlink } from "#platform/netlink.ts";
 import { NftError, Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
 import { Guard, removeGuard } from "./guard.ts";
-import { TABLE } from "./nft/names.ts";
+import { NEXT_TABLE, TABLE } from "./nft/names.ts";
 import { clearRouting, type RoutingContext } from "./routing.ts";
 import { clearStale } from "./stale.ts";
 
@@ -29,9 +29,10 @@ export async function cleanUp(
   if (session === null) return;
   await using opened = session;
   await new FirewallOpenings(() => opened, '""', log).remove();
-  try {
-    await opened.run(`delete table ${TABLE}`);
-  } catch (error) {
-    if (!(error instanceof NftError)) throw error; // there is none: the kernel took it away with its owner
-  }
+  for (const table of [TABLE, NEXT_TABLE])
+    try {
+      await opened.run(`delete table ${table}`);
+    } catch (error) {
+      if (!(error instanceof NftError)) throw error; // there is none: the kernel took it away with its owner
+    }
 }

@@ -48,10 +48,17 @@ export class Guard {
     this.#ownership = ownership;
   }
 
-  /** What another process holds by `plan` without auto-redirect. Throws `ConfigError`, `SystemError`. */
+  /** What another process holds by `plan`; with auto-redirect that is made anew by `confirm`. Throws `ConfigError`, `SystemError`. */
   adopt(plan: CapturePlan): void {
     this.#known = { plan, route: plan.routeSet, routeExclude: plan.routeExcludeSet, marks: null };
-    this.#routes.adopt(plan);
+    if (!plan.options.autoRedirect) this.#routes.adopt(plan);
+  }
+
+  /** It is this process's now. Logs what fails. */
+  confirm(): Promise<void> {
+    return this.#next(async () => {
+      if (this.#known?.plan.options.autoRedirect === true) await this.#show();
+    }).catch((error: unknown) => this.#log.warning(messageOf(error)));
   }
 
   /** For another process; null: nothing is held by routes. */

@@ -5,6 +5,7 @@ import type { CaptureOptions, CapturePlan, Prefix } from "#core/capture.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
 import { cidrText, parseCidr } from "#net/address/cidr.ts";
+import { TABLE } from "./nft/names.ts";
 import { capturesOwn, tableText } from "./nft/ruleset.ts";
 import { leftOut, policyRules } from "./policy-rules.ts";
 import { tableRoutes } from "./table-routes.ts";
@@ -16,7 +17,7 @@ const inet6 = { address: { ip: "fdfe:dcba:9876::1" as Ip, bits: 126 }, next: "fd
 const plan = (options: Partial<CaptureOptions> = {}, rest: Partial<CapturePlan> = {}): CapturePlan =>
   capturePlan({ inet6, options: captureOptions(options), ipv6: true, hijackDns: true, ...rest });
 const EMPTY = { local: [], route: null, routeExclude: null, direct: [], marks: null };
-const text = (wanted: CapturePlan) => tableText(wanted, EMPTY, true);
+const text = (wanted: CapturePlan) => tableText(TABLE, wanted, EMPTY, { owned: true });
 /** The rules of one chain. */
 const chainOf = (wanted: CapturePlan, name: string): readonly string[] =>
   (text(wanted).split(`chain ${name} {\n`)[1] ?? "").split("\n}")[0]?.split("\n").slice(1) ?? [];
@@ -189,7 +190,7 @@ test("strict-route drops what the TUN shall have of sockets that are bound to an
 test("a set that is configured and empty matches nothing, so nothing is captured", () => {
   const wanted = plan({}, { routeSet: [] });
   assert.match(
-    tableText(wanted, { ...EMPTY, route: [] }, true),
+    tableText(TABLE, wanted, { ...EMPTY, route: [] }, { owned: true }),
     /set inet4_route_address_set \{ type ipv4_addr; flags interval; \}/,
   );
 });

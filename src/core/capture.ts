@@ -101,6 +101,10 @@ export interface Capture extends AsyncDisposable {
   readonly directSet: DirectSet | null;
   /** Rules on the marks of a classifier, in place of those before; null: none. One transaction. */
   steer(marks: SteeringMarks | null): Promise<void>;
+  /** What another process had is this one's from now on. Logs what fails. */
+  confirm(): Promise<void>;
+  /** Another process captures: what this one alone can take away goes, and the rest stays. */
+  leave(): Promise<void>;
 }
 
 /** The interface of the first default route of the main table that is not the TUN. */

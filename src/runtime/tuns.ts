@@ -198,10 +198,21 @@ export class Tuns implements AsyncDisposable {
     ];
   }
 
+  /** Until `resume` or the end the kernel forwards nothing by itself: another process will learn what it may. */
+  async closeBypasses(): Promise<void> {
+    await Promise.all(this.#running.map((tun) => tun.closeBypass()));
+  }
+
   /** It is all another process's, but for the connections that are open. Packets wait in the devices until it reads them. Answers with what it has to know. */
   pause(): readonly HandedState[] {
     this.#ownership.isOurs = false;
     return this.#running.flatMap((tun) => tun.pause());
+  }
+
+  /** The other process serves. Logs what fails: what stays of nftables goes with this process. */
+  async leave(): Promise<void> {
+    for (const tun of this.#running)
+      await tun.leave().catch((error: unknown) => this.#env.log.warning(messageOf(error)));
   }
 
   /** There is no other process: everything goes on here. */

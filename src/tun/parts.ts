@@ -8,6 +8,7 @@ import type { Log } from "#core/log.ts";
 import { ANY_V6 } from "#net/address/ip.ts";
 import type { HandedState, InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
 import type { TunDevice } from "#platform/tun.ts";
+import { BypassSlot } from "./bypass-slot.ts";
 import { adoptDevice, mtuOf, openDevice } from "./device.ts";
 import { DnsQuestions, type DnsQuestionsEnv } from "./dns-questions.ts";
 import { type EchoEnv, Echoes } from "./echoes.ts";
@@ -42,10 +43,14 @@ export interface Parts extends AsyncDisposable {
   readonly capture: Capture | null;
   /** Packets are read and connections handed over from here on. `onGone`: the device was deleted by another program. */
   activate(onGone: () => void): void;
+  /** Until `activate` everything is captured, and nothing forwarded by the kernel. */
+  closeBypass(): Promise<void>;
   /** For another process, which gets descriptors of the same files. */
   handles(): readonly ListeningSocket[];
   /** Nothing is read and accepted any more until `activate`; answers with what another process has to know of it. */
   pause(): readonly HandedState[];
+  /** Another process captures. */
+  leave(): Promise<void>;
 }
 
 const TICK_MS = 1_000;
@@ -72,7 +77,13 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
   const plan = planOf(settings, { device, ...own, redirectPort: listeners.redirectPort }, env);
   const captures = settings.capture.autoRoute && settings.fileDescriptor === 0;
   const capture = captures ? undo.use(await env.openCapture(plan)) : null;
-  if (capture !== null) undo.use(await env.openBypass(settings, device.name, capture));
+  const bypass = undo.use(
+    new BypassSlot(
+      async () => (capture === null ? null : env.openBypass(settings, device.name, capture)),
+      env.log,
+    ),
+  );
+  if (taken === null) await bypass.open(); // else the process before has one
   env.log.info(`[TUN] ${settings.name} listening on ${device.name}`);
   const owned = undo.move();
   return {
@@ -83,13 +94,17 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
       goOn(settings, stack, env);
       for (const listener of listeners.listeners) listener.activate();
       device.receive((length) => stack.receive(length), onGone);
+      void bypass.tryOpen();
+      if (taken !== null) void capture?.confirm();
     },
+    closeBypass: () => bypass.close(),
     handles: () => handles(settings, { device, listeners: listeners.listeners }),
     pause: () => {
       device.pause();
       for (const listener of listeners.listeners) listener.pause();
       return statesOf(settings, stack);
     },
+    leave: async () => capture?.leave(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

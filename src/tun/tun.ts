@@ -68,6 +68,16 @@ export class Tun implements AsyncDisposable {
     return this.#parts?.handles() ?? null;
   }
 
+  /** Until `activate` everything is captured. */
+  async closeBypass(): Promise<void> {
+    await this.#parts?.closeBypass();
+  }
+
+  /** Another process captures. */
+  async leave(): Promise<void> {
+    await this.#parts?.leave();
+  }
+
   /** Nothing is read and accepted any more until `activate`; answers with what another process has to know of it. */
   pause(): readonly HandedState[] {
     return this.#parts?.pause() ?? [];

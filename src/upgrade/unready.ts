@@ -17,12 +17,9 @@ export function unready(config: Config): readonly string[] {
     ...(dns.enable && (dns.listenQuic ?? dns.listenH3) !== null
       ? ["dns.listen-quic, dns.listen-h3: their QUIC connections all have one UDP socket"]
       : []),
-    ...tuns.flatMap(({ where, autoRedirect, fileDescriptor }) => [
-      ...(autoRedirect
-        ? [`${where}.auto-redirect: its table of nftables ends with the process that made it`]
-        : []),
-      ...(fileDescriptor > 0 ? [`${where}.file-descriptor: is the number that this process has`] : []),
-    ]),
+    ...tuns.flatMap(({ where, fileDescriptor }) =>
+      fileDescriptor > 0 ? [`${where}.file-descriptor: is the number that this process has`] : [],
+    ),
     ...((svc?.fleet ?? null) === null ? [] : ["svc.fleet: this node's part of quotas goes with the process"]),
   ];
 }

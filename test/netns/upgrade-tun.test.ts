@@ -1,10 +1,11 @@
 /** Another process takes over from the one whose TUN a router's ip rules lead to. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { DEATHS, FailingLaunchers } from "../support/failing-launchers.ts";
 import { isPlainlyConnected, openRoutedRow } from "../support/netns-far-away.ts";
 import { FAMILIES, leftovers, type Row, type Talk } from "../support/netns-row.ts";
-import { config, ROUTED, skip, traces } from "../support/tun-row.ts";
+import { config, MARK_MODE, ROUTED, skip, traces } from "../support/tun-row.ts";
 import { openUpgradedCore } from "../support/upgraded-core.ts";
 import { until } from "../support/until.ts";
 
@@ -46,17 +47,19 @@ async function checkSteady(load: Talk): Promise<void> {
   assert.ok(tcp > 20 && udp > 4, `${tcp} connections, ${udp} flows`);
 }
 
-for (const [more, onExit] of [
-  ["gso: true", "open"],
-  ["gso: false, on-exit: closed", "closed"],
+for (const [mode, more, onExit] of [
+  [ROUTED, "gso: true", "open"],
+  [ROUTED, "gso: false, on-exit: closed", "closed"],
+  [MARK_MODE, "strict-route: true", "open"],
+  [MARK_MODE, "on-exit: closed", "closed"],
 ] as const)
   test(
-    `a TUN with auto-route, ${more}: nothing is refused, lost or passes it by`,
+    `a TUN with auto-${mode === ROUTED ? "route" : "redirect"}, ${more}: nothing is refused, lost or passes it by`,
     { skip, timeout: 300_000 },
     async () => {
       await using row = await openRoutedRow("uptun");
       await row.router.nft(PASSED_BY);
-      await using upgraded = await openUpgradedCore(config(`${ROUTED}, ${more}`), row.router.prefix);
+      await using upgraded = await openUpgradedCore(config(`${mode}, ${more}`), row.router.prefix);
       const { core } = upgraded;
       const before = await traces(row);
       const rounds = FAMILIES.map(({ origin }) => holding(row, origin));
@@ -80,7 +83,9 @@ for (const [more, onExit] of [
         assert.equal(await row.near("udp", origin, 7, 1400), "echo of 1400");
         assert.equal(await row.near("dns", origin), "198.51.100.2");
       }
-      assert.deepEqual(await traces(row), before, "the same device, rules and routes");
+      await until("the same device, rules, routes and tables are there", async () =>
+        isDeepStrictEqual(await traces(row), before),
+      );
       assert.equal(await passedBy(row), 0);
       assert.doesNotMatch(core.output(), /level=(error|fatal)/);
       await upgraded.end(upgraded.pid);
@@ -91,37 +96,38 @@ for (const [more, onExit] of [
     },
   );
 
-test("a new process that fails leaves the TUN as it was", { skip, timeout: 300_000 }, async () => {
-  using launchers = new FailingLaunchers();
-  await using row = await openRoutedRow("uptun");
-  await row.router.nft(PASSED_BY);
-  const text = config(ROUTED);
-  await using upgraded = await openUpgradedCore(text, row.router.prefix);
-  const before = await traces(row);
-  const round = holding(row, FAMILIES[0].origin);
-  const load = row.talk("steady", FAMILIES[0].origin, 7);
-  assert.equal(await load.nextLine(), "begun");
-  await round("begun");
-  for (const step of DEATHS) {
-    await assert.rejects(upgraded.upgrade(launchers.path(step)), /it has ended \(ended with SIGKILL\)/);
-    await round(step);
-  }
-  const { core } = upgraded;
-  for (const other of [
-    text.replace("tun: {", "tun: { mtu: 1400, "),
-    text.replace("enable: true", "enable: false"),
-  ]) {
-    core.write(other);
-    await assert.rejects(
-      upgraded.upgrade(),
-      /a TUN goes to another process as it is, and the file has changed/,
-    );
-    await round("the file has changed");
-  }
-  await checkSteady(load);
-  assert.deepEqual(await traces(row), before);
-  assert.equal(await passedBy(row), 0);
-});
+for (const mode of [ROUTED, MARK_MODE])
+  test(`a new process that fails leaves the TUN as it was: ${mode}`, { skip, timeout: 300_000 }, async () => {
+    using launchers = new FailingLaunchers();
+    await using row = await openRoutedRow("uptun");
+    await row.router.nft(PASSED_BY);
+    const text = config(mode);
+    await using upgraded = await openUpgradedCore(text, row.router.prefix);
+    const before = await traces(row);
+    const round = holding(row, FAMILIES[0].origin);
+    const load = row.talk("steady", FAMILIES[0].origin, 7);
+    assert.equal(await load.nextLine(), "begun");
+    await round("begun");
+    for (const step of DEATHS) {
+      await assert.rejects(upgraded.upgrade(launchers.path(step)), /it has ended \(ended with SIGKILL\)/);
+      await round(step);
+    }
+    const { core } = upgraded;
+    for (const other of [
+      text.replace("tun: {", "tun: { mtu: 1400, "),
+      text.replace("enable: true", "enable: false"),
+    ]) {
+      core.write(other);
+      await assert.rejects(
+        upgraded.upgrade(),
+        /a TUN goes to another process as it is, and the file has changed/,
+      );
+      await round("the file has changed");
+    }
+    await checkSteady(load);
+    await until("all is as before", async () => isDeepStrictEqual(await traces(row), before));
+    assert.equal(await passedBy(row), 0);
+  });
 
 test(
   "fake addresses stand for their names in the next process, too",
@@ -155,31 +161,32 @@ test(
   },
 );
 
-test(
-  "an old process that is killed in the middle lets nothing pass",
-  { skip, timeout: 300_000 },
-  async () => {
-    await using row = await openRoutedRow("uptun");
-    await row.router.nft(PASSED_BY);
-    await using upgraded = await openUpgradedCore(config(ROUTED), row.router.prefix);
-    const { core, pid } = upgraded;
-    const before = await traces(row);
-    const load = row.talk("steady", FAMILIES[0].origin, 7); // what is open in it ends with it
-    assert.equal(await load.nextLine(), "begun");
-    const asked = upgraded.upgrade().catch((error: unknown) => error);
-    await core.shows(/listening on weir-tun0[^]*listening on weir-tun0/);
-    process.kill(pid, "SIGKILL");
-    await asked;
-    await until("one serves", () => upgraded.alive().length === 1 && !upgraded.alive().includes(pid));
-    await until("it has been said", () => /has died; this one takes its place/.test(core.output()));
-    for (const { origin } of FAMILIES) {
-      assert.equal(await row.near("many", origin, 7, 50), "50 echoed");
-      assert.equal(await row.near("udp", origin, 7, 1400), "echo of 1400");
-    }
-    load.close();
-    assert.deepEqual(await traces(row), before);
-    assert.equal(await passedBy(row), 0);
-  },
-);
+for (const mode of [ROUTED, MARK_MODE])
+  test(
+    `an old process that is killed in the middle lets nothing pass: ${mode}`,
+    { skip, timeout: 300_000 },
+    async () => {
+      await using row = await openRoutedRow("uptun");
+      await row.router.nft(PASSED_BY);
+      await using upgraded = await openUpgradedCore(config(mode), row.router.prefix);
+      const { core, pid } = upgraded;
+      const before = await traces(row);
+      const load = row.talk("steady", FAMILIES[0].origin, 7); // what is open in it ends with it
+      assert.equal(await load.nextLine(), "begun");
+      const asked = upgraded.upgrade().catch((error: unknown) => error);
+      await core.shows(/listening on weir-tun0[^]*listening on weir-tun0/);
+      process.kill(pid, "SIGKILL");
+      await asked;
+      await until("one serves", () => upgraded.alive().length === 1 && !upgraded.alive().includes(pid));
+      await until("it has been said", () => /has died; this one takes its place/.test(core.output()));
+      for (const { origin } of FAMILIES) {
+        assert.equal(await row.near("many", origin, 7, 50), "50 echoed");
+        assert.equal(await row.near("udp", origin, 7, 1400), "echo of 1400");
+      }
+      load.close();
+      await until("all is as before", async () => isDeepStrictEqual(await traces(row), before));
+      assert.equal(await passedBy(row), 0);
+    },
+  );
 
 test("nothing is left behind", { skip }, () => assert.deepEqual(leftovers("uptun"), []));

@@ -18,6 +18,8 @@ const capture: Capture = {
   async steer(marks) {
     if (marks !== null) execFileSync("ip", ["address", "add", "192.0.2.77/24", "dev", "lo"]);
   },
+  confirm: nothing,
+  leave: nothing,
   [Symbol.asyncDispose]: nothing,
 };
 await using bypass = await Bypass.open(

@@ -10,6 +10,8 @@ const capture: Capture = {
   directSet: null,
   updateSets: async ({ route }) => say("updated", route),
   async steer() {},
+  async confirm() {},
+  async leave() {},
   async [Symbol.asyncDispose]() {},
 };
 

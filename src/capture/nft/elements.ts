@@ -1,7 +1,7 @@
 /** Contents of sets as text. */
 import type { Prefix } from "#core/capture.ts";
 import type { Range } from "#core/ranges.ts";
-import { TABLE } from "./names.ts";
+import type { TableName } from "./names.ts";
 import { rangesOf, rangeText, rangeTexts4 } from "#capture/ranges.ts";
 
 /** Of one family, merged: an interval set refuses what overlaps. */
@@ -20,7 +20,7 @@ export function braced(items: readonly string[]): string {
 }
 
 /** Replaces the contents of a set; part of a transaction. */
-export function refill(set: string, elements: readonly string[]): string {
-  const flush = `flush set ${TABLE} ${set}\n`;
-  return elements.length === 0 ? flush : `${flush}add element ${TABLE} ${set} ${braced(elements)}\n`;
+export function refill(table: TableName, set: string, elements: readonly string[]): string {
+  const flush = `flush set ${table} ${set}\n`;
+  return elements.length === 0 ? flush : `${flush}add element ${table} ${set} ${braced(elements)}\n`;
 }

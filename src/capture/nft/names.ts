@@ -1,5 +1,11 @@
 /** The names of our objects in nftables. One table holds all of them, so that one deletion removes everything. */
 export const TABLE = "inet svc";
+/**
+ * The same table of a process that takes another's place, while that one has the first: two processes cannot own one, and each
+ * table goes with its owner. It takes the first name when that is free.
+ */
+export const NEXT_TABLE = "inet svc_next";
+export type TableName = typeof TABLE | typeof NEXT_TABLE;
 /** A second table without an owner: it decides what may leave while the first is missing. */
 export const GUARD_TABLE = "inet svc_guard";
 

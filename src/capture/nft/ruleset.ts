@@ -5,7 +5,7 @@ import { familyOf } from "#net/address/ip.ts";
 import { braced, prefixElements } from "./elements.ts";
 import { exclusions, quoted, type ChainKind } from "./exclusions.ts";
 import { CARRIED, redirect, toTun } from "./captured.ts";
-import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, setNames, TABLE, UNTRACKED_CHAIN } from "./names.ts";
+import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, setNames, type TableName, UNTRACKED_CHAIN } from "./names.ts";
 import { steeringRules } from "./steering.ts";
 
 /** What the sets hold besides what the plan says. */
@@ -25,7 +25,12 @@ const KEYWORD = { 4: "ip", 6: "ip6" } as const;
 const PRIORITY = { output: -150, prerouting: -99, restore: -98, raw: -300, filter: 0 } as const;
 
 /** `owned`: the table ends with the session that makes it, and no other program can change it (Linux 5.12). */
-export function tableText(plan: CapturePlan, contents: SetContents, owned: boolean): string {
+export function tableText(
+  table: TableName,
+  plan: CapturePlan,
+  contents: SetContents,
+  { owned }: { readonly owned: boolean },
+): string {
   const lines = [
     ...(owned ? ["flags owner"] : []),
     ...FAMILIES.flatMap((family) => [...prefixSets(contents, family), ...learnedSet(plan, contents, family)]),
@@ -35,7 +40,7 @@ export function tableText(plan: CapturePlan, contents: SetContents, owned: boole
     judged(plan),
     preroutingUdp(plan),
   ];
-  return `table ${TABLE} {\n${lines.join("\n")}\n}\n`;
+  return `table ${table} {\n${lines.join("\n")}\n}\n`;
 }
 
 /** Also for other tables with the same exclusions. */

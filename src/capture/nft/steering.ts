@@ -1,16 +1,16 @@
 /** Rules on the marks of kernel-direct's classifier (kernel-direct.md §4.6), in chains that the others jump to. */
 import type { CapturePlan, SteeringMarks, TunAddress } from "#core/capture.ts";
 import { quoted } from "./exclusions.ts";
-import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, TABLE, UNTRACKED_CHAIN } from "./names.ts";
+import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, type TableName, UNTRACKED_CHAIN } from "./names.ts";
 import { redirect, toTun } from "./captured.ts";
 
 const COMMENT = 'comment "svc-kernel-direct"';
 
 /** Empties the chains and fills them anew; part of a transaction in which they exist. */
-export function steeringChains(plan: CapturePlan, marks: SteeringMarks | null): string {
+export function steeringChains(table: TableName, plan: CapturePlan, marks: SteeringMarks | null): string {
   return Object.entries(steeringRules(plan, marks))
     .map(([chain, rules]) =>
-      [`flush chain ${TABLE} ${chain}`, ...rules.map((rule) => `add rule ${TABLE} ${chain} ${rule}`)].join(
+      [`flush chain ${table} ${chain}`, ...rules.map((rule) => `add rule ${table} ${chain} ${rule}`)].join(
         "\n",
       ),
     )

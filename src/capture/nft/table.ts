@@ -1,4 +1,7 @@
-/** The table in the kernel: made in one transaction, changed through the session that owns it, made anew where it was lost. */
+/**
+ * The table in the kernel: made in one transaction, changed through the session that owns it, made anew where it was lost. One
+ * that is made while another process has the name has a second name until the first is free.
+ */
 import type { CapturePlan, DirectSet, Prefix, SteeringMarks } from "#core/capture.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -6,7 +9,7 @@ import type { Ip } from "#core/session.ts";
 import { familyOf } from "#net/address/ip.ts";
 import { NftError, type NftSession } from "#platform/nftables.ts";
 import { braced, prefixElements, refill } from "./elements.ts";
-import { setNames, TABLE } from "./names.ts";
+import { NEXT_TABLE, setNames, TABLE, type TableName } from "./names.ts";
 import { tableText, type SetContents } from "./ruleset.ts";
 import { steeringChains } from "./steering.ts";
 
@@ -14,7 +17,6 @@ const KEY = "auto-redirect";
 const FAMILIES = [4, 6] as const;
 /** The error for a table of ours with another flag, or of another session. */
 const NOT_OURS = /Operation not permitted/;
-const PRESENT = new RegExp(`^table ${TABLE}\\b`, "m");
 const NO_OWNER = /Operation not supported|unknown flag|unexpected|Invalid argument/;
 /** Of the sets of prefixes. */
 const KINDS = ["local", "route", "routeExclude"] as const;
@@ -28,6 +30,7 @@ interface WantedSet {
 
 export class RedirectTable implements AsyncDisposable {
   #session: NftSession;
+  #name: TableName = TABLE;
   readonly #openSession: () => Promise<NftSession>;
   readonly #plan: CapturePlan;
   readonly #log: Log;
@@ -59,16 +62,21 @@ export class RedirectTable implements AsyncDisposable {
     this.learned = plan.options.kernelDirect ? this.#learned : null;
   }
 
-  /** In force when it settles. Throws `ConfigError` when nftables cannot be used or another program owns the table. */
+  /**
+   * In force when it settles. `beside`: another process has the table, which stays. Throws `ConfigError` when nftables cannot
+   * be used or another program owns the table.
+   */
   static async open(
     plan: CapturePlan,
     local: readonly Prefix[],
     log: Log,
     openSession: () => Promise<NftSession>,
+    { beside = false }: { readonly beside?: boolean } = {},
   ): Promise<RedirectTable> {
     await using undo = new AsyncDisposableStack();
     const session = undo.use(await openSession());
     const table = new RedirectTable(session, openSession, plan, local, log);
+    if (beside && (await table.#has(TABLE))) table.#name = NEXT_TABLE;
     await table.#create();
     undo.move();
     table.#watchLoss(session);
@@ -108,7 +116,7 @@ export class RedirectTable implements AsyncDisposable {
     if (changed.length === 0) return;
     this.#log.debug(() => `auto-redirect: new contents of ${changed.map(({ name }) => name).join(", ")}`);
     for (const { name } of changed) this.#held.delete(name); // whatever becomes of it
-    await this.#session.run(changed.map(({ name, elements }) => refill(name, elements)).join(""));
+    await this.#session.run(changed.map(({ name, elements }) => refill(this.#name, name, elements)).join(""));
     this.#hold(changed);
   }
 
@@ -136,7 +144,7 @@ export class RedirectTable implements AsyncDisposable {
       const leaving = [...new Set(remove)].filter((ip) => this.#direct.delete(ip));
       const coming = [...new Set(add)].filter((ip) => !this.#direct.has(ip));
       for (const ip of coming) this.#direct.add(ip);
-      const text = elementsText("delete", leaving) + elementsText("add", coming);
+      const text = elementsText("delete", this.#name, leaving) + elementsText("add", this.#name, coming);
       if (text !== "") await this.#session.run(text);
     },
     replace: async (addresses) => {
@@ -144,7 +152,9 @@ export class RedirectTable implements AsyncDisposable {
       this.#direct.clear();
       for (const ip of wanted) this.#direct.add(ip);
       await this.#session.run(
-        FAMILIES.map((family) => refill(setNames(family).direct, ofFamily(wanted, family))).join(""),
+        FAMILIES.map((family) => refill(this.#name, setNames(family).direct, ofFamily(wanted, family))).join(
+          "",
+        ),
       );
     },
   };
@@ -152,7 +162,7 @@ export class RedirectTable implements AsyncDisposable {
   /** Rules on a classifier's marks, in place of those before. */
   async steer(marks: SteeringMarks | null): Promise<void> {
     this.#marks = marks;
-    if (this.learned !== null) await this.#session.run(steeringChains(this.#plan, marks));
+    if (this.learned !== null) await this.#session.run(steeringChains(this.#name, this.#plan, marks));
   }
 
   /** Makes the table anew where it has gone, by another session where this one cannot. Never throws. */
@@ -163,21 +173,32 @@ export class RedirectTable implements AsyncDisposable {
 
   async #keep(): Promise<void> {
     if (this.#closed || (await this.#isThere()) || this.#closed) return;
-    this.#log.warning(`auto-redirect: the table ${TABLE} has gone, it is made anew`);
+    this.#log.warning(`auto-redirect: the table ${this.#name} has gone, it is made anew`);
     try {
       await this.#create().catch(() => this.#reopen());
     } catch (error) {
       if (!this.#closed)
-        this.#log.error(`auto-redirect: the table ${TABLE} could not be made anew: ${messageOf(error)}`);
+        this.#log.error(`auto-redirect: the table ${this.#name} could not be made anew: ${messageOf(error)}`);
     }
   }
 
   async #isThere(): Promise<boolean> {
     try {
-      return PRESENT.test(await this.#session.run("list tables inet"));
+      if (this.#name === NEXT_TABLE && !(await this.#has(TABLE))) await this.#rename();
+      return await this.#has(this.#name);
     } catch {
       return false; // a session that cannot even list owns nothing any more
     }
+  }
+
+  async #has(name: TableName): Promise<boolean> {
+    return (await this.#session.run("list tables inet")).split("\n").includes(`table ${name}`);
+  }
+
+  /** In one transaction: the process before has given up the first name. */
+  async #rename(): Promise<void> {
+    this.#name = TABLE; // of what is run behind this
+    await this.#create(`delete table ${NEXT_TABLE}\n`);
   }
 
   async #reopen(): Promise<void> {
@@ -191,14 +212,16 @@ export class RedirectTable implements AsyncDisposable {
 
   /** Traffic takes its ordinary ways from here on. */
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
     await this.#keeping; // or a table would be made after this one is gone
-    await this.#session.run(`delete table ${TABLE}`).catch(() => {}); // it has gone already, or goes with its owner
+    await this.#session.run(`delete table ${this.#name}`).catch(() => {}); // it has gone already, or goes with its owner
     await this.#session[Symbol.asyncDispose]();
   }
 
-  /** Stale state goes and the new comes in one step. */
-  async #create(): Promise<void> {
+  /** Stale state goes and the new comes in one step, with `before` in the same. */
+  async #create(before = ""): Promise<void> {
+    const name = this.#name;
     const contents = {
       local: this.#local,
       route: this.#route,
@@ -208,7 +231,7 @@ export class RedirectTable implements AsyncDisposable {
     };
     const sets = this.#wanted(KINDS);
     const text = (owned: boolean) =>
-      `add table ${TABLE}\ndelete table ${TABLE}\n${tableText(this.#plan, contents, owned)}`;
+      `${before}add table ${name}\ndelete table ${name}\n${tableText(name, this.#plan, contents, { owned })}`;
     try {
       await this.#session.run(text(this.#owned));
       this.#hold(sets);
@@ -216,14 +239,14 @@ export class RedirectTable implements AsyncDisposable {
       if (!(error instanceof NftError)) throw error;
       if (NOT_OURS.test(error.message))
         throw new ConfigError(
-          `${KEY}: another program owns the table ${TABLE} of nftables, or CAP_NET_ADMIN is missing: ${error.message}`,
+          `${KEY}: another program owns the table ${name} of nftables, or CAP_NET_ADMIN is missing: ${error.message}`,
         );
       if (!this.#owned || !NO_OWNER.test(error.message)) throw error;
       await this.#session.run(text(false));
       this.#hold(sets);
       this.#owned = false;
       this.#log.warning(
-        `${KEY}: this kernel or nftables knows no owned tables; after a crash the table ${TABLE} stays until the next start`,
+        `${KEY}: this kernel or nftables knows no owned tables; after a crash the table ${name} stays until the next start`,
       );
     }
   }
@@ -238,12 +261,12 @@ export class RedirectTable implements AsyncDisposable {
   }
 }
 
-function elementsText(verb: "add" | "delete", addresses: readonly Ip[]): string {
+function elementsText(verb: "add" | "delete", table: TableName, addresses: readonly Ip[]): string {
   return FAMILIES.map((family) => {
     const elements = ofFamily(addresses, family);
     return elements.length === 0
       ? ""
-      : `${verb} element ${TABLE} ${setNames(family).direct} ${braced(elements)}\n`;
+      : `${verb} element ${table} ${setNames(family).direct} ${braced(elements)}\n`;
   }).join("");
 }
 
