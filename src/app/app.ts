@@ -153,9 +153,9 @@ export class App implements AsyncDisposable {
     return [...(await sockets.open()), ...this.#controller.listening, ...own, ...tuns];
   }
 
-  /** Before `pause`. Everything is captured when it settles. */
-  closeBypasses(): Promise<void> {
-    return this.#runtimes.tuns.closeBypasses();
+  /** Before `pause`: the kernel forwards nothing any more by what was learnt. */
+  pauseBypasses(): Promise<void> {
+    return this.#runtimes.tuns.pauseBypasses();
   }
 
   /** Packets wait, and names get fake addresses by `allocate`. Answers with what another process has to know. */

@@ -180,7 +180,7 @@ export class Runtimes {
     undo.move();
     policies?.activate();
     fresh.activate();
-    onStarted?.();
+    if (onStarted !== undefined) void this.tuns.settled().then(onStarted);
     for (const each of this.#alive) if (each !== fresh) this.#users.closeRemoved(each, fresh);
     host.kernelDirect.use(fresh.classifier);
     this.#certificates.use(asked);

@@ -111,3 +111,10 @@ export interface TrafficEstimate {
   readonly downloadRate: number;
   readonly activeConnections: number;
 }
+
+/** Lets the kernel forward by itself what is certainly DIRECT. */
+export interface KernelBypass extends AsyncDisposable {
+  /** Nothing that was learnt is in force when it settles, and nothing is learnt until `resume`. */
+  pause(): Promise<void>;
+  resume(): void;
+}

@@ -8,6 +8,7 @@ import type {
   BypassSettings,
   ClassifierSettings,
   FastPathView,
+  KernelBypass,
   LearnedSetView,
 } from "#core/kernel-direct.ts";
 import type { Log } from "#core/log.ts";
@@ -18,6 +19,7 @@ import type { Consumer } from "./consumer.ts";
 import { Classifier } from "./ebpf/classifier.ts";
 import type { BypassViews, KernelDirect } from "./kernel-direct.ts";
 import { nftPlane } from "./nft-plane.ts";
+import type { Plane } from "./plane.ts";
 
 /** The TUN. */
 export interface BypassContext {
@@ -35,12 +37,14 @@ export interface BypassEnv {
 
 const KEY = "kernel-direct-ebpf";
 
-export class Bypass implements BypassViews, AsyncDisposable {
+export class Bypass implements BypassViews, KernelBypass {
   readonly #settings: BypassSettings;
   readonly #context: BypassContext;
   readonly #env: BypassEnv;
   readonly #owned = new AsyncDisposableStack();
   #classifier: Classifier | null = null;
+  #planes: readonly Plane[] = [];
+  /** Null: nothing is learnt now. */
   #consumer: Consumer | null = null;
 
   private constructor(settings: BypassSettings, context: BypassContext, env: BypassEnv) {
@@ -57,11 +61,10 @@ export class Bypass implements BypassViews, AsyncDisposable {
     const bypass = undo.use(new Bypass(settings, context, env));
     const classifier = await bypass.#tryClassifier();
     const proxied = settings.classifier?.proxyMode === true ? settings.classifier.proxyPrefixes : [];
-    const planes = [nftPlane(set, proxied), ...(classifier === null ? [] : [classifier])];
+    bypass.#planes = [nftPlane(set, proxied), ...(classifier === null ? [] : [classifier])];
+    bypass.resume();
+    bypass.#owned.defer(() => bypass.pause());
     const { learning } = env;
-    const consumer = learning.attach({ maxEntries: settings.maxEntries, inbound: context.inbound, planes });
-    bypass.#consumer = consumer;
-    bypass.#owned.defer(() => learning.detach(consumer));
     learning.bypasses.add(bypass);
     bypass.#owned.defer(() => void learning.bypasses.delete(bypass));
     undo.move();
@@ -96,6 +99,19 @@ export class Bypass implements BypassViews, AsyncDisposable {
       flowHits: flowHits.packets,
       updatedAtMs: classifier.updatedAtMs,
     };
+  }
+
+  resume(): void {
+    if (this.#consumer !== null) return;
+    const { maxEntries } = this.#settings;
+    const { inbound } = this.#context;
+    this.#consumer = this.#env.learning.attach({ maxEntries, inbound, planes: this.#planes });
+  }
+
+  async pause(): Promise<void> {
+    const consumer = this.#consumer;
+    this.#consumer = null;
+    if (consumer !== null) await this.#env.learning.detach(consumer);
   }
 
   /** Learning ends, then the classifier, then the rules on its marks. */

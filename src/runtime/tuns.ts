@@ -198,9 +198,14 @@ export class Tuns implements AsyncDisposable {
     ];
   }
 
-  /** Until `resume` or the end the kernel forwards nothing by itself: another process will learn what it may. */
-  async closeBypasses(): Promise<void> {
-    await Promise.all(this.#running.map((tun) => tun.closeBypass()));
+  /** What is activated is whole in the kernel. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running.map((tun) => tun.settled()));
+  }
+
+  /** Until `resume` the kernel forwards nothing by what was learnt: another process learns what it may. */
+  async pauseBypasses(): Promise<void> {
+    await Promise.all(this.#running.map((tun) => tun.pauseBypass()));
   }
 
   /** It is all another process's, but for the connections that are open. Packets wait in the devices until it reads them. Answers with what it has to know. */

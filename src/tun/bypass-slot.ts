@@ -1,27 +1,28 @@
 /** What lets the kernel forward some traffic of a TUN by itself, while this process is the one that captures. */
+import type { KernelBypass } from "#core/kernel-direct.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 
-/** Null: the TUN does without. */
-export type OpenBypass = () => Promise<AsyncDisposable | null>;
-
 export class BypassSlot implements AsyncDisposable {
-  readonly #openBypass: OpenBypass;
+  readonly #openBypass: () => Promise<KernelBypass | null>;
   readonly #log: Log;
-  #bypass: AsyncDisposable | null = null;
+  #bypass: KernelBypass | null = null;
   #closed = false;
   /** One after the other. */
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(openBypass: OpenBypass, log: Log) {
+  /** `openBypass`: null where the TUN does without. */
+  constructor(openBypass: () => Promise<KernelBypass | null>, log: Log) {
     this.#openBypass = openBypass;
     this.#log = log;
   }
 
-  /** What is open stays as it is. Throws `ConfigError`. */
+  /** What is open goes on. Throws `ConfigError`. */
   open(): Promise<void> {
     return this.#next(async () => {
-      if (!this.#closed) this.#bypass ??= await this.#openBypass();
+      if (this.#closed) return;
+      if (this.#bypass === null) this.#bypass = await this.#openBypass();
+      else this.#bypass.resume();
     });
   }
 
@@ -30,8 +31,18 @@ export class BypassSlot implements AsyncDisposable {
     return this.open().catch((error: unknown) => this.#log.error(messageOf(error)));
   }
 
-  /** Everything is captured when it settles. */
+  /** Settles when what was begun before has come to its end. */
+  get settled(): Promise<void> {
+    return this.#turn;
+  }
+
+  /** Nothing that was learnt is in force when it settles, until `open`. */
+  pause(): Promise<void> {
+    return this.#next(async () => this.#bypass?.pause());
+  }
+
   close(): Promise<void> {
+    this.#closed = true;
     return this.#next(async () => {
       const bypass = this.#bypass;
       this.#bypass = null;
@@ -39,9 +50,7 @@ export class BypassSlot implements AsyncDisposable {
     });
   }
 
-  /** For good. */
   [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
     return this.close();
   }
 

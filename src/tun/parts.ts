@@ -4,6 +4,7 @@
  */
 import type { Capture, CapturePlan, Prefix, TunAddress } from "#core/capture.ts";
 import { ConfigError } from "#core/errors.ts";
+import type { KernelBypass } from "#core/kernel-direct.ts";
 import type { Log } from "#core/log.ts";
 import { ANY_V6 } from "#net/address/ip.ts";
 import type { HandedState, InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
@@ -30,7 +31,7 @@ export interface PartsEnv extends IntakeEnv, EchoEnv, DnsQuestionsEnv {
     settings: TunSettings,
     device: string,
     capture: Capture,
-  ) => Promise<AsyncDisposable | null>;
+  ) => Promise<KernelBypass | null>;
   /** What these rule providers hold now, all in one list. */
   readonly prefixesOf: (providers: readonly string[]) => readonly Prefix[];
   /** Of another process of weir, where this one takes its place. */
@@ -43,8 +44,10 @@ export interface Parts extends AsyncDisposable {
   readonly capture: Capture | null;
   /** Packets are read and connections handed over from here on. `onGone`: the device was deleted by another program. */
   activate(onGone: () => void): void;
-  /** Until `activate` everything is captured, and nothing forwarded by the kernel. */
-  closeBypass(): Promise<void>;
+  /** What `activate` makes in the kernel is there. */
+  settled(): Promise<void>;
+  /** Until `activate` nothing that was learnt makes the kernel forward. */
+  pauseBypass(): Promise<void>;
   /** For another process, which gets descriptors of the same files. */
   handles(): readonly ListeningSocket[];
   /** Nothing is read and accepted any more until `activate`; answers with what another process has to know of it. */
@@ -97,14 +100,18 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
       void bypass.tryOpen();
       if (taken !== null) void capture?.confirm();
     },
-    closeBypass: () => bypass.close(),
+    settled: () => bypass.settled,
+    pauseBypass: () => bypass.pause(),
     handles: () => handles(settings, { device, listeners: listeners.listeners }),
     pause: () => {
       device.pause();
       for (const listener of listeners.listeners) listener.pause();
       return statesOf(settings, stack);
     },
-    leave: async () => capture?.leave(),
+    leave: async () => {
+      await bypass.close();
+      await capture?.leave();
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

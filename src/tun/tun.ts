@@ -68,9 +68,14 @@ export class Tun implements AsyncDisposable {
     return this.#parts?.handles() ?? null;
   }
 
-  /** Until `activate` everything is captured. */
-  async closeBypass(): Promise<void> {
-    await this.#parts?.closeBypass();
+  /** What `activate` makes in the kernel is there. */
+  async settled(): Promise<void> {
+    await this.#parts?.settled();
+  }
+
+  /** Until `activate` nothing that was learnt makes the kernel forward. */
+  async pauseBypass(): Promise<void> {
+    await this.#parts?.pauseBypass();
   }
 
   /** Another process captures. */

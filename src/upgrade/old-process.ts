@@ -128,7 +128,7 @@ async function giveStores(
     const { uploadTotalBytes, downloadTotalBytes } = host.live;
     peer.say({ kind: "stores", totals: [uploadTotalBytes, downloadTotalBytes] });
     await peer.hear("ready", READY_MS);
-    await app.closeBypasses();
+    await app.pauseBypasses();
     for (const { key, bytes } of app.pause(fakes.allocate))
       for (let at = 0; at < bytes.length; at += PIECE_BYTES)
         peer.say({

@@ -15,6 +15,8 @@ class Kernel {
   readonly sessions: Session[] = [];
   readonly ran: string[] = [];
   refuses = false;
+  /** Of another process. */
+  foreign: readonly string[] = [];
   /** What opening a session waits for. */
   gate: Promise<void> = Promise.resolve();
 
@@ -24,6 +26,13 @@ class Kernel {
     this.sessions.push(session);
     return session;
   };
+
+  /** Those that are there; ours has the name by which it was made last. */
+  get tables(): readonly string[] {
+    const own = this.ran.findLast((text) => text.includes("\ntable inet svc"));
+    const name = /^table (inet \w+) /m.exec(own ?? "")?.[1] ?? "inet svc";
+    return this.owner === null ? this.foreign : [...this.foreign, name];
+  }
 
   get openSessions(): number {
     return this.sessions.filter(({ isOpen }) => isOpen).length;
@@ -45,9 +54,9 @@ class Session implements NftSession {
     if (!this.isOpen) throw new NftError("nftables: the session has ended");
     if (kernel.refuses) throw new NftError("nftables: No buffer space available");
     kernel.ran.push(commands);
-    if (commands.startsWith("list tables")) return kernel.owner === null ? "" : "table inet svc";
+    if (commands.startsWith("list tables")) return kernel.tables.map((name) => `table ${name}`).join("\n");
     if (kernel.owner !== null && kernel.owner !== this) throw new NftError("Operation not permitted");
-    kernel.owner = commands.startsWith("delete table") ? null : this;
+    kernel.owner = /^delete table [^\n]+$/.test(commands) ? null : this;
     return "";
   }
 
@@ -124,6 +133,22 @@ test("a session that could not be opened is opened anew by the next check", asyn
   await table.keep();
   assert.equal(kernel.owner, kernel.sessions[1]);
   await table[Symbol.asyncDispose]();
+});
+
+test("beside the table of another process it has a second name, and the first once that is free", async () => {
+  const kernel = new Kernel();
+  kernel.foreign = ["inet svc"];
+  const table = await RedirectTable.open(PLAN, [], SILENT, kernel.open, { beside: true });
+  await table.keep();
+  assert.deepEqual(kernel.tables, ["inet svc", "inet svc_next"]);
+  kernel.foreign = [];
+  await table.keep();
+  assert.deepEqual(kernel.tables, ["inet svc"]);
+  assert.match(kernel.ran.at(-2) ?? "", /^delete table inet svc_next\nadd table inet svc\n/);
+  await table.updateLocal([{ bytes: Uint8Array.of(192, 0, 2, 0), bits: 24 }]);
+  assert.match(kernel.ran.at(-1) ?? "", /inet svc inet4_local_address_set/);
+  await table[Symbol.asyncDispose]();
+  assert.equal(kernel.ran.at(-1), "delete table inet svc");
 });
 
 test("openings in a firewall that starts again while they are taken away do not come back", async () => {
