@@ -11,6 +11,7 @@ import type { Log } from "#core/log.ts";
 import type { LeaseNames, Neighbours } from "#core/neighbours.ts";
 import { Retry } from "#lib/retry.ts";
 import { SteadyTime } from "#lib/steady-time.ts";
+import { SettledClock } from "#lib/settled-clock.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { isAbout, namesOf, type DevicesEnv } from "./about-devices.ts";
 import { openCalendar } from "./calendar.ts";
@@ -22,7 +23,6 @@ import { entriesOf, repeatedId } from "./policy-book.ts";
 import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } from "./opening.ts";
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
-import { SettledClock } from "./settled-clock.ts";
 import type { SeriesRecords, StoreFile } from "./store.ts";
 import { NO_STORE, statusView } from "./views.ts";
 

@@ -3,12 +3,12 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Neighbours } from "#core/neighbours.ts";
 import type { Rollback } from "#core/rollback.ts";
+import type { SettledClock } from "#lib/settled-clock.ts";
 import { type GovernanceState, loadState, type OpenState, type Checkpoint } from "./checkpoint.ts";
 import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
 import { openPolicyBook, type BookEntry } from "./policy-book.ts";
 import type { PolicyState } from "./policy-state.ts";
 import type { GovernanceSettings } from "./settings.ts";
-import type { SettledClock } from "./settled-clock.ts";
 import type { SeriesRecords } from "./store.ts";
 
 /** A crash may cost a second: less than that, so that a late timer and the medium have their time. */

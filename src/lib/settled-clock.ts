@@ -1,4 +1,6 @@
-import type { GovernanceClock } from "./clock.ts";
+import type { SteadyClocks } from "./steady-time.ts";
+
+type Clocks = Pick<SteadyClocks, "monotonicMs" | "wallMs">;
 
 /** So long a clock that was set ahead has to stand before anything is thrown away by it. */
 const SETTLED_MS = 3_600_000;
@@ -7,13 +9,13 @@ const DRIFT_MS = 1_000;
 
 /** Unix time for what is dropped for its age: a date that was wrong for a moment costs no history. */
 export class SettledClock {
-  readonly #clock: GovernanceClock;
+  readonly #clock: Clocks;
   /** How far the system's clock is ahead of the monotonic one, as it is believed. */
   #aheadMs: number;
   /** When it was first seen further ahead than that, by the monotonic clock; null: it is not. */
   #sinceMs: number | null = null;
 
-  constructor(clock: GovernanceClock) {
+  constructor(clock: Clocks) {
     this.#clock = clock;
     this.#aheadMs = clock.wallMs() - clock.monotonicMs();
   }
