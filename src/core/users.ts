@@ -44,6 +44,11 @@ export interface UserAdmin {
   user(id: string): UserDetailView | null;
   /** What a user moved in the last day, since the program runs; null where there is no such user. */
   usage(id: string): UsageView | null;
+  /**
+   * What a user moved in the last `days` days, also of one who was removed lately; null: neither is known. Throws `ApiError`
+   * 404 where a fleet has these users.
+   */
+  history(id: string, days: number): HistoryView | null;
   /** Does any user have a limit of the kind? */
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean };
   create(draft: UserDraft): Promise<UserDetailView>;
@@ -63,6 +68,18 @@ export interface UsageView {
   readonly stepSeconds: number;
   /** Oldest first; steps in which nothing was moved are left out. */
   readonly steps: readonly UsageStep[];
+}
+
+/** Oldest first; what is silent is left out. */
+export interface HistoryView {
+  /** Of which listener. */
+  readonly inbound: string;
+  /** Null: the user is there. */
+  readonly removedAtMs: number | null;
+  /** In UTC. */
+  readonly days: readonly UsageStep[];
+  /** Of the last two days. */
+  readonly hours: readonly UsageStep[];
 }
 
 export interface UsageStep {

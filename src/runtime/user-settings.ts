@@ -7,8 +7,12 @@ import { FormerPaths } from "#users/former-paths.ts";
 import type { FleetSettings } from "#users/fleet-settings.ts";
 import type { ManagedListener, UsersSettings } from "#users/settings.ts";
 
+/** Without traffic control, what `traffic-control.reports.orphan-retention` is by default. */
+const REMOVED_HISTORY_MS = 90 * 86_400_000;
+
 /** The `svc` block with the listeners that it names; null: nothing is managed. Throws `ConfigError` for an unsafe path. */
-export function userSettings({ svc, listeners }: Config, files: SafeFiles): UsersSettings | null {
+export function userSettings(config: Config, files: SafeFiles): UsersSettings | null {
+  const { svc, listeners, trafficControl } = config;
   if (svc === null) return null;
   const named = new Set(svc.managedListeners);
   const managed = listeners.flatMap(({ name, protocol, options, ports }): ManagedListener[] => {
@@ -28,6 +32,7 @@ export function userSettings({ svc, listeners }: Config, files: SafeFiles): User
     listeners: managed,
     former,
     fleet,
+    removedHistoryMs: trafficControl?.reports.orphanRetentionMs ?? REMOVED_HISTORY_MS,
   };
 }
 

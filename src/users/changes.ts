@@ -176,14 +176,16 @@ export class Changes {
   }
 
   async #change({ book, listener }: Place, kind: ChangeKind, step: Step): Promise<Found> {
-    const { env, repository, isOver } = this.#shared;
+    const { env, registry, repository, isOver } = this.#shared;
     const user = userOf(step);
     const { uploadBytes, downloadBytes, allowance } = this.#countedAfter(book, user, step);
     const checked = books.withUser(book, user.id, step.after, listener.support, env.nowMs());
     const runs = this.#targets(book).length > 0;
     const next = runs ? { ...checked, appliedRevision: checked.revision } : checked;
     const usage = allowance?.store() ?? null;
-    await repository.keep(next, user.id, step.after, { uploadBytes, downloadBytes, usage }, kind);
+    const history = registry.counters.get(book.listener, user.id)?.history ?? null;
+    const traffic = { uploadBytes, downloadBytes, usage, history };
+    await repository.keep(next, user.id, step.after, traffic, kind);
     if (isOver()) throw new Error(`listener ${book.listener}: users are managed no more`);
     await this.#apply(book, next, step);
     return { book: next, user, listener };
@@ -260,15 +262,24 @@ export class Changes {
   }
 
   #publish(book: UserBook, { before, after, traffic }: Step, counted: Counted): void {
-    const { books: all, counters, presences, tokens } = this.#shared.registry;
+    const { books: all, counters, presences, removed, settled, tokens } = this.#shared.registry;
     const nowMs = this.#shared.env.nowMs();
     all.set(book.listener, book);
     if (before !== null && before.token !== after?.token) tokens.delete(before.token);
     if (after !== null && before?.token !== after.token) tokens.add(book, after.id, after.token);
     if (after === null) {
-      if (before !== null) counters.delete(book.listener, before.id);
+      if (before === null) return;
+      const history = counters.get(book.listener, before.id)?.history ?? null;
+      counters.delete(book.listener, before.id);
+      if (history !== null && !history.isEmpty)
+        removed.add(before.id, {
+          listener: book.listener,
+          removedAtMs: settled.nowSeconds() * 1000,
+          history,
+        });
       return;
     }
+    removed.takeOut(after.id);
     if (traffic !== undefined) counters.set(book.listener, after.id, counted, nowMs);
     if (before === null || before.limits === after.limits) return;
     counters.limit(book.listener, after.id, counted.allowance, nowMs);

@@ -21,6 +21,7 @@ export class Checkpoints {
     if (this.#isRunning) return;
     this.#isRunning = true;
     const { env, registry } = this.#shared;
+    registry.expireHistories();
     const nowMs = env.monotonicMs();
     const backup = nowMs - this.#backedUpAtMs >= BACKUP_MS;
     try {

@@ -2,6 +2,7 @@
 import type { Direction } from "#core/meter.ts";
 import { canBar, isSameQuota } from "./limits.ts";
 import type { Allowance, StoredUsage } from "./allowance.ts";
+import { UserHistory } from "./history.ts";
 import type { QuotaShare } from "./quota-share.ts";
 import { RecentUsage } from "./recent-usage.ts";
 
@@ -10,6 +11,8 @@ export interface Traffic {
   readonly downloadBytes: number;
   /** Null: there is no quota with periods. */
   readonly usage: StoredUsage | null;
+  /** Absent or null: none is known, or none is kept. */
+  readonly history?: UserHistory | null;
 }
 
 export const NO_TRAFFIC: Traffic = { uploadBytes: 0, downloadBytes: 0, usage: null };
@@ -31,18 +34,21 @@ export class UserCounter implements Traffic {
   allowance: Allowance | null;
   /** The node's part of a quota that is a fleet's; null: the quota is this program's own. */
   share: QuotaShare | null = null;
-  /** Continues when the counters are reset. */
+  /** Both continue when the counters are reset. */
   readonly recent: RecentUsage;
+  /** Null: a fleet has these users. */
+  readonly history: UserHistory | null;
   readonly #changed: Set<UserCounter>;
 
   constructor(
     listener: string,
     id: string,
-    { uploadBytes, downloadBytes, allowance }: Counted,
+    { uploadBytes, downloadBytes, allowance, history = null }: Counted,
     changed: Set<UserCounter>,
     recent = new RecentUsage(),
   ) {
     this.recent = recent;
+    this.history = history;
     this.listener = listener;
     this.id = id;
     this.uploadBytes = uploadBytes;
@@ -80,6 +86,7 @@ export class UserCounter implements Traffic {
     if (direction === "upload") this.uploadBytes = sumOf(this.uploadBytes, bytes);
     else this.downloadBytes = sumOf(this.downloadBytes, bytes);
     this.recent.count(direction, bytes, wallMs);
+    this.history?.count(direction, bytes, wallMs);
     const { allowance } = this;
     if (allowance !== null && allowance.limits.quota !== null) {
       allowance.count(direction, bytes, wallMs);
@@ -114,6 +121,11 @@ export class UserCounters {
   readonly #byListener = new Map<string, Map<string, UserCounter>>();
   readonly #changed = new Set<UserCounter>();
   readonly #limited = new Set<UserCounter>();
+  readonly #keepsHistory: boolean;
+
+  constructor(keepsHistory = true) {
+    this.#keepsHistory = keepsHistory;
+  }
 
   get(listener: string, id: string): UserCounter | null {
     return this.#byListener.get(listener)?.get(id) ?? null;
@@ -125,7 +137,10 @@ export class UserCounters {
     this.#byListener.set(listener, ofListener);
     const before = ofListener.get(id);
     this.#forget(before);
-    const counter = new UserCounter(listener, id, counted, this.#changed, before?.recent);
+    const known = before?.history ?? counted.history ?? null;
+    const history = this.#keepsHistory ? (known ?? new UserHistory()) : null;
+    const all = { ...counted, history };
+    const counter = new UserCounter(listener, id, all, this.#changed, before?.recent);
     ofListener.set(id, counter);
     counter.look(wallMs);
     this.#keepIfLimited(counter);
@@ -178,10 +193,11 @@ export class UserCounters {
     }
   }
 
-  /** What was said to be saved could not be. Those that count no more are left alone. */
+  /** What was said to be saved is not in the file. Those that count no more are left alone. */
   changedAgain(counters: Iterable<UserCounter>): void {
     for (const counter of counters) {
       if (this.get(counter.listener, counter.id) !== counter) continue;
+      if (counter.history !== null) counter.history.isRowStale = !counter.history.isEmpty;
       counter.isChanged = true;
       this.#changed.add(counter);
     }

@@ -2,11 +2,12 @@
  * The users of one state file, as long as it is in use. Work on the users of one listener is done in the queue of this
  * listener: a change, counters that are written, users who turn from active to limited and back. A reload is exclusive.
  */
-import { tooManyChanges } from "#core/errors.ts";
+import { ApiError, tooManyChanges } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { FleetAdmin } from "#core/fleet.ts";
 import { KeyedQueue } from "#lib/keyed-queue.ts";
 import type {
+  HistoryView,
   ManagedInboundView,
   ManagedProtocolView,
   SubscriptionView,
@@ -141,7 +142,11 @@ export class Manager implements UserAdmin {
     return this.#queues.exclusive(async () => {
       if (this.#isOver) return;
       if (this.#fleet !== null) this.#fleet.distrust();
-      else await reconcileWith(state, this.#shared, this.#changes);
+      else {
+        await reconcileWith(state, this.#shared, this.#changes);
+        // It may be the backup, which lacks some minutes of counters, and an hour of a history that has ended in them.
+        this.registry.counters.changedAgain([...this.registry.counters].filter(hasHistory));
+      }
     });
   }
 
@@ -183,6 +188,15 @@ export class Manager implements UserAdmin {
 
   usage(id: string): UsageView | null {
     return this.#views.usage(id);
+  }
+
+  history(id: string, days: number): HistoryView | null {
+    if (this.#fleet !== null)
+      throw new ApiError(
+        404,
+        "a fleet keeps no history of its users by day (svc.fleet); /api/admin/users/ID/usage has the last day by hour",
+      );
+    return this.#views.history(id, days);
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
@@ -262,4 +276,8 @@ export class Manager implements UserAdmin {
     this.#isOver = true;
     this.registry.listeners = new Map();
   }
+}
+
+function hasHistory({ history }: UserCounter): boolean {
+  return history !== null && !history.isEmpty;
 }

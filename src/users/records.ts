@@ -2,6 +2,8 @@
 import { StoreError } from "#core/errors.ts";
 import type { UserLimits } from "#core/users.ts";
 import type { Traffic } from "./counters.ts";
+import type { StoredHour } from "./history.ts";
+import { decodeHistories, HISTORY, historyOf, type StoredHistories } from "./history-records.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { remarksJson, remarksOf, storedRemarks, type StoredRemarks } from "./remarks.ts";
 import { limitsJson, limitsOf, type StoredLimits } from "./stored-limits.ts";
@@ -13,7 +15,7 @@ export const USERS = "users";
 export const FLEET = "fleet";
 /** What users moved on a node of a fleet, and its database has not acknowledged. */
 export const LEDGER = "ledger";
-export const PARTS = [LISTENERS, USERS, FLEET, LEDGER] as const;
+export const PARTS = [LISTENERS, USERS, FLEET, LEDGER, HISTORY] as const;
 
 interface StoredListener {
   readonly id: string;
@@ -39,6 +41,8 @@ interface StoredUser extends StoredRemarks {
   readonly token: string;
   /** Absent: none. */
   readonly limits?: StoredLimits;
+  /** What was moved in the hour that goes on. Absent: nothing. */
+  readonly hour?: StoredHour;
 }
 
 export function encodeListener({ id, listener, protocol, revision, appliedRevision }: UserBook): Buffer {
@@ -53,6 +57,7 @@ export function encodeListener({ id, listener, protocol, revision, appliedRevisi
 }
 
 export function encodeUser({ listener, protocol }: UserBook, user: UserRecord, traffic: Traffic): Buffer {
+  const hour = traffic.history?.openHour ?? null;
   const stored: StoredUser = {
     id: user.id,
     inbound: listener,
@@ -69,6 +74,7 @@ export function encodeUser({ listener, protocol }: UserBook, user: UserRecord, t
     token: user.token,
     ...remarksJson(user.remarks),
     ...(user.limits === NO_LIMITS ? {} : { limits: limitsJson(user.limits, traffic.usage) }),
+    ...(hour === null ? {} : { hour }),
   };
   return Buffer.from(JSON.stringify(stored));
 }
@@ -76,17 +82,19 @@ export function encodeUser({ listener, protocol }: UserBook, user: UserRecord, t
 export interface StoredState {
   readonly books: ReadonlyMap<string, UserBook>;
   readonly traffic: ReadonlyMap<string, Traffic>;
+  /** Of users who are there no more. */
+  readonly histories: Pick<StoredHistories, "removed" | "stray">;
 }
 
 /** Of an opened store. Throws `StoreError` as `decodeState` does. */
 export function stateIn(records: ReadonlyMap<string, Records>): StoredState {
-  return decodeState(records.get(LISTENERS) ?? [], records.get(USERS) ?? []);
+  return decodeState(records.get(LISTENERS) ?? [], records.get(USERS) ?? [], records.get(HISTORY) ?? []);
 }
 
 type Records = Iterable<readonly [key: string, value: Buffer]>;
 
 /** Throws `StoreError` where the records contradict each other: then something wrote them that did not know the rules. */
-export function decodeState(listeners: Records, users: Records): StoredState {
+export function decodeState(listeners: Records, users: Records, rows: Records = []): StoredState {
   const books = new Map<string, UserBook & { users: Map<string, UserRecord> }>();
   const traffic = new Map<string, Traffic>();
   const tokens = new Set<string>();
@@ -104,7 +112,10 @@ export function decodeState(listeners: Records, users: Records): StoredState {
       users: new Map(),
     });
   }
-  for (const [key, value] of users) {
+  const known = [...users];
+  const ids = new Set(known.map(([key]) => key));
+  const { present, ...histories } = decodeHistories(rows, (id) => ids.has(id));
+  for (const [key, value] of known) {
     const stored: StoredUser = JSON.parse(value.toString());
     const book = books.get(stored.inbound);
     if (book === undefined || stored.id !== key || stored.protocol !== book.protocol || !isSound(stored))
@@ -113,9 +124,11 @@ export function decodeState(listeners: Records, users: Records): StoredState {
     tokens.add(stored.token);
     const { limits, usage } = limitsOf(stored.limits);
     book.users.set(key, recordOf(stored, limits));
-    traffic.set(key, { uploadBytes: stored.upload_bytes, downloadBytes: stored.download_bytes, usage });
+    const history = historyOf(key, present.get(key), stored.hour);
+    const { upload_bytes: uploadBytes, download_bytes: downloadBytes } = stored;
+    traffic.set(key, { uploadBytes, downloadBytes, usage, history });
   }
-  return { books, traffic };
+  return { books, traffic, histories };
 }
 
 function recordOf(stored: StoredUser, limits: UserLimits): UserRecord {

@@ -25,6 +25,8 @@ export interface UsersSettings {
   readonly listeners: readonly ManagedListener[];
   /** Addresses that another program gave out; null: there are none. */
   readonly former: FormerPaths | null;
+  /** How long the history of a user who was removed is kept: as reports without a policy are. */
+  readonly removedHistoryMs: number;
   /** Null: the state file is the only place of these users. */
   readonly fleet: FleetSettings | null;
 }

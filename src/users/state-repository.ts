@@ -5,10 +5,14 @@ import { withoutFolders } from "#core/places.ts";
 import { type Change, ConflictError } from "#store/kv.ts";
 import { type AsyncStore, InterruptedError, UnavailableError } from "#store/opened-store.ts";
 import type { Traffic, UserCounter } from "./counters.ts";
+import type { UserHistory } from "./history.ts";
+import { HISTORY, historyChange, removedChange } from "./history-records.ts";
 import { encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
 import type { UserRegistry } from "./user-registry.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 import type { UserRepository } from "./user-repository.ts";
+
+type Registry = Pick<UserRegistry, "books" | "counters" | "removed" | "settled">;
 
 /**
  * Counters grow while they are being written. So they count as saved when they are encoded, and as changed again where the
@@ -16,7 +20,7 @@ import type { UserRepository } from "./user-repository.ts";
  */
 export class StateRepository implements UserRepository {
   readonly #store: AsyncStore;
-  readonly #registry: Pick<UserRegistry, "books" | "counters">;
+  readonly #registry: Registry;
   readonly #log: Log;
   readonly #path: string;
   readonly #onSaved: (counters: readonly UserCounter[]) => void;
@@ -28,7 +32,7 @@ export class StateRepository implements UserRepository {
   constructor(
     store: AsyncStore,
     path: string,
-    registry: Pick<UserRegistry, "books" | "counters">,
+    registry: Registry,
     log: Log,
     onSaved: (counters: readonly UserCounter[]) => void = () => {},
   ) {
@@ -42,15 +46,19 @@ export class StateRepository implements UserRepository {
   async refresh(): Promise<void> {}
 
   async keep(book: UserBook, id: string, user: UserRecord | null, traffic: Traffic): Promise<void> {
+    const { history = null } = traffic;
+    const row = this.#rowOf(book, id, user, history);
+    const changes = [
+      { part: LISTENERS, key: book.listener, value: encodeListener(book) },
+      { part: USERS, key: id, value: user === null ? null : encodeUser(book, user, traffic) },
+      ...row,
+    ];
+    // A row that says that the user has gone is to be replaced should he stay.
+    if (history !== null && row.length > 0) history.isRowStale = user === null;
     try {
-      await this.#store.commit(
-        [
-          { part: LISTENERS, key: book.listener, value: encodeListener(book) },
-          { part: USERS, key: id, value: user === null ? null : encodeUser(book, user, traffic) },
-        ],
-        { backup: true },
-      );
+      await this.#store.commit(changes, { backup: true });
     } catch (error) {
+      if (history !== null && row.length > 0) history.isRowStale = true;
       throw answerFor(error, this.#path, this.#log);
     }
   }
@@ -106,12 +114,28 @@ export class StateRepository implements UserRepository {
     options: { readonly backup: boolean },
     counters: readonly UserCounter[],
   ): Promise<void> {
+    const doomed = [...this.#registry.removed.doomed];
+    const rows = doomed.map((key): Change => ({ part: HISTORY, key, value: null }));
     try {
-      await this.#store.commit(changes, options);
+      await this.#store.commit([...changes, ...rows], options);
+      this.#registry.removed.forget(doomed);
     } catch (error) {
       this.#registry.counters.changedAgain(counters);
       throw error;
     }
+  }
+
+  /** Of the history, what the file has not; none: it has all of it. */
+  #rowOf(
+    book: UserBook,
+    id: string,
+    user: UserRecord | null,
+    history: UserHistory | null,
+  ): readonly Change[] {
+    if (history === null || history.isEmpty) return [];
+    if (user !== null) return history.isRowStale ? [historyChange(id, history)] : [];
+    const removedAtMs = this.#registry.settled.nowSeconds() * 1000;
+    return [removedChange(id, { listener: book.listener, removedAtMs, history })];
   }
 
   /** As they are now; from here on they are saved. */
@@ -120,7 +144,9 @@ export class StateRepository implements UserRepository {
       const book = this.#registry.books.get(counter.listener);
       const user = book?.users.get(counter.id);
       if (book === undefined || user === undefined) return [];
-      return [{ part: USERS, key: user.id, value: encodeUser(book, user, counter) }];
+      const row = this.#rowOf(book, user.id, user, counter.history);
+      if (counter.history !== null) counter.history.isRowStale = false;
+      return [{ part: USERS, key: user.id, value: encodeUser(book, user, counter) }, ...row];
     });
     this.#onSaved(counters);
     this.#registry.counters.saved(counters);

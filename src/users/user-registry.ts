@@ -1,6 +1,7 @@
 /** All that is known of the users of one state file at the moment. How it is shown: user-views.ts. */
 import type { Metadata } from "#core/session.ts";
 import type { UserStatus } from "#core/users.ts";
+import { SettledClock } from "#lib/settled-clock.ts";
 import { type BootClock, SteadyTime } from "#lib/steady-time.ts";
 import { valueAt } from "#lib/at.ts";
 import { Allowance, isWindow } from "./allowance.ts";
@@ -15,6 +16,7 @@ import {
 import { NO_LIMITS } from "./limits.ts";
 import { Presences, type Origin } from "./presence.ts";
 import type { StoredState } from "./records.ts";
+import { RemovedHistories } from "./removed-histories.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import { TokenIndex } from "./tokens.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
@@ -67,7 +69,11 @@ export function barOf(counted: Counted, wallMs: number): Bar | null {
 }
 
 export class UserRegistry {
-  readonly counters = new UserCounters();
+  readonly counters: UserCounters;
+  /** Histories of users who are there no more. */
+  readonly removed: RemovedHistories;
+  /** By this, what is removed goes for its age. */
+  readonly settled: SettledClock;
   readonly presences = new Presences();
   readonly tokens = new TokenIndex();
   /** Also of listeners that are not managed now: they may come back. */
@@ -96,6 +102,9 @@ export class UserRegistry {
     this.books = new Map(state.books);
     this.resting = new Map(state.traffic);
     this.time = timeOf(env, state);
+    this.counters = new UserCounters(settings.fleet === null);
+    this.removed = new RemovedHistories(state.histories.removed, state.histories.stray);
+    this.settled = new SettledClock({ monotonicMs: env.monotonicMs, wallMs: env.nowMs });
     for (const book of this.books.values())
       for (const { id, token } of book.users.values()) this.tokens.add(book, id, token);
   }
@@ -135,10 +144,16 @@ export class UserRegistry {
     return this.presences.get(name, userId)?.origin(source.ip) ?? null;
   }
 
+  /** Drops histories of users who were removed long enough ago. */
+  expireHistories(): void {
+    this.removed.expire(this.settled.nowSeconds() * 1000 - this.settings.removedHistoryMs);
+  }
+
   /** What counting begins with, after a start or a reset. */
-  countedOf({ limits }: UserRecord, { uploadBytes, downloadBytes, usage }: Traffic): Counted {
+  countedOf({ limits }: UserRecord, { uploadBytes, downloadBytes, usage, history = null }: Traffic): Counted {
     const nowMs = this.#env.monotonicMs();
     return {
+      history,
       uploadBytes,
       downloadBytes,
       allowance: limits === NO_LIMITS ? null : new Allowance(limits, nowMs, this.time, usage),

@@ -4,6 +4,7 @@ import type { LiveConnections } from "#core/live.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { ClientForms } from "#core/share-link.ts";
 import type {
+  HistoryView,
   ManagedInboundView,
   OnlineIp,
   QuotaView,
@@ -80,6 +81,21 @@ export class UserViews {
     if (found === null) return null;
     const counter = this.#registry.counters.get(found.book.listener, id);
     return { stepSeconds: STEP_SECONDS, steps: counter?.recent.shown(this.#env.nowMs()) ?? [] };
+  }
+
+  history(id: string, days: number): HistoryView | null {
+    const nowMs = this.#env.nowMs();
+    const found = this.#registry.find(id);
+    if (found === null) {
+      const removed = this.#registry.removed.find(id);
+      if (removed === null) return null;
+      const { listener: inbound, removedAtMs, history } = removed;
+      return { inbound, removedAtMs, ...history.shown(nowMs, days) };
+    }
+    const inbound = found.book.listener;
+    const counter = this.#registry.counters.get(inbound, id);
+    const shown = counter?.history?.shown(nowMs, days) ?? { days: [], hours: [] };
+    return { inbound, removedAtMs: null, ...shown };
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {

@@ -207,10 +207,40 @@ async function lastDayOf(core: ManagedCore, id: string): Promise<readonly number
   return [sum("upload_bytes"), sum("download_bytes")];
 }
 
+/** All days of the history together; a fleet keeps none. */
+async function historyOf(core: ManagedCore, id: string): Promise<readonly number[] | null> {
+  const { status, text, json } = await core.ask("GET", `/api/admin/users/${id}/history`);
+  if (isFleet) {
+    assert.equal(status, 404);
+    assert.match(text, /a fleet keeps no history/);
+    return null;
+  }
+  assert.equal(status, 200, text);
+  const { days, hours } = json as unknown as Record<"days" | "hours", readonly Step[]>;
+  const sumOf = (steps: readonly Step[]) => [
+    steps.reduce((sum, step) => sum + step.upload_bytes, 0),
+    steps.reduce((sum, step) => sum + step.download_bytes, 0),
+  ];
+  assert.ok(days.every(({ start }) => start % 86_400_000 === 0));
+  assert.deepEqual(sumOf(hours), sumOf(days), "the test takes less than two days");
+  return sumOf(days);
+}
+
+interface Step {
+  readonly start: number;
+  readonly upload_bytes: number;
+  readonly download_bytes: number;
+}
+
 test("bytes are counted per user and direction, and survive a clean restart to the last one", async () => {
   using state = stateFolder();
   const options = { store: state.store, folder: state.path };
-  const wanted: { readonly id: string; readonly counts: readonly number[]; readonly day: number }[] = [];
+  const wanted: {
+    readonly id: string;
+    readonly counts: readonly number[];
+    readonly day: number;
+    readonly history: number;
+  }[] = [];
   {
     await using core = await ManagedCore.start(options);
     await using origin = await openTcpOrigin(echo);
@@ -233,7 +263,8 @@ test("bytes are counted per user and direction, and survive a clean restart to t
       assert.equal(await more.finish(), true);
       assert.deepEqual(await countsOf(core, client.user.id), [more.bytes, more.bytes]);
       const day = isFleet ? transfer.bytes + more.bytes : 0; // a program alone keeps the day in memory only
-      wanted.push({ id: client.user.id, counts: [more.bytes, more.bytes], day });
+      const history = transfer.bytes + more.bytes;
+      wanted.push({ id: client.user.id, counts: [more.bytes, more.bytes], day, history });
     }
     assert.equal(await core.core.stop(), 0);
   }
@@ -241,6 +272,10 @@ test("bytes are counted per user and direction, and survive a clean restart to t
   for (const { id, counts } of wanted) assert.deepEqual(await countsOf(core, id), counts);
   for (const { id, day } of wanted) assert.deepEqual(await lastDayOf(core, id), [day, day]);
   assert.equal((await core.ask("GET", "/api/admin/users/unknown/usage")).status, 404);
+  for (const { id, history } of wanted) {
+    const found = await historyOf(core, id);
+    if (found !== null) assert.deepEqual(found, [history, history]);
+  }
   const [first] = wanted;
   const reset = await core.change("edge", "POST", `/${first?.id}/reset-traffic`);
   assert.deepEqual([reset.upload_bytes, reset.download_bytes, reset.traffic_generation], [0, 0, 3]);
@@ -270,6 +305,24 @@ test("kill -9 under load costs at most what the last second moved", async (conte
     `counted ${before.join("/")} a second and a half before the kill, ${after.join("/")} are left`,
   );
   assert.ok((after[0] as number) >= (before[0] as number) && (after[1] as number) >= (before[1] as number));
+  const history = await historyOf(core, id);
+  if (history !== null) assert.deepEqual(history, after, "they were written together");
+});
+
+const noFleet = isFleet ? "SKIP a fleet keeps no history" : false;
+
+test("a history is asked for by 1 to 62 days, by who may read users", { skip: noFleet }, async () => {
+  await using core = await ManagedCore.start();
+  const { id } = await core.create("edge", "alice");
+  const ask = (query: string) => core.ask("GET", `/api/admin/users/${id}/history${query}`);
+  assert.deepEqual((await ask("?days=62")).json, { days: [], hours: [] });
+  for (const days of ["0", "63", "-1", "1.5", "many", ""]) {
+    const { status, text } = await ask(`?days=${days}`);
+    assert.equal(status, 400, days);
+    assert.match(text, /days: expected a (whole )?number/);
+  }
+  assert.equal((await core.ask("GET", "/api/admin/users/unknown/history")).status, 404);
+  assert.equal((await core.ask("GET", `/api/admin/users/${id}/history`, { secret: null })).status, 401);
 });
 
 test("a second signal while sessions are waited for costs no counted byte", async () => {

@@ -113,6 +113,7 @@ test("a token for one listener sees and changes the users of no other", async ()
   const tries = [
     ["GET", "/api/admin/users/1", undefined],
     ["GET", "/api/admin/users/1/usage", undefined],
+    ["GET", "/api/admin/users/1/history", undefined],
     ["POST", "/api/admin/users", draft],
     ["PUT", "/api/admin/users/1", { name: "eve", revision: 1 }],
     ["DELETE", "/api/admin/users/1?revision=1", undefined],

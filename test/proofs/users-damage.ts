@@ -160,6 +160,7 @@ function settingsOf(store: string): UsersSettings {
     listeners: ["edge", "other"].map((name) => ({ name, protocol: "vless", support, options, ports: [443] })),
     fleet: null,
     former: null,
+    removedHistoryMs: 90 * 86_400_000,
   };
 }
 

@@ -41,6 +41,10 @@ export class MemoryUsers implements UsersControl {
             steps: [{ startSeconds: AT_MS / 1000, uploadBytes: 1, downloadBytes: 2 }],
           }
         : null,
+    history: (id) => {
+      const steps = [{ startSeconds: AT_MS / 1000, uploadBytes: 1, downloadBytes: 2 }];
+      return this.#users.has(id) ? { inbound: LISTENER, removedAtMs: null, days: steps, hours: steps } : null;
+    },
     limitKinds: () => ({ quota: false, expiration: false }),
     create: async (draft) => {
       if (draft.inbound !== LISTENER) throw new ApiError(404, "no such listener");

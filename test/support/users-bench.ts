@@ -113,6 +113,7 @@ export class Bench implements Disposable {
       store: join(this.home, store),
       listeners,
       former: null,
+      removedHistoryMs: 90 * 86_400_000,
       fleet: this.#options.fleet ?? null,
     };
   }

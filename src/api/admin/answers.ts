@@ -58,10 +58,22 @@ export const userDetail = z
   })
   .meta({ id: "UserDetail" });
 
+const steps = () => z.array(z.object({ start: unixMs(), upload_bytes: amount(), download_bytes: amount() }));
+
+export const userHistory = z
+  .object({
+    /** In UTC. */
+    days: steps(),
+    hours: steps(),
+    /** Of a user who is there no more. */
+    removed_at: unixMs().optional(),
+  })
+  .meta({ id: "UserHistory" });
+
 export const userUsage = z
   .object({
     step_seconds: z.int().positive(),
-    steps: z.array(z.object({ start: unixMs(), upload_bytes: amount(), download_bytes: amount() })),
+    steps: steps(),
     nodes: usageNodes,
   })
   .meta({ id: "UserUsage" });

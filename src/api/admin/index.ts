@@ -12,6 +12,7 @@ import {
   protocolList,
   subscription,
   userDetail,
+  userHistory,
   userList,
   userUsage,
 } from "./answers.ts";
@@ -27,6 +28,8 @@ import {
   changeOf,
   createBody,
   detailJson,
+  historyJson,
+  historyQuery,
   inboundJson,
   revisionBody,
   revisionQuery,
@@ -190,6 +193,19 @@ function userRoutes(admin: AdminOf): readonly Route[] {
         if (all === null || call.query.by === undefined) return usageJson(all?.whole ?? usage);
         const parts = [...all.nodes].map(([node, own]) => ({ node, steps: usageJson(own).steps }));
         return { ...usageJson(all.whole), nodes: parts };
+      },
+    }),
+    route({
+      method: "GET",
+      scope: "users",
+      path: "/api/admin/users/:id/history",
+      summary: "What one user moved, by day and for the last two days by hour; also of a user removed lately",
+      answer: ok("Days and hours in which something was moved", userHistory),
+      query: historyQuery,
+      handle(call) {
+        const history = admin(call).history(call.params.id, call.query.days);
+        if (history === null) throw notFound();
+        return historyJson(history);
       },
     }),
     route({

@@ -21,6 +21,10 @@ export function ofListener(all: UserAdmin, listener: string): UserAdmin {
       return user?.inbound === listener ? user : null;
     },
     usage: (id) => (all.user(id)?.inbound === listener ? all.usage(id) : null),
+    history(id, days) {
+      const history = all.history(id, days);
+      return history?.inbound === listener ? history : null;
+    },
     limitKinds: () => all.limitKinds(),
     async create(draft) {
       if (draft.inbound !== listener) throw new ApiError(404, "inbound not found or not managed");

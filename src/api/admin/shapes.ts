@@ -4,7 +4,15 @@ import { jsonObject, queryInt } from "#api/shapes.ts";
 import { byNode, type ShownIp } from "./by-node.ts";
 import { labelQuery, remarkFields, remarksJson } from "./remarks.ts";
 import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
-import type { ManagedInboundView, UsageView, UserChange, UserDetailView, UserView } from "#core/users.ts";
+import type {
+  HistoryView,
+  ManagedInboundView,
+  UsageStep,
+  UsageView,
+  UserChange,
+  UserDetailView,
+  UserView,
+} from "#core/users.ts";
 
 const optionalText = () => z.string().optional();
 
@@ -26,6 +34,11 @@ export const revisionBody = jsonObject({ revision: revision() });
 export const revisionQuery = z.object({ revision: queryInt(1, Number.MAX_SAFE_INTEGER) });
 export const userQuery = z.object({ online: z.enum(["true", "false"]).optional(), by: byNode });
 export const usersQuery = z.object({ inbound: z.string().optional(), label: labelQuery, by: byNode });
+/** Days of a history that are kept. */
+const MOST_DAYS = 62;
+export const historyQuery = z.object({
+  days: queryInt(1, MOST_DAYS).default(30).meta({ description: "How many, today among them" }),
+});
 export const byQuery = z.object({ by: byNode });
 
 type ChangeFields = z.output<typeof updateBody>;
@@ -91,12 +104,17 @@ export function detailJson(
 }
 
 export function usageJson({ stepSeconds, steps }: UsageView) {
+  return { step_seconds: stepSeconds, steps: steps.map(stepJson) };
+}
+
+export function historyJson({ removedAtMs, days, hours }: HistoryView) {
   return {
-    step_seconds: stepSeconds,
-    steps: steps.map(({ startSeconds, uploadBytes, downloadBytes }) => ({
-      start: startSeconds * 1000,
-      upload_bytes: uploadBytes,
-      download_bytes: downloadBytes,
-    })),
+    days: days.map(stepJson),
+    hours: hours.map(stepJson),
+    ...(removedAtMs === null ? {} : { removed_at: removedAtMs }),
   };
+}
+
+function stepJson({ startSeconds, uploadBytes, downloadBytes }: UsageStep) {
+  return { start: startSeconds * 1000, upload_bytes: uploadBytes, download_bytes: downloadBytes };
 }

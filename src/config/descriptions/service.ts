@@ -97,7 +97,10 @@ export const service: Descriptions = {
   "hourly-retention": ["How long hours are kept.", "31d"],
   "daily-retention": ["How long days are kept.", "397d"],
   "monthly-retention": ["How long months are kept.", "397d"],
-  "orphan-retention": ["How long reports of policies that are gone are kept.", "90d"],
+  "orphan-retention": [
+    "How long reports of policies that are gone are kept, and histories of users who were removed.",
+    "90d",
+  ],
   "time-zone": ["Zone in which days begin; the system's where it is missing.", "Europe/Berlin"],
   "traffic-control.global": "The policy for all traffic together.",
   devices: "Policies for clients by their addresses.",
