@@ -20,6 +20,8 @@ export interface FloodTask {
 }
 
 export interface FloodSend extends FloodTask {
+  /** To another socket, which is not read: what the load costs the machine alone. */
+  readonly isElsewhere: boolean;
   readonly ms: number;
   /** Initials a second. */
   readonly rate: number;
@@ -37,7 +39,9 @@ const CLIENTS = 20;
 const EACH_MS = 50;
 const PIECE = 32;
 const AF_INET = 2;
+const SOCK_DGRAM = 2;
 const SOCK_RAW = 3;
+const LOOPBACK = Uint8Array.of(127, 0, 0, 1);
 const IPPROTO_RAW = 255;
 const IPPROTO_UDP = 17;
 const HEAD_BYTES = 28;
@@ -186,14 +190,16 @@ async function initial(fingerprint: string): Promise<Buffer> {
 }
 
 /** Each of another connection and from another address. */
-async function flood({ port, fingerprint, rate, ms }: FloodSend): Promise<void> {
+async function flood({ port, fingerprint, rate, ms, isElsewhere }: FloodSend): Promise<void> {
   const batches = openDatagramBatches(false);
   const libc = openLibc();
   if (batches === null || libc === null) throw new Error("this runtime sends no batches");
   const outgoing = batches.send.open(libc.socket(AF_INET, SOCK_RAW, IPPROTO_RAW));
   const name = new Uint8Array(SOCKADDR_BYTES);
-  const to = name.subarray(0, encodeSockaddr(name, { address: Uint8Array.of(127, 0, 0, 1), port: 0 }));
-  const [head, packet] = [headTo(port), await initial(fingerprint)];
+  const to = name.slice(0, encodeSockaddr(name, { address: LOOPBACK, port: 0 }));
+  const unread = libc.socket(AF_INET, SOCK_DGRAM);
+  libc.bind(unread, name.slice(0, encodeSockaddr(name, { address: LOOPBACK, port: port ^ 1 })));
+  const [head, packet] = [headTo(isElsewhere ? port ^ 1 : port), await initial(fingerprint)];
   const startMs = performance.now();
   let sent = 0;
   for (let nowMs = startMs; nowMs < startMs + ms; nowMs = performance.now()) {
@@ -206,7 +212,7 @@ async function flood({ port, fingerprint, rate, ms }: FloodSend): Promise<void> 
     batches.send.flush();
     await pause(TICK_MS);
   }
-  libc.close(outgoing.fd);
+  for (const fd of [outgoing.fd, unread]) libc.close(fd);
   process.send?.(sent / ((performance.now() - startMs) / 1000));
 }
 

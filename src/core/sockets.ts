@@ -10,6 +10,9 @@ export const REPLACED = "replaced";
 /** A kernel TCP socket. Named here so that `core` says which concrete class the fast path can take over. */
 export type StreamSocket = Socket;
 
+/** Classic BPF (linux/filter.h): operation, jumps if true and if false, value. What it answers with 0 is dropped. */
+export type SocketProgram = readonly (readonly [number, number, number, number])[];
+
 /** A bound UDP socket that clients write to. */
 export interface DatagramListener {
   readonly local: Endpoint;
@@ -23,6 +26,11 @@ export interface DatagramListener {
   send(payload: Uint8Array, to: Endpoint): void;
   /** The same of several that lie behind each other, each of `size` bytes but for the last, which may be shorter. */
   sendRun(payloads: Uint8Array, size: number, to: Endpoint): void;
+  /**
+   * Has the kernel run a program over each datagram before it is queued, its UDP header in front; null: none any more. False,
+   * or absent: this system cannot.
+   */
+  sieve?(program: SocketProgram | null): boolean;
   /** Calls `on`, which must not throw, when the socket is about to close: what it sends still goes out. */
   beforeClose(on: () => void): void;
   /** Settles when the socket is closed. */

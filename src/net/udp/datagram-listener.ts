@@ -75,6 +75,7 @@ export async function openDatagrams(
       },
       send: (payload, { ip, port: to }) => bound.send(null, payload, ip, to),
       sendRun: (payloads, size, { ip, port: to }) => bound.sendRun(payloads, size, ip, to),
+      sieve: (program) => bound.sieve(program),
       beforeClose: (on) => void closing.push(on),
       closed,
     },

@@ -1,6 +1,7 @@
 /** A bound UDP socket: by the runtime one datagram at a time, or in batches where the system can. */
 import type { Socket } from "node:dgram";
 import type { Endpoint, Ip } from "#core/session.ts";
+import type { SocketProgram } from "#core/sockets.ts";
 import {
   openBatchedDatagrams,
   UV_READABLE,
@@ -46,6 +47,8 @@ export interface DatagramSocket {
   send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void;
   /** Datagrams of `size` bytes each, one behind another; the last may be shorter. Otherwise as `send`. */
   sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number): void;
+  /** As of `DatagramListener`. */
+  sieve(program: SocketProgram | null): boolean;
   close(): void;
 }
 
@@ -150,6 +153,10 @@ class PlainSocket implements DatagramSocket {
       this.send(null, payloads.subarray(at, at + size), ip, port);
   }
 
+  sieve(): boolean {
+    return false;
+  }
+
   close(): void {
     if (this.#open) this.#socket.close();
     this.#open = false;
@@ -224,6 +231,10 @@ class BatchedSocket implements DatagramSocket {
   sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number): void {
     if (!this.#open || port === 0) return;
     this.#batches.send.putRun(this.#outgoing, payloads, size, this.#names.nameOf(ip, port));
+  }
+
+  sieve(program: SocketProgram | null): boolean {
+    return this.#open && this.#batches.sieve(this.fd, program);
   }
 
   close(): void {

@@ -1,8 +1,10 @@
 /** What the UDP sockets of one owner share on one thread: memory for datagrams in batches. 64-bit layouts. */
 import type * as Ffi from "node:ffi";
+import type { SocketProgram } from "#core/sockets.ts";
 import { openLibc, type Libc } from "./libc.ts";
 import { ReceiveBatch } from "./receive-batch.ts";
 import { SendBatch } from "./send-batch.ts";
+import { attachProgram, detachProgram } from "./socket-program.ts";
 import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
 import { openPoller, type Poller } from "./uv-poll.ts";
 import { F_DUPFD_CLOEXEC } from "./numbers.ts";
@@ -24,11 +26,13 @@ export class DatagramBatches {
   readonly receive: ReceiveBatch;
   readonly send: SendBatch;
   readonly poller: Poller;
+  readonly #ffi: typeof Ffi;
   readonly #libc: Libc;
   readonly #joins: boolean;
   readonly #library;
 
   constructor(ffi: typeof Ffi, libc: Libc, poller: Poller, runs: boolean) {
+    this.#ffi = ffi;
     this.receive = new ReceiveBatch(ffi);
     this.send = new SendBatch(ffi, runs && cutsMessages(libc));
     this.#joins = runs;
@@ -43,7 +47,19 @@ export class DatagramBatches {
     if (made < 0) return -1;
     widenBuffers(this.#libc, made);
     if (this.#joins) joinDatagrams(this.#libc, made);
+    detachProgram(this.#libc, made); // of another process that had the socket
     return made;
+  }
+
+  /** As of `DatagramListener`. */
+  sieve(fd: number, program: SocketProgram | null): boolean {
+    try {
+      if (program === null) detachProgram(this.#libc, fd);
+      else attachProgram(this.#ffi, this.#libc, fd, program);
+      return true;
+    } catch {
+      return false; // a kernel without socket filters, or out of memory
+    }
   }
 
   close(fd: number): void {

@@ -21,6 +21,7 @@ import type { PacketHeader } from "#transport/quic/wire/header.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import { QuicServerConnection, type QuicServerEvents, type ServerConnectionHost } from "./connection.ts";
 import { IdTable } from "./id-table.ts";
+import type { InitialSieve } from "./initial-sieve.ts";
 import { PerSecond } from "./per-second.ts";
 import type { ServerSecrets } from "./secrets.ts";
 import { encodeReset, encodeRetry, encodeVersions } from "./stateless-answers.ts";
@@ -68,6 +69,7 @@ interface Place {
 export class QuicEndpoint implements ServerConnectionHost {
   readonly #socket: DatagramListener;
   readonly #secrets: ServerSecrets;
+  readonly #sieve: InitialSieve;
   readonly #options: QuicServerOptions;
   readonly #ids = new IdTable<QuicServerConnection>(randomBytes(8));
   readonly #connections = new Map<QuicServerConnection, Place>();
@@ -84,9 +86,15 @@ export class QuicEndpoint implements ServerConnectionHost {
   #isFlooded = false;
   #onEmpty: () => void = () => {};
 
-  constructor(socket: DatagramListener, secrets: ServerSecrets, options: QuicServerOptions) {
+  constructor(
+    socket: DatagramListener,
+    secrets: ServerSecrets,
+    sieve: InitialSieve,
+    options: QuicServerOptions,
+  ) {
     this.#socket = socket;
     this.#secrets = secrets;
+    this.#sieve = sieve;
     this.#options = options;
     if (options.filter === null) this.sendRun = (datagrams, size, to) => socket.sendRun(datagrams, size, to);
   }
@@ -128,7 +136,9 @@ export class QuicEndpoint implements ServerConnectionHost {
     const nowMs = performance.now();
     const [isResetFull, isAnswerFull] = [this.#resets.isFull(nowMs), this.#answers.isFull(nowMs)];
     this.#isFlooded = isResetFull || isAnswerFull;
-    return isShortHeader(byteAt(datagram, 0)) ? isResetFull : isAnswerFull;
+    if (isShortHeader(byteAt(datagram, 0))) return isResetFull;
+    if (isAnswerFull) this.#sieve.count(nowMs);
+    return isAnswerFull;
   }
 
   /** Is this datagram of the socket perhaps of a connection here? */
@@ -167,7 +177,8 @@ export class QuicEndpoint implements ServerConnectionHost {
   #begin({ destination, source, token }: PacketHeader, datagram: Uint8Array, from: Endpoint): void {
     const nowMs = performance.now();
     const original = token.length === 0 ? null : this.#secrets.openToken(token, from, destination, nowMs);
-    if (original === null && (this.#unvalidated >= MOST_UNVALIDATED || this.#forged.isFull(nowMs)))
+    if (token.length === 0 && this.#options.filter === null) this.#sieve.count(nowMs);
+    if (original === null && this.#mustShowAddress(nowMs))
       return this.#answer(() => this.#retry({ client: source, original: destination }, from, nowMs), from);
     const { closeCode } = this.#options;
     const initial = new Uint8Array(destination);
@@ -190,6 +201,10 @@ export class QuicEndpoint implements ServerConnectionHost {
     if (made.connection.isHeard) return;
     this.#forged.add();
     made.discard();
+  }
+
+  #mustShowAddress(nowMs: number): boolean {
+    return this.#unvalidated >= MOST_UNVALIDATED || this.#sieve.isOn || this.#forged.isFull(nowMs);
   }
 
   /** Null: the library of TLS has no memory for one more. */

@@ -1,6 +1,7 @@
 /** The QUIC endpoints of one UDP socket: a listener that is opened anew takes new clients, and those of the one before stay. */
 import type { DatagramListener } from "#core/sockets.ts";
 import { QuicEndpoint, type QuicServerOptions } from "./endpoint.ts";
+import { InitialSieve } from "./initial-sieve.ts";
 import { ServerSecrets } from "./secrets.ts";
 
 /** Kept with the host. */
@@ -14,9 +15,9 @@ export class QuicPorts {
 
   /** From now on new clients of the socket are the endpoint's. */
   open(socket: DatagramListener, options: QuicServerOptions): QuicEndpoint {
-    const endpoint = new QuicEndpoint(socket, this.#secrets, options);
     let port = this.#ports.get(socket);
     if (port === undefined) this.#ports.set(socket, (port = new QuicPort(socket)));
+    const endpoint = new QuicEndpoint(socket, this.#secrets, port.sieve, options);
     port.add(endpoint);
     return endpoint;
   }
@@ -24,12 +25,15 @@ export class QuicPorts {
 
 class QuicPort {
   readonly #socket: DatagramListener;
+  readonly sieve: InitialSieve;
   /** The newest first. */
   #endpoints: readonly QuicEndpoint[] = [];
 
   constructor(socket: DatagramListener) {
     this.#socket = socket;
+    this.sieve = new InitialSieve((program) => socket.sieve?.(program) ?? false);
     socket.beforeClose(() => {
+      this.sieve.close();
       for (const endpoint of this.#endpoints) endpoint.close();
     });
   }
