@@ -5,8 +5,11 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
+import { en } from "#ui/words/en/index.ts";
+import { fa } from "#ui/words/fa/index.ts";
+import { Words } from "#ui/words/words.ts";
 import { noBrowser, type WatchedPage } from "../support/browser.ts";
-import { FULL_ADMIN_SECRET, FULL_SECRET } from "../support/full-core.ts";
+import { FULL_ADMIN_SECRET, FULL_SECRET, FULL_UUID } from "../support/full-core.ts";
 import { openFullDashboard, type FullDashboard } from "../support/full-dashboard.ts";
 
 const options = { skip: noBrowser };
@@ -159,6 +162,81 @@ test(
     assert.deepEqual(faultsOf(watched), []);
   },
 );
+
+/** Over VLESS, as a client of the user who is there from the start; answers with the bytes down. */
+async function moveAsSeeded(): Promise<number> {
+  const { core } = world.full;
+  const client = connect({ port: await core.port("edge"), host: "127.0.0.1" });
+  const port = Buffer.alloc(2);
+  port.writeUInt16BE(world.origin.port);
+  // VERSION | UUID | no addons | TCP | PORT | IPv4 | ADDRESS; the answer begins with a version and no addons
+  const uuid = Buffer.from(FULL_UUID.replaceAll("-", ""), "hex");
+  client.write(
+    Buffer.concat([Buffer.of(0), uuid, Buffer.of(0, 1), port, Buffer.of(1, 127, 0, 0, 1), Buffer.of(1)]),
+  );
+  let read = -2;
+  for await (const chunk of client) {
+    read += (chunk as Buffer).length;
+    if (read >= 500_000) break;
+  }
+  return read;
+}
+
+test(
+  "what a user moved by day and by hour, drawn and as a table, after a restart of the page",
+  options,
+  async () => {
+    assert.equal(await moveAsSeeded(), 500_000);
+    const looks = [
+      { language: "en", texts: en, width: 1280 },
+      { language: "fa", texts: fa, width: 360 },
+    ] as const;
+    for (const { language, texts, width } of looks) {
+      await using watched = await world.openUsers({ width, height: 700 });
+      const { page } = watched;
+      await page.evaluate(`localStorage.setItem("weir-language", "${language}")`);
+      await page.reload();
+      await page.getByRole("button", { name: "seeded" }).click();
+      const history = page.getByRole("dialog").getByRole("region", { name: texts["user.history"] });
+      await history.getByRole("img", { name: texts["usage.dayNote"] }).waitFor();
+      await history.getByText(texts["user.historyTable"]).click();
+      const table = history.getByRole("table");
+      const words = new Words(language, texts);
+      for (const span of ["usage.day", "usage.hour"] as const) {
+        await history.getByRole("button", { name: texts[span], exact: true }).click();
+        await table.getByRole("columnheader", { name: texts[span], exact: true }).waitFor();
+        const row = table.getByRole("row").nth(1);
+        const cells = await row.getByRole("cell").allInnerTexts();
+        const { days } = await call<{ days: readonly DayJson[] }>(
+          "GET",
+          `/api/admin/users/${(await userNamed("seeded")).id}/history`,
+        );
+        const { upload_bytes: up = 0, download_bytes: down = 0 } = days[0] ?? {};
+        assert.deepEqual([up, down, days.length], [1, 500_000, 1]);
+        assert.deepEqual(
+          cells,
+          [down, up, down + up].map((bytes) => words.bytes(bytes)),
+        );
+      }
+      assert.deepEqual(await page.evaluate(STICKS_OUT), [], language);
+      assert.equal(await page.evaluate("document.documentElement.dir"), language === "fa" ? "rtl" : "ltr");
+      // Numbers end where the line ends: at the left in a language that is written from the right.
+      const [box, head] = [
+        await table.boundingBox(),
+        await table.getByRole("columnheader").last().boundingBox(),
+      ];
+      assert.ok(box !== null && head !== null);
+      const isAtLeft = Math.abs(head.x - box.x) < 2;
+      assert.equal(isAtLeft, language === "fa");
+      assert.deepEqual(faultsOf(watched), []);
+    }
+  },
+);
+
+interface DayJson {
+  readonly upload_bytes: number;
+  readonly download_bytes: number;
+}
 
 test("users are found by a label, and many get one or lose it at once", options, async () => {
   const made: UserJson[] = [];

@@ -61,15 +61,23 @@ export interface UserDetail extends ManagedUser {
   }[];
 }
 
+export interface UsageStep {
+  /** Unix ms. */
+  readonly start: number;
+  readonly upload_bytes: number;
+  readonly download_bytes: number;
+}
+
 /** Steps in which nothing was moved are left out. */
 export interface UserUsage {
   readonly step_seconds: number;
-  readonly steps: readonly {
-    /** Unix ms. */
-    readonly start: number;
-    readonly upload_bytes: number;
-    readonly download_bytes: number;
-  }[];
+  readonly steps: readonly UsageStep[];
+}
+
+/** The same of days, in UTC, and of hours. */
+export interface UserHistory {
+  readonly days: readonly UsageStep[];
+  readonly hours: readonly UsageStep[];
 }
 
 export interface UserList {

@@ -14,6 +14,7 @@ import { useAction, useAdminResource, useEnvironment, useWords } from "#ui/state
 import { shareLinksOf } from "#ui/state/share-links.ts";
 import { withPast } from "#ui/state/usage-history.ts";
 import type { Words } from "#ui/words/words.ts";
+import { UserHistory } from "./user-history.tsx";
 
 interface Props {
   /** As the list has it now. */
@@ -59,6 +60,7 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
         label={t("user.plot", { name: user.name, text: last })}
         note={first === undefined ? t("user.nothingYet") : sinceText(words, past.value, first)}
       />
+      {past.value !== null && !isOfFleet(past.value) && <UserHistory key={user.id} user={user} />}
       <div class="actions">
         <Button label={t("common.edit")} onPress={onEdit} />
         <Button
@@ -73,10 +75,15 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
   );
 }
 
-/** Of a whole fleet the steps of the past are hours. */
+/** Of a whole fleet the steps of the past are hours, and there are no days. */
+function isOfFleet({ step_seconds: width }: UserUsage): boolean {
+  return width >= 3600;
+}
+
 function sinceText(words: Words, past: UserUsage | null, first: number): string {
-  const isFleet = (past?.step_seconds ?? 0) >= 3600;
-  return words.t(isFleet ? "nodes.sinceHours" : "user.since", { time: words.clock(first) });
+  return words.t(past !== null && isOfFleet(past) ? "nodes.sinceHours" : "user.since", {
+    time: words.clock(first),
+  });
 }
 
 function Link({ url }: { readonly url: string }) {

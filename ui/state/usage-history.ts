@@ -1,5 +1,5 @@
 /** Speeds of users: of the last day in steps as the program remembers them, and from the counters as they are read. */
-import type { ManagedUser, UserUsage } from "#ui/api/admin-types.ts";
+import type { ManagedUser, UsageStep, UserUsage } from "#ui/api/admin-types.ts";
 import type { PlotData } from "#ui/parts/plot-data.ts";
 
 /** A user; older ones are dropped. */
@@ -76,5 +76,14 @@ export function withPast({ step_seconds: width, steps }: UserUsage, live: PlotDa
     times: [...past.map(({ time }) => time), ...live.times],
     up: [...past.map(({ up }) => up), ...live.up],
     down: [...past.map(({ down }) => down), ...live.down],
+  };
+}
+
+/** Of days or hours. */
+export function historyData(steps: readonly UsageStep[]): PlotData {
+  return {
+    times: steps.map(({ start }) => start / 1000),
+    down: steps.map(({ download_bytes }) => download_bytes),
+    up: steps.map(({ upload_bytes }) => upload_bytes),
   };
 }

@@ -54,6 +54,8 @@ export const users = {
   "user.plot": "Usage of {name}. {text}",
   "user.nothingYet": "nothing yet",
   "user.since": "since {time}, in steps of five minutes up to this page",
+  "user.history": "Usage by day and hour",
+  "user.historyTable": "As a table",
   "user.copyLink": "Copy link",
   "user.linkCopied": "Link copied",
   "user.copyByHand": "Copy it by hand",

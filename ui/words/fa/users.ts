@@ -57,6 +57,8 @@ export const users: SameKeys<typeof english> = {
   "user.plot": "مصرف {name}. {text}",
   "user.nothingYet": "هنوز چیزی نیست",
   "user.since": "از {time}، تا باز شدن این صفحه در گام‌های پنج‌دقیقه‌ای",
+  "user.history": "مصرف روزانه و ساعتی",
+  "user.historyTable": "به‌صورت جدول",
   "user.copyLink": "کپی لینک",
   "user.linkCopied": "لینک کپی شد",
   "user.copyByHand": "دستی کپی کنید",

@@ -67,6 +67,8 @@ export const users: SameKeys<typeof english> = {
   "user.plot": "Трафик: {name}. {text}",
   "user.nothingYet": "пока ничего",
   "user.since": "с {time}, до открытия страницы с шагом в пять минут",
+  "user.history": "Трафик по дням и часам",
+  "user.historyTable": "В виде таблицы",
   "user.copyLink": "Копировать ссылку",
   "user.linkCopied": "Ссылка скопирована",
   "user.copyByHand": "Скопируйте вручную",

@@ -56,6 +56,8 @@ export const users: SameKeys<typeof english> = {
   "user.plot": "{name} 的用量。{text}",
   "user.nothingYet": "暂无数据",
   "user.since": "自 {time} 起，打开本页之前每五分钟一个点",
+  "user.history": "按天和按小时的用量",
+  "user.historyTable": "以表格显示",
   "user.copyLink": "复制链接",
   "user.linkCopied": "链接已复制",
   "user.copyByHand": "请手动复制",
