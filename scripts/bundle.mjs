@@ -16,6 +16,7 @@ const THREADS = {
   "list-thread": "src/documents/list-worker.ts",
   "node-thread": "src/documents/node-worker.ts",
   "config-thread": "src/cli/config-thread.ts",
+  "restore-thread": "src/app/restore/thread.ts",
 };
 
 /** The program, its parts and its threads as `NAME.cjs` in `outdir`; `version`: what the program calls itself. */

@@ -57,7 +57,7 @@ function actorOf({ name, token }: Caller): AuditActor {
 const MOST_CLAIM_CHARACTERS = 64;
 
 /** The peer; behind it what a proxy on this machine says of the client, which only that proxy can vouch for. */
-function originOf({ raw, headers }: FastifyRequest): string {
+export function originOf({ raw, headers }: FastifyRequest): string {
   const peer = raw.socket.remoteAddress ?? "local socket";
   const claim = headers["x-forwarded-for"];
   const isNear = peer === "local socket" || peer === "::1" || /^(::ffff:)?127\./.test(peer);

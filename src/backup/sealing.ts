@@ -8,6 +8,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes, scrypt } fro
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import * as z from "zod";
+import { errnoOf } from "#core/errors.ts";
 
 /** This file is no backup, or not a whole one; the message says of it what is wrong. */
 export class BackupError extends Error {
@@ -16,6 +17,8 @@ export class BackupError extends Error {
 
 /** What every backup begins with. */
 export const MAGIC = "weir-backup 1 ";
+/** The same of a later form. */
+const OTHER_FORM = /^weir-backup (\d{1,9}) /;
 const MOST_HEAD_BYTES = 1024;
 const SUM_BYTES = 32;
 const TAG_BYTES = 16;
@@ -66,10 +69,14 @@ export async function sealBackup(contents: Buffer, passphrase: string | null): P
   return framed(head, Buffer.concat([cipher.update(packed), cipher.final(), cipher.getAuthTag()]));
 }
 
-/** The contents. Rejects with `BackupError`: no backup, damaged, cut off, or another passphrase. */
-export async function openBackup(file: Buffer, passphrase: string | null): Promise<Buffer> {
+/** The contents. Rejects with `BackupError`: no backup, damaged, cut off, another passphrase, or more than `mostBytes`. */
+export async function openBackup(
+  file: Buffer,
+  passphrase: string | null,
+  mostBytes = MOST_BYTES,
+): Promise<Buffer> {
   const { head, sealed, body } = takenApart(file);
-  if (sealed === null) return unpacked(body);
+  if (sealed === null) return unpacked(body, mostBytes);
   if (passphrase === null) throw new BackupError("it is encrypted; it takes its passphrase");
   const nonce = Buffer.from(sealed.nonce, "base64");
   const tag = body.subarray(-TAG_BYTES);
@@ -84,7 +91,7 @@ export async function openBackup(file: Buffer, passphrase: string | null): Promi
   } catch (error) {
     throw new BackupError("the passphrase is not the one that it was encrypted with", { cause: error });
   }
-  return unpacked(packed);
+  return unpacked(packed, mostBytes);
 }
 
 function headLine(head: z.input<typeof headShape>): Buffer {
@@ -98,8 +105,12 @@ function framed(head: Buffer, body: Buffer): Buffer {
 
 function takenApart(file: Buffer) {
   const begin = file.subarray(0, MOST_HEAD_BYTES);
-  if (!begin.subarray(0, MAGIC.length).equals(Buffer.from(MAGIC).subarray(0, begin.length)))
+  if (!begin.subarray(0, MAGIC.length).equals(Buffer.from(MAGIC).subarray(0, begin.length))) {
+    const form = OTHER_FORM.exec(begin.toString("latin1"))?.[1];
+    if (form !== undefined)
+      throw new BackupError(`it has form ${form}, and this version reads form 1; it takes a later weir`);
     throw new BackupError("it is no backup of weir");
+  }
   const end = begin.indexOf("\n");
   if (end < 0) throw new BackupError("it is cut off in its first line");
   const head = file.subarray(0, end + 1);
@@ -129,10 +140,14 @@ async function keyOf(passphrase: string, { N, r, p, salt }: Sealed): Promise<Buf
   return deriveKey(passphrase, Buffer.from(salt, "base64"), KEY_BYTES, { N, r, p, maxmem });
 }
 
-async function unpacked(packed: Buffer): Promise<Buffer> {
+async function unpacked(packed: Buffer, mostBytes: number): Promise<Buffer> {
   try {
-    return await decompress(packed, { maxOutputLength: MOST_BYTES });
+    return await decompress(packed, { maxOutputLength: mostBytes });
   } catch (error) {
+    if (errnoOf(error) === "ERR_BUFFER_TOO_LARGE")
+      throw new BackupError(`it holds more than ${Math.round(mostBytes / 1024 / 1024)} MiB`, {
+        cause: error,
+      });
     throw new BackupError("it is damaged: it cannot be decompressed", { cause: error });
   }
 }

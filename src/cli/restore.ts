@@ -1,18 +1,17 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { isAge, openAge, readIdentities } from "#backup/age.ts";
-import { decodeContents, type BackupContents, type StoreRole } from "#backup/contents.ts";
+import { isAge, readIdentities } from "#backup/age.ts";
+import type { BackupContents } from "#backup/contents.ts";
+import { readBackup, type ReadingKeys } from "#backup/read.ts";
 import { checkTarget, putStore, type StoreTarget } from "#backup/restore.ts";
-import { BackupError, openBackup } from "#backup/sealing.ts";
+import { BackupError } from "#backup/sealing.ts";
 import { writeWhole } from "#backup/write.ts";
 import { safePathEnvironment } from "#config/safe-path.ts";
 import { ConfigError } from "#core/errors.ts";
 import { SILENT, type Log } from "#core/log.ts";
-import { PARTS as POLICY_PARTS } from "#governance/store.ts";
 import { CACHE_FILE } from "#host/file-guard.ts";
-import { PARTS as JOURNAL_PARTS } from "#journal/parts.ts";
+import { STORE_PARTS } from "#host/store-parts.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
-import { PARTS as USER_PARTS } from "#users/records.ts";
 import { PASSPHRASE_FLAG, passphraseIn } from "./backup.ts";
 import { contentLines } from "./backup-lines.ts";
 import { ConfigFile } from "./config-file.ts";
@@ -41,12 +40,6 @@ export const RESTORE_USAGE = usageText(
   FLAGS,
 );
 
-const PARTS: Readonly<Record<StoreRole, readonly string[]>> = {
-  users: USER_PARTS,
-  journal: JOURNAL_PARTS,
-  policies: POLICY_PARTS,
-};
-
 interface Target {
   readonly home: string;
   /** Of the configuration. */
@@ -71,7 +64,7 @@ export async function restoreCommand(args: readonly string[], env: NodeJS.Proces
   const stores = contents.stores.map((store) => ({
     path: files.resolve(store.path),
     store,
-    parts: PARTS[store.role],
+    parts: STORE_PARTS[store.role],
   }));
   const target: Target = { home, file, stores, replace: flags.on("replace") };
   check(contents, target);
@@ -81,17 +74,12 @@ export async function restoreCommand(args: readonly string[], env: NodeJS.Proces
   return 0;
 }
 
-interface Keys {
-  readonly passphrase: string | null;
-  readonly identities: readonly Buffer[];
-}
-
-async function contentsOf(path: string, { passphrase, identities }: Keys): Promise<BackupContents> {
+async function contentsOf(path: string, keys: ReadingKeys): Promise<BackupContents> {
   try {
     const file = readFileSync(path);
-    if (isAge(file) && identities.length === 0)
+    if (isAge(file) && keys.identities.length === 0)
       throw new BackupError("it is encrypted for recipients of age; it takes -identity-file");
-    return decodeContents(await openBackup(isAge(file) ? openAge(file, identities) : file, passphrase));
+    return await readBackup(file, keys);
   } catch (error) {
     if (!(error instanceof BackupError)) throw error;
     throw new ConfigError(`${path} cannot be restored: ${error.message}; nothing was changed`, {

@@ -7,6 +7,7 @@ import { openHost, type Host } from "#host/host.ts";
 import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#host/log.ts";
 import { VERSION } from "#version.ts";
 import { App } from "#app/app.ts";
+import { giveUp } from "#backup/put-in-force.ts";
 import { LINK_VARIABLE } from "#upgrade/link-variable.ts";
 import type { Arrival } from "#upgrade/new-process.ts";
 import { DRAIN_MS as UPGRADE_DRAIN_MS, Upgrades, type Upgraded } from "#upgrade/upgrades.ts";
@@ -15,7 +16,8 @@ import type { ParsedFlags } from "./flags.ts";
 import { linesOf, overrideWith, setUp } from "./load.ts";
 import { atExit, endWithin, restartProcess, runHook, survive } from "./process-end.ts";
 import { embeddedSecret, showSecret, showSignInLink } from "./sign-in.ts";
-import { newFileText } from "./source.ts";
+import { homeOf, newFileText } from "./source.ts";
+import { reportRestore, restoreAtStart } from "./staged-restore.ts";
 
 /** What sessions get to end by themselves after SIGTERM or SIGINT; a second signal cuts it short. */
 const DRAIN_MS = 3_000;
@@ -64,14 +66,26 @@ async function runWith(
   using arrival =
     env[LINK_VARIABLE] === undefined ? null : (await import("#upgrade/new-process.ts")).openArrival(env, log);
   try {
-    return await serve(flags, env, { log, sink, seams, arrival });
+    const code = await serve(flags, env, { log, sink, seams, arrival });
+    if (code !== 0) startAnew(homeOf(flags, env), "the configuration has errors", log);
+    return code;
   } catch (error) {
-    if (arrival === null) throw error;
+    if (arrival === null) {
+      startAnew(homeOf(flags, env), messageOf(error), log);
+      throw error;
+    }
     fatal(sink, messageOf(error));
     arrival.fail(messageOf(error));
     log.flush();
     process.exit(1); // what is half open would keep it alive
   }
+}
+
+/** Where a start by a restored state has failed: the next one takes that back. */
+function startAnew(home: string, reason: string, log: LogHub): void {
+  if (!giveUp(home, reason)) return;
+  log.error(`restore: the start by it has failed, so it is taken back: ${reason}`);
+  restartProcess(log);
 }
 
 interface Opened extends Surroundings {
@@ -84,6 +98,7 @@ async function serve(
   env: NodeJS.ProcessEnv,
   { log, sink, seams, arrival }: Opened,
 ): Promise<number> {
+  const restored = arrival === null ? await restoreAtStart(homeOf(flags, env), log) : null;
   const setup = setUp(flags, env, log, { writes: arrival === null });
   if (setup.source.isNew !== undefined) log.info(newFileText(setup.source));
   const { file, result } = setup.first();
@@ -127,6 +142,7 @@ async function serve(
     await app.close(0); // what listens would keep the process alive
     throw error;
   }
+  await reportRestore(restored, host);
   await arrival?.left; // until then the service manager would not listen to this process
   service.ready(statusOf(app));
   using upgrades = new Upgrades({ app, host, env });

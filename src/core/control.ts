@@ -6,6 +6,7 @@
  * Errors: `ApiError` says its own status; `ConfigError` becomes 400 with its message; `DialError` with the reason
  * `timeout` 504, any other 503; everything else 500 with a neutral text, the cause going to the log only.
  */
+import type { Caller } from "./access.ts";
 import type { ConfigFileControl, ConfigsControl } from "./control-configs.ts";
 import type { ConnectionsControl, LogsControl } from "./control-connections.ts";
 import type { CachesControl, DnsControl, StorageControl } from "./control-dns.ts";
@@ -29,6 +30,7 @@ export interface Control {
   readonly configFile: ConfigFileControl;
   readonly setup: SetupControl;
   readonly backup: BackupControl;
+  readonly restore: RestoreControl;
   readonly proxies: ProxiesControl;
   readonly proxyProviders: ProxyProvidersControl;
   readonly rules: RulesControl;
@@ -55,6 +57,51 @@ export interface BuildView {
 export interface BackupControl {
   /** Everything that a restart goes by and a configuration does not say, with the configuration; not encrypted. Rejects with `StoreError`. */
   make(): Promise<Uint8Array>;
+}
+
+export interface RestoreControl {
+  /** What is in a backup, and what would be lost; changes nothing. `key`: a passphrase or lines of age-keygen. Rejects with `ApiError` 400. */
+  look(file: Uint8Array, key: string): Promise<RestoreView>;
+  /**
+   * Lays it beside the state, if it is the file with this SHA-256; answers with the restart that puts it in force, called
+   * once the client knows. Rejects with `ApiError` and nothing changed.
+   */
+  stage(file: Uint8Array, key: string, sum: string, asker: RestoreAsker): Promise<() => void>;
+}
+
+/** For the audit log. */
+export interface RestoreAsker {
+  readonly caller: Caller;
+  readonly from: string;
+}
+
+export interface RestoreView {
+  /** SHA-256 of the file, in hexadecimal digits. */
+  readonly sum: string;
+  readonly createdAtMs: number;
+  /** Of the weir that made it. */
+  readonly version: string;
+  /** Null: the backup has none, and the present one stays. */
+  readonly configuration: string | null;
+  readonly isSameConfiguration: boolean;
+  /** The Controller will ask for another secret. */
+  readonly isOtherSignIn: boolean;
+  /** The Controller will listen elsewhere. */
+  readonly isOtherAddress: boolean;
+  readonly stores: readonly {
+    readonly role: string;
+    readonly path: string;
+    /** Records by table. */
+    readonly counts: Readonly<Record<string, number>>;
+  }[];
+  /** That will be there. */
+  readonly listeners: readonly { readonly name: string; readonly type: string }[];
+  readonly users: number;
+  readonly tokens: number;
+  /** Groups with a selection. */
+  readonly choices: number;
+  /** Names of what is there now and not in the backup. */
+  readonly lost: Readonly<Record<"listeners" | "users" | "tokens", readonly string[]>>;
 }
 
 export interface UpkeepControl {

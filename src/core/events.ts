@@ -29,6 +29,8 @@ export const EVENT_TYPES = [
   "config.applied",
   "config.refused",
   "program.upgraded",
+  "program.restored",
+  "program.restore-failed",
   "webhook.test",
   "events.lost",
 ] as const;
@@ -103,6 +105,11 @@ export interface CertificateEvents {
   certificate(owner: string, endsAtMs: number): void;
 }
 
+export interface RestoreEvents {
+  /** A backup was put in force in place of the state; `reason` not null: everything is as it was. */
+  restored(backupCreatedAtMs: number, reason: string | null): void;
+}
+
 export type EventSinks = UserEvents &
   ListenerEvents &
   NodeEvents &
@@ -110,7 +117,8 @@ export type EventSinks = UserEvents &
   StoreEvents &
   KernelDirectEvents &
   ConfigEvents &
-  CertificateEvents;
+  CertificateEvents &
+  RestoreEvents;
 
 const NOTHING = (): void => {};
 
@@ -130,6 +138,7 @@ export const NO_EVENTS: EventSinks = {
   kernelDirect: NOTHING,
   config: NOTHING,
   certificate: NOTHING,
+  restored: NOTHING,
 };
 
 export interface EventFeed {

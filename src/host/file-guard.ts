@@ -4,11 +4,9 @@ import { join } from "node:path";
 import { messageOf } from "#core/errors.ts";
 import type { FileGuard, WrittenKind } from "#core/files.ts";
 import { isGeoFile } from "#geodata/geodata.ts";
-import { PARTS as POLICY_PARTS } from "#governance/store.ts";
-import { PARTS as JOURNAL_PARTS } from "#journal/parts.ts";
 import { downloadFault } from "#providers/own-copy.ts";
 import { pathsOfStore, refuseForeignFiles } from "#store/own-file.ts";
-import { PARTS as USER_PARTS } from "#users/records.ts";
+import { STORE_PARTS } from "./store-parts.ts";
 
 /** In the home directory, under a name of our own: other programs have files there. */
 export const CACHE_FILE = "weir-cache.db";
@@ -51,9 +49,8 @@ function geodataIn(home: string): FileGuard["known"] {
 
 function fault(kind: WrittenKind, path: string): string | null {
   try {
-    if (kind === "users") refuseForeignFiles(path, USER_PARTS);
-    else if (kind === "journal") refuseForeignFiles(path, JOURNAL_PARTS);
-    else if (kind === "policies") refuseForeignFiles(path, POLICY_PARTS);
+    if (kind === "users" || kind === "journal" || kind === "policies")
+      refuseForeignFiles(path, STORE_PARTS[kind]);
     else if (kind === "download") return downloadFault(path);
     else if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === false)
       return `${path} is no folder`;

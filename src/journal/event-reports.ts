@@ -100,6 +100,14 @@ export function openReports(to: Emitter): EventSinks {
       const data = { source, ...(refusal === null ? {} : { reason: bounded(refusal) }) };
       say({ type, subject: "configuration", data });
     },
+    restored(backupCreatedAtMs, reason) {
+      const type = reason === null ? "program.restored" : "program.restore-failed";
+      const data = {
+        backup_created_at: new Date(backupCreatedAtMs).toISOString(),
+        ...(reason === null ? {} : { reason: bounded(reason) }),
+      };
+      say({ type, subject: "program", data });
+    },
     certificate(owner, endsAtMs) {
       const key = `certificate/${owner}`;
       const data = { owner, ends_at: new Date(endsAtMs).toISOString() };

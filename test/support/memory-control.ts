@@ -1,4 +1,5 @@
 /** A core that lives in memory: what is selected stays selected, what is stored comes back. For tests of the API alone. */
+import { createHash } from "node:crypto";
 import { memoryConfigFile } from "./memory-config-file.ts";
 import { memorySetup } from "./memory-setup.ts";
 import type * as c from "#core/control.ts";
@@ -247,6 +248,14 @@ export class MemoryControl implements c.Control {
 
   readonly backup: c.BackupControl = { make: async () => Buffer.from("a backup") };
 
+  readonly restore: c.RestoreControl = {
+    look: async (file) => restoreView(file),
+    stage: async (file, _key, sum) => {
+      if (restoreView(file).sum !== sum) throw new ApiError(400, "it is another file");
+      return () => void this.restarts.push("restore");
+    },
+  };
+
   readonly upkeep: c.UpkeepControl = {
     prepareRestart: async () => () => void this.restarts.push("restart"),
     upgrade: async () => {
@@ -259,5 +268,23 @@ export class MemoryControl implements c.Control {
       if (this.geoFails) throw new ApiError(500, "an update is already running");
       this.flushed.push("geo");
     },
+  };
+}
+
+function restoreView(file: Uint8Array): c.RestoreView {
+  return {
+    sum: createHash("sha256").update(file).digest("hex"),
+    createdAtMs: 1_750_000_000_000,
+    version: "1.0.0",
+    configuration: null,
+    isSameConfiguration: true,
+    isOtherSignIn: false,
+    isOtherAddress: false,
+    stores: [{ role: "users", path: "users.db", counts: { users: 2 } }],
+    listeners: [{ name: "edge", type: "vless" }],
+    users: 2,
+    tokens: 0,
+    choices: 0,
+    lost: { listeners: [], users: ["bob"], tokens: [] },
   };
 }

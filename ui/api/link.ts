@@ -91,6 +91,17 @@ export class Link {
     return (await this.#fetch("GET", path)).blob();
   }
 
+  /** A backup, with its key (a passphrase, or lines of age-keygen; "" is none) beside it; `sum`: it is the file with this one. */
+  sendBackup<T>(path: string, file: File, key: string, sum = ""): Promise<T> {
+    const headers = {
+      "content-type": "application/octet-stream",
+      ...(key === ""
+        ? {}
+        : { "weir-backup-key": btoa(String.fromCharCode(...new TextEncoder().encode(key))) }),
+    };
+    return this.call<T>("POST", sum === "" ? path : `${path}?sum=${sum}`, { file, headers });
+  }
+
   async #fetch(method: Method, path: string, body?: unknown): Promise<Response> {
     try {
       const response = await request(method, this.urlOf(path), this.#credential.value, body);

@@ -24,12 +24,25 @@ const TIMEOUT_MS = 60_000;
 
 export type Method = "GET" | "PUT" | "PATCH" | "POST" | "DELETE";
 
-/** Throws `ApiError` or `UnreachableError`. `secret`: "" sends none. */
+/** A body that is a file, with headers of its own. */
+export interface FileBody {
+  readonly file: Blob;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const isFile = (body: unknown): body is FileBody =>
+  typeof body === "object" && body !== null && "file" in body && body.file instanceof Blob;
+
+/** Throws `ApiError` or `UnreachableError`. `secret`: "" sends none. `body`: a `FileBody`, or what becomes JSON. */
 export async function request(method: Method, url: URL, secret: string, body?: unknown): Promise<Response> {
+  const sent = isFile(body) ? body.file : body === undefined ? undefined : JSON.stringify(body);
   const response = await fetch(url, {
     method,
-    headers: secret === "" ? {} : { authorization: `Bearer ${asciiBytes(secret)}` },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    headers: {
+      ...(secret === "" ? {} : { authorization: `Bearer ${asciiBytes(secret)}` }),
+      ...(isFile(body) ? body.headers : {}),
+    },
+    ...(sent === undefined ? {} : { body: sent }),
     cache: "no-store",
     credentials: "omit",
     signal: AbortSignal.timeout(TIMEOUT_MS),

@@ -12,6 +12,7 @@ import { useStore } from "#ui/state/store.ts";
 import type { Theme } from "#ui/state/theme.ts";
 import type { PlainKey, Words } from "#ui/words/words.ts";
 import { LanguageSelect } from "./language-select.tsx";
+import { RestoreDialog } from "./restore-dialog.tsx";
 
 const LEVELS = [...LOG_LEVELS, "silent"].map((level) => [level, level] as const);
 const THEMES: readonly (readonly [Theme, PlainKey])[] = [
@@ -151,6 +152,7 @@ function Maintenance({ onReloaded }: { readonly onReloaded: () => Promise<void> 
   const act = useAction();
   const { t } = useWords();
   const [asking, setAsking] = useState(false);
+  const [isRestoring, setRestoring] = useState(false);
   const reload = (): Promise<boolean> =>
     act(
       async () => {
@@ -171,11 +173,13 @@ function Maintenance({ onReloaded }: { readonly onReloaded: () => Promise<void> 
       <div class="actions">
         <Button label={t("settings.reload")} onPress={reload} />
         <Button label={t("settings.backup")} onPress={backup} />
+        <Button label={t("restore.open")} onPress={() => setRestoring(true)} />
         <Button label={t("settings.restart")} kind="danger" onPress={() => setAsking(true)} />
       </div>
       <p class="note">
         <Rich text={t("settings.backupText")} />
       </p>
+      {isRestoring && <RestoreDialog onClose={() => setRestoring(false)} />}
       {asking && (
         <Confirm
           title={t("settings.restartAsk")}

@@ -17,6 +17,7 @@ import { kernelDirectRoutes } from "./kernel-direct.ts";
 import { logRoutes } from "./logs.ts";
 import { proxyProviderRoutes } from "./proxy-providers.ts";
 import { proxyRoutes } from "./proxies.ts";
+import { restoreRoutes } from "./restore.ts";
 import { ruleProviderRoutes } from "./rule-providers.ts";
 import { ruleRoutes } from "./rules.ts";
 import { sessionRoutes } from "./sessions.ts";
@@ -38,6 +39,7 @@ export async function controllerRoutes(env: AppEnv): Promise<readonly Route[]> {
     ...setupRoutes(control.setup),
     ...signInRoutes(env),
     ...backupRoutes(control.backup),
+    ...restoreRoutes(control.restore),
     ...proxyRoutes(control.proxies),
     ...groupRoutes(control.proxies),
     ...proxyProviderRoutes(control.proxyProviders),

@@ -7,7 +7,7 @@ import type { Runtime } from "#runtime/runtime.ts";
 
 export interface ControlEnv {
   readonly host: Host;
-  readonly loader: Pick<Loader, "rewrite" | "refusePolicyStore">;
+  readonly loader: Pick<Loader, "rewrite" | "refusePolicyStore" | "text" | "file">;
   /** Runs a change when the one before has ended. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
   readonly health: Health;

@@ -10,6 +10,7 @@ import { governanceControl } from "./governance.ts";
 import { kernelDirectControl } from "./kernel-direct.ts";
 import { proxiesControl, serverOf } from "./proxies.ts";
 import { proxyProvidersControl } from "./proxy-providers.ts";
+import { restoreControl } from "./restore.ts";
 import { ruleProvidersControl } from "./rule-providers.ts";
 import { rulesControl } from "./rules.ts";
 import { storageControl } from "./storage.ts";
@@ -33,6 +34,7 @@ export function openControl(env: ControlEnv): Control {
     configFile,
     setup: setupControl(env),
     backup: backupControl(env),
+    restore: restoreControl(env),
     proxies: proxiesControl(proxies),
     proxyProviders: proxyProvidersControl(proxies),
     rules: rulesControl(() => runtime().router, names, {

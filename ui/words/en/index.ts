@@ -4,6 +4,7 @@ import { first } from "./first.ts";
 import { frame } from "./frame.ts";
 import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
+import { restore } from "./restore.ts";
 import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
 import { setup } from "./setup.ts";
@@ -23,5 +24,6 @@ export const en = {
   ...editor,
   ...tokens,
   ...setup,
+  ...restore,
 };
 export type English = typeof en;

@@ -36,7 +36,7 @@ export const settings = {
   "settings.backup": "Download a backup",
   "settings.noBackup": "There is no backup",
   "settings.backupText":
-    "The backup holds users, counters, tokens, the audit log and the configuration: every secret is in it, and it is not encrypted. To restore it, stop weir and run `weir restore FILE` on the machine.",
+    "The backup holds users, counters, tokens, the audit log and the configuration: every secret is in it, and it is not encrypted. Restoring shows first what is in it; on a stopped machine `weir restore FILE` does the same.",
   "settings.restart": "Restart",
   "settings.restartAsk": "Restart the program?",
   "settings.restartText": "All connections are cut; the page comes back by itself.",

@@ -5,6 +5,7 @@ import { first } from "./first.ts";
 import { frame } from "./frame.ts";
 import { live } from "./live.ts";
 import { nodes } from "./nodes.ts";
+import { restore } from "./restore.ts";
 import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
 import { setup } from "./setup.ts";
@@ -24,4 +25,5 @@ export const fa: SameKeys<English> = {
   ...editor,
   ...tokens,
   ...setup,
+  ...restore,
 };

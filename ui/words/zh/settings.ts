@@ -36,7 +36,7 @@ export const settings: SameKeys<typeof english> = {
   "settings.backup": "下载备份",
   "settings.noBackup": "无法生成备份",
   "settings.backupText":
-    "备份包含用户、计数、令牌、审计日志与配置：其中有所有密钥，且未加密。要恢复，请先停止 weir，然后在该机器上运行 `weir restore FILE`。",
+    "备份包含用户、计数、令牌、审计日志与配置：其中有所有密钥，且未加密。恢复时会先显示其内容；在 weir 已停止的机器上可用 `weir restore FILE`。",
   "settings.restart": "重启",
   "settings.restartAsk": "重启程序？",
   "settings.restartText": "所有连接将断开；页面会自动恢复。",
