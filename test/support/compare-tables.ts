@@ -207,7 +207,8 @@ class OneWorker {
     const root = this.#snapshot.rootOf(inbound.ruleList);
     const listener = (root + 1) * NAMES.length + NAMES.indexOf(inbound.name);
     const asked = { slot: SLOT, listener, type, destination, local: this.#local };
-    return this.#decider.decide({ ...asked, success: () => new Uint8Array() });
+    const dial = this.#decider.decide({ ...asked, success: () => new Uint8Array() });
+    return dial && { ...dial, address: dial.address.slice() };
   }
 
   #compareDecision(metadata: Metadata, main: Decision | null, ip: Ip, what: () => string): void {

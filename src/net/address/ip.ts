@@ -18,25 +18,30 @@ export function parseIpBytes(text: string): Uint8Array | null {
 }
 
 function parseV4(text: string): Uint8Array | null {
-  if (text.length < 7 || text.length > 15) return null;
   const bytes = new Uint8Array(4);
+  return writeV4(bytes, 0, text) ? bytes : null;
+}
+
+/** Writes four bytes where the text is an IPv4 address; false, and perhaps something written: it is none. */
+export function writeV4(into: Uint8Array, start: number, text: string): boolean {
+  if (text.length < 7 || text.length > 15) return false;
   let part = 0;
   let value = -1;
   let digits = 0;
   for (let at = 0; at <= text.length; at++) {
     const code = at < text.length ? text.charCodeAt(at) : 46;
     if (code === 46) {
-      if (value < 0 || part > 3) return null;
-      bytes[part++] = value;
+      if (value < 0 || part > 3) return false;
+      into[start + part++] = value;
       value = -1;
       digits = 0;
     } else if (code >= 48 && code <= 57) {
-      if (value === 0 || ++digits > 3) return null; // no leading zeros: they mean octal to some
+      if (value === 0 || ++digits > 3) return false; // no leading zeros: they mean octal to some
       value = (value < 0 ? 0 : value * 10) + code - 48;
-      if (value > 255) return null;
-    } else return null;
+      if (value > 255) return false;
+    } else return false;
   }
-  return part === 4 ? bytes : null;
+  return part === 4;
 }
 
 const GROUP = /^[0-9a-f]{1,4}$/i;
@@ -95,8 +100,13 @@ export function ipFromBytes(bytes: Uint8Array): Ip {
   return canonicalText(unmap(bytes)) as Ip;
 }
 
+/** Of four bytes, which begin at `start`. */
+export function v4FromBytes(bytes: Uint8Array, start: number): Ip {
+  return `${bytes[start]}.${bytes[start + 1]}.${bytes[start + 2]}.${bytes[start + 3]}` as Ip;
+}
+
 function canonicalText(bytes: Uint8Array): string {
-  if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}`;
+  if (bytes.length === 4) return v4FromBytes(bytes, 0);
   if (bytes.length !== 16) throw new RangeError(`an address has 4 or 16 bytes, not ${bytes.length}`);
   const groups: number[] = [];
   for (let at = 0; at < 16; at += 2) groups.push((byteAt(bytes, at) << 8) | byteAt(bytes, at + 1));

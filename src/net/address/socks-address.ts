@@ -4,7 +4,7 @@
  */
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes, toDestination } from "./ip.ts";
+import { bytesOfIp, ipFromBytes, toDestination, v4FromBytes } from "./ip.ts";
 import { byteAt } from "#lib/at.ts";
 
 const ATYP_V4 = 1;
@@ -70,7 +70,7 @@ export function decodeSocksAddress(bytes: Uint8Array, at = 0): DecodedAddress | 
 function decodeIp(bytes: Uint8Array, start: number, size: 4 | 16): DecodedAddress | null {
   const end = start + size;
   if (bytes.length < end + 2) return null;
-  const ip = ipFromBytes(bytes.subarray(start, end));
+  const ip = size === 4 ? v4FromBytes(bytes, start) : ipFromBytes(bytes.subarray(start, end));
   return { destination: { host: null, ip, port: portAt(bytes, end) }, next: end + 2 };
 }
 

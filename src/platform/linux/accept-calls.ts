@@ -91,14 +91,14 @@ export class AcceptCalls extends RelayCalls {
   accept(listener: number): number {
     const { address, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    return this.answer(this.#library.functions.accept4(BigInt(listener), address, length, SOCK_FLAGS));
+    return this.answer(this.#library.functions.accept4(this.words.of(listener), address, length, SOCK_FLAGS));
   }
 
   /** Into `address`. */
   localName(fd: number): number {
     const { address, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    return this.answer(this.#library.functions.getsockname(BigInt(fd), address, length));
+    return this.answer(this.#library.functions.getsockname(this.words.of(fd), address, length));
   }
 
   /**
@@ -114,24 +114,28 @@ export class AcceptCalls extends RelayCalls {
 
   open(family: 4 | 6): number {
     const domain = family === 4 ? AF_INET : AF_INET6;
-    return this.answer(this.#library.functions.socket(BigInt(domain), STREAM, 0n));
+    return this.answer(this.#library.functions.socket(this.words.of(domain), STREAM, 0n));
   }
 
   /** To `address`, of which so many bytes count. */
   connect(fd: number, addressBytes: number): number {
     const { connect } = this.#library.functions;
-    return this.answer(connect(BigInt(fd), this.#pointers.address, BigInt(addressBytes)));
+    return this.answer(connect(this.words.of(fd), this.#pointers.address, this.words.of(addressBytes)));
   }
 
   /** As much as the length in memory says, which is then how much it was. */
   #get(fd: number, level: number, option: number, into: bigint): number {
     const { getsockopt } = this.#library.functions;
-    return this.answer(getsockopt(BigInt(fd), BigInt(level), BigInt(option), into, this.#pointers.length));
+    return this.answer(
+      getsockopt(this.words.of(fd), this.words.of(level), this.words.of(option), into, this.#pointers.length),
+    );
   }
 
   #setBytes(fd: number, level: number, option: number, from: bigint, size: number): number {
     const { setsockopt } = this.#library.functions;
-    return this.answer(setsockopt(BigInt(fd), BigInt(level), BigInt(option), from, BigInt(size)));
+    return this.answer(
+      setsockopt(this.words.of(fd), this.words.of(level), this.words.of(option), from, this.words.of(size)),
+    );
   }
 
   #set(fd: number, level: number, option: number, to: number): number {
@@ -170,19 +174,21 @@ export class AcceptCalls extends RelayCalls {
   /** Into `bytes`; the socket keeps them. */
   look(fd: number): number {
     const { recv } = this.#library.functions;
-    return this.answer(recv(BigInt(fd), this.#pointers.bytes, PEEK_SIZE, PEEK));
+    return this.answer(recv(this.words.of(fd), this.#pointers.bytes, PEEK_SIZE, PEEK));
   }
 
   /** Takes bytes off the socket that `look` has seen; what it answers is how many. */
   consume(fd: number, size: number): number {
-    return this.answer(this.#library.functions.read(BigInt(fd), this.#pointers.bytes, BigInt(size)));
+    return this.answer(
+      this.#library.functions.read(this.words.of(fd), this.#pointers.bytes, this.words.of(size)),
+    );
   }
 
   /** How many of these bytes, `MOST_WORDS` at most, the kernel has taken. */
   say(fd: number, words: Uint8Array): number {
     this.#memory.words.set(words);
     const { write } = this.#library.functions;
-    return this.answer(write(BigInt(fd), this.#pointers.words, BigInt(words.length)));
+    return this.answer(write(this.words.of(fd), this.#pointers.words, this.words.of(words.length)));
   }
 
   /** What it has to be read is thrown away first: a close over unread bytes would be a reset. */
@@ -198,11 +204,11 @@ export class AcceptCalls extends RelayCalls {
     event[0] = EPOLLIN | EPOLLEXCLUSIVE;
     event[DATA_WORD] = data;
     const { epoll_ctl } = this.#library.functions;
-    return this.answer(epoll_ctl(BigInt(epoll), ADD, BigInt(fd), this.#pointers.event));
+    return this.answer(epoll_ctl(this.words.of(epoll), ADD, this.words.of(fd), this.#pointers.event));
   }
 
   /** Needed where another descriptor of the same file stays open: closing one does not end the watch. */
   unwatch(epoll: number, fd: number): void {
-    this.#library.functions.epoll_ctl(BigInt(epoll), DELETE, BigInt(fd), this.#pointers.event);
+    this.#library.functions.epoll_ctl(this.words.of(epoll), DELETE, this.words.of(fd), this.#pointers.event);
   }
 }

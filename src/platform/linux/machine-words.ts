@@ -14,3 +14,28 @@ export const WORDS = {
 
 /** Words are not negative; this is -1 to a parameter of any width. */
 export const MINUS_ONE = 0xffff_ffff_ffff_ffffn;
+
+/** Descriptors and most sizes are below it. */
+const MOST_KEPT = 1 << 14;
+
+/**
+ * Numbers as words. Compiled code makes a BigInt of a number by a call into the runtime and a piece of the heap, 50 to 100 ns, and
+ * a connection takes about forty: those that come again and again are kept.
+ */
+export class NumberWords {
+  readonly #kept: (bigint | undefined)[] = new Array<bigint | undefined>(MOST_KEPT);
+  /** The last one that was too large: mostly the size of the buffer. */
+  #last = 0;
+  #lastWord = 0n;
+
+  /** Of a number that is whole and not negative. */
+  of(value: number): bigint {
+    if (value >= MOST_KEPT) return value === this.#last ? this.#lastWord : this.#remember(value);
+    return this.#kept[value] ?? (this.#kept[value] = BigInt(value));
+  }
+
+  #remember(value: number): bigint {
+    this.#last = value;
+    return (this.#lastWord = BigInt(value));
+  }
+}

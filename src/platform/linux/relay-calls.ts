@@ -4,7 +4,7 @@
  * non-blocking, and the runtime ignores SIGPIPE.
  */
 import type * as Ffi from "node:ffi";
-import { WORDS } from "./machine-words.ts";
+import { NumberWords, WORDS } from "./machine-words.ts";
 import {
   EPOLL_CTL_ADD,
   F_DUPFD_CLOEXEC,
@@ -87,6 +87,7 @@ export class RelayCalls {
   readonly buffer: Uint8Array;
   /** The same buffer with `HEADROOM_BYTES` in front of it. */
   readonly roomy: Uint8Array;
+  protected readonly words = new NumberWords();
   readonly #library;
   readonly #errno: Int32Array;
   /** Lent by address, which keeps nothing alive. */
@@ -138,14 +139,16 @@ export class RelayCalls {
     event[0] = READABLE | WRITABLE | PEER_ENDED | EDGE_TRIGGERED;
     event[DATA_WORD] = data;
     return this.answer(
-      this.#library.functions.epoll_ctl(BigInt(epoll), ADD, BigInt(fd), this.#pointers.event),
+      this.#library.functions.epoll_ctl(this.words.of(epoll), ADD, this.words.of(fd), this.#pointers.event),
     );
   }
 
   /** Blocks this thread. */
   wait(epoll: number, timeoutMs: number): number {
     const { epoll_wait } = this.#library.functions;
-    return this.answer(epoll_wait(BigInt(epoll), this.#pointers.events, BATCH_WORD, BigInt(timeoutMs)));
+    return this.answer(
+      epoll_wait(this.words.of(epoll), this.#pointers.events, BATCH_WORD, this.words.of(timeoutMs)),
+    );
   }
 
   eventsAt(index: number): number {
@@ -162,11 +165,11 @@ export class RelayCalls {
 
   raiseSignal(fd: number): void {
     this.#memory.word[0] = 1n;
-    this.#library.functions.write(BigInt(fd), this.#pointers.word, 8n); // it fails only where it is raised 2^64 times already
+    this.#library.functions.write(this.words.of(fd), this.#pointers.word, 8n); // it fails only where it is raised 2^64 times already
   }
 
   clearSignal(fd: number): void {
-    this.#library.functions.read(BigInt(fd), this.#pointers.word, 8n);
+    this.#library.functions.read(this.words.of(fd), this.#pointers.word, 8n);
   }
 
   /** Into `buffer`. */
@@ -176,7 +179,7 @@ export class RelayCalls {
 
   /** Into other memory, by its address. */
   receiveAt(fd: number, address: bigint, size: number): number {
-    return this.answer(this.#library.functions.read(BigInt(fd), address, BigInt(size)));
+    return this.answer(this.#library.functions.read(this.words.of(fd), address, this.words.of(size)));
   }
 
   /** Bytes that the socket has for its reader. */
@@ -190,7 +193,7 @@ export class RelayCalls {
   }
 
   #ask(fd: number, what: bigint): number {
-    const answer = this.answer(this.#library.functions.ioctl(BigInt(fd), what, this.#pointers.pair));
+    const answer = this.answer(this.#library.functions.ioctl(this.words.of(fd), what, this.#pointers.pair));
     return answer < 0 ? answer : int32At(this.#memory.pair, 0);
   }
 
@@ -199,13 +202,13 @@ export class RelayCalls {
     const { getsockopt } = this.#library.functions;
     this.#memory.length[0] = 4;
     const { length, pair } = this.#pointers;
-    const answer = this.answer(getsockopt(BigInt(fd), SOCKET_LEVEL, SO_ERROR, pair, length));
+    const answer = this.answer(getsockopt(this.words.of(fd), SOCKET_LEVEL, SO_ERROR, pair, length));
     return answer < 0 ? answer : -int32At(this.#memory.pair, 0);
   }
 
   /** What `receive` would say, with nothing taken off the socket: 1, 0 at its end, or an errno. */
   peek(fd: number): number {
-    return this.answer(this.#library.functions.recv(BigInt(fd), this.#pointers.buffer, 1n, PEEK));
+    return this.answer(this.#library.functions.recv(this.words.of(fd), this.#pointers.buffer, 1n, PEEK));
   }
 
   /** From `buffer`. */
@@ -215,12 +218,14 @@ export class RelayCalls {
 
   /** From other memory, by its address. */
   sendAt(fd: number, address: bigint, size: number): number {
-    return this.answer(this.#library.functions.write(BigInt(fd), address, BigInt(size)));
+    return this.answer(this.#library.functions.write(this.words.of(fd), address, this.words.of(size)));
   }
 
   splice(from: number, to: number, size: number): number {
     const { splice } = this.#library.functions;
-    return this.answer(splice(BigInt(from), 0n, BigInt(to), 0n, BigInt(size), SPLICE_FLAGS));
+    return this.answer(
+      splice(this.words.of(from), 0n, this.words.of(to), 0n, this.words.of(size), SPLICE_FLAGS),
+    );
   }
 
   /** Of `PIPE_BYTES`. Null: no descriptors are left, or this user has as much pipe memory as the system allows. */
@@ -241,11 +246,11 @@ export class RelayCalls {
 
   /** Small pieces wait for no acknowledgement from now on. Connections of a listener that is set so are born with it. */
   noDelay(fd: number): void {
-    this.#library.functions.setsockopt(BigInt(fd), IPPROTO_TCP, TCP_NODELAY, this.#pointers.one, 4n);
+    this.#library.functions.setsockopt(this.words.of(fd), IPPROTO_TCP, TCP_NODELAY, this.#pointers.one, 4n);
   }
 
   endWriting(fd: number): number {
-    return this.answer(this.#library.functions.shutdown(BigInt(fd), SHUT_WR));
+    return this.answer(this.#library.functions.shutdown(this.words.of(fd), SHUT_WR));
   }
 
   close(fd: number): void {
@@ -254,7 +259,7 @@ export class RelayCalls {
 
   /** Closes a socket so that its peer sees a reset; what it has not been sent yet is thrown away. */
   reset(fd: number): void {
-    this.#library.functions.setsockopt(BigInt(fd), SOCKET_LEVEL, SO_LINGER, this.#pointers.linger, 8n);
+    this.#library.functions.setsockopt(this.words.of(fd), SOCKET_LEVEL, SO_LINGER, this.#pointers.linger, 8n);
     this.close(fd);
   }
 }

@@ -48,9 +48,17 @@ export function portOf(bytes: Uint8Array, start = 0): number {
 /** The key of a source in limits: an IPv4 address, or the first 64 bits of an IPv6 address, which one customer has. */
 export function sourceOf(bytes: Uint8Array, start: number): number | string {
   const at = v4At(bytes, start);
-  const view = new DataView(bytes.buffer, bytes.byteOffset + start, SOCKADDR_BYTES);
-  return at > 0 ? view.getUint32(at) : `${view.getUint32(8)}:${view.getUint32(12)}`;
+  return at > 0
+    ? uint32BeAt(bytes, start + at)
+    : `${uint32BeAt(bytes, start + 8)}:${uint32BeAt(bytes, start + 12)}`;
 }
+
+const uint32BeAt = (bytes: Uint8Array, at: number): number =>
+  ((byteAt(bytes, at) << 24) |
+    (byteAt(bytes, at + 1) << 16) |
+    (byteAt(bytes, at + 2) << 8) |
+    byteAt(bytes, at + 3)) >>>
+  0;
 
 /** Bound to no address of its own. */
 export function isWildcard(bytes: Uint8Array): boolean {

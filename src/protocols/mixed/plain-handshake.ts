@@ -67,7 +67,7 @@ function readSocks5(bytes: Buffer): PlainStep {
   if (greeting === null) return "wait";
   if (!greeting.value.includes(socks.NO_AUTHENTICATION)) return "other";
   const from = greeting.size;
-  const request = socks.decodeRequest(bytes.subarray(from));
+  const request = socks.decodeRequestAt(bytes, from);
   if (request === null) return { greets: true, request: null };
   const { command, destination } = request.value;
   if (command !== socks.CONNECT || destination === null) return "other";

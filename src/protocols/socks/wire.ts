@@ -78,15 +78,20 @@ export interface Request {
 
 /** Request (RFC 1928 §4): VER(1)=5 CMD(1) RSV(1) ATYP(1) DST.ADDR(4 | 1+n | 16) DST.PORT(2, big endian). */
 export function decodeRequest(bytes: Uint8Array): Decoded<Request> | null {
-  expectByte(bytes[0], 5, "SOCKS version");
-  const type = bytes[3];
+  return decodeRequestAt(bytes, 0);
+}
+
+/** The one that begins at `at`. */
+export function decodeRequestAt(bytes: Uint8Array, at: number): Decoded<Request> | null {
+  expectByte(bytes[at], 5, "SOCKS version");
+  const type = bytes[at + 3];
   if (type === undefined) return null;
-  const command = byteAt(bytes, 1);
+  const command = byteAt(bytes, at + 1);
   if (type !== 1 && type !== 3 && type !== 4) return { value: { command, destination: null }, size: 4 };
-  const address = decodeSocksAddress(bytes, 3);
+  const address = decodeSocksAddress(bytes, at + 3);
   return address === null
     ? null
-    : { value: { command, destination: address.destination }, size: address.next };
+    : { value: { command, destination: address.destination }, size: address.next - at };
 }
 
 export function encodeRequest(command: number, destination: Destination): Buffer {

@@ -6,7 +6,7 @@ import type { Endpoint } from "#core/session.ts";
 import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
 import { describe, type ListenerContext } from "#net/listen/accept.ts";
 import { float64At, int32At, itemAt } from "#lib/at.ts";
-import { listenerOf, type AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { listenerOf, type AcceptMemory, type DecisionRow } from "#dataplane/workers/shared/accept-memory.ts";
 import {
   CONNECTED,
   JOINED,
@@ -141,7 +141,7 @@ export class DecidedRows {
 
   /** Null: at the end of the program, when versions do not wait for workers. */
   #versionOf(slot: number): PublishedVersion | null {
-    return this.#versions.get(int32At(this.#env.accepts.decision(slot), 0)) ?? null;
+    return this.#versions.get(this.#env.accepts.versionOf(slot)) ?? null;
   }
 
   #connectionAt(slot: number, { contexts }: PublishedVersion): DecidedConnection {
@@ -180,13 +180,3 @@ export class DecidedRows {
     this.#env.port.close();
   }
 }
-
-type DecisionRow = readonly [
-  version: number,
-  type: number,
-  target: number,
-  list: number,
-  position: number,
-  end: number,
-  origin: number,
-];

@@ -4,7 +4,7 @@
  */
 import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { WordLayout } from "./word-layout.ts";
-import { byteAt, int32At } from "#lib/at.ts";
+import { byteAt, int32At, itemAt } from "#lib/at.ts";
 import { MOST_NAME_BYTES } from "#lib/name-table.ts";
 
 /** At one time; one more is served by the event loop. */
@@ -58,8 +58,20 @@ export function newAcceptMemory(slots: number): SharedArrayBuffer {
   return new SharedArrayBuffer(SLOTS_AT + slots * SLOT_BYTES);
 }
 
+/** Of a decision, as `AcceptMemory` keeps it; `origin` is an index of `ADDRESS_ORIGINS`. */
+export type DecisionRow = readonly [
+  version: number,
+  type: number,
+  target: number,
+  list: number,
+  position: number,
+  end: number,
+  origin: number,
+];
+
 /** What a thread dials. */
 export interface Dial {
+  /** Of a dial that was decided here it is lent: it is dialled at once. */
   readonly address: Uint8Array;
   readonly mark: number;
   readonly timeoutMs: number;
@@ -131,6 +143,19 @@ export class AcceptMemory {
   /** What a worker has decided on the connection of a slot: VERSION TYPE TARGET LIST POSITION END ORIGIN, the last as an index of `ADDRESS_ORIGINS`. */
   decision(slot: number): Int32Array {
     return this.#decisions.subarray(slot * DECISION_WORDS, (slot + 1) * DECISION_WORDS);
+  }
+
+  /** The version by which the worker has decided on the connection of a slot. */
+  versionOf(slot: number): number {
+    return int32At(this.#decisions, slot * DECISION_WORDS);
+  }
+
+  /** What the worker has decided, and both ends of it: what it dials, and the listening side's own socket address. */
+  writeDecision(slot: number, row: DecisionRow, to: Uint8Array, local: Uint8Array): void {
+    const at = slot * DECISION_WORDS;
+    for (let word = 0; word < DECISION_WORDS; word++) this.#decisions[at + word] = itemAt(row, word);
+    this.#destinations.set(to, slot * SOCKADDR_BYTES);
+    this.#locals.set(local, slot * SOCKADDR_BYTES);
   }
 
   /** The socket address that it has dialled. */

@@ -59,7 +59,14 @@ interface Version {
   readonly names: KnownNames | null;
 }
 
+/** What a handshake has answered to a client of this address. */
+interface Answer extends Endpoint {
+  readonly success: Wish["success"];
+  readonly bytes: Uint8Array;
+}
+
 const NO_BYTES = new Uint8Array();
+const saysNothing = (): Uint8Array => NO_BYTES;
 /** What is not connected by then goes to the main thread, which dials anew with the whole timeout: no client waits for two. */
 const SOON_MS = 1_000;
 
@@ -70,6 +77,7 @@ export class Decider {
   readonly #port: MessagePort | null;
   readonly #sockaddrs = new Sockaddrs();
   #version: Version | null = null;
+  #lastAnswer: Answer | null = null;
   /** By slot, from the first of the worker's own on: how its connection is dialled, if it was decided here. */
   readonly #ways: (DialTemplate | null)[] = [];
 
@@ -94,9 +102,7 @@ export class Decider {
   /** What all clients of a listener want that are asked for nothing; null: the main thread knows. `decide` looks whether it still holds. */
   wishOf(listener: number): Wish | null {
     const to = this.#version?.data.listeners[listener]?.destination ?? null;
-    return to === null
-      ? null
-      : { type: "Tunnel", destination: { host: null, ...to }, success: () => NO_BYTES };
+    return to === null ? null : { type: "Tunnel", destination: { host: null, ...to }, success: saysNothing };
   }
 
   /** How to dial for a client; null: the main thread has to decide. */
@@ -105,9 +111,10 @@ export class Decider {
     if (version === null || version.data.version !== this.#word.present) return null;
     const listener = version.data.listeners[asked.listener] ?? null;
     if (listener === null || version.data.ownPorts.has(asked.destination.port)) return null;
-    const find: FindRule = (ip, lookUp) => this.#find(asked, ip, listener, version, lookUp);
+    const source = this.#sockaddrs.source(this.#shared.sources, asked.slot * SOCKADDR_BYTES);
+    const find: FindRule = (ip, lookUp) => this.#find(asked, source, ip, listener, version, lookUp);
     const chosen = choose(asked.destination, version, find);
-    if (chosen === null || !this.#isFree(asked.slot, chosen.to.ip)) return null;
+    if (chosen === null || !isFree(source.ip, chosen.to.ip)) return null;
     const { way, to } = chosen;
     const dial = this.#dialOf(asked, way, to);
     if (dial === null) return null;
@@ -116,27 +123,16 @@ export class Decider {
     return dial;
   }
 
-  /**
-   * What leads from elsewhere to this machine has to be looked at by `ReachGuard`, as what leads to our own listeners. What
-   * comes from this machine may do so for a client from elsewhere, by a connection of ours to a listener of ours: no version
-   * is in force from before that is dialled until it has ended (`SelfDials.busy`), so that none of those is decided here, not
-   * even by a listener that reads nothing of its clients.
-   */
-  #isFree(slot: number, ip: Ip): boolean {
-    const { ip: source } = this.#sockaddrs.source(this.#shared.source(slot));
-    return source.startsWith("127.") || source === LOOPBACK_V6 || !THIS_MACHINE.holds(ip);
-  }
-
   /** `ip` null: not looked up. */
   #find(
     asked: AskedConnection,
+    source: Endpoint,
     ip: Ip | null,
     listener: ListenerFacts,
     { data, tables }: Version,
     lookUp?: () => Ip | null,
   ): FoundRule | null {
     if (listener.fixed !== null) return { target: listener.fixed, list: UNRULED, position: 0, end: 0 };
-    const source = this.#sockaddrs.source(this.#shared.source(asked.slot));
     const facts: Facts = {
       network: "tcp",
       host: asked.destination.host,
@@ -163,30 +159,32 @@ export class Decider {
     const { probes, interfaceName, names } = way;
     const timeoutMs = isOnly || names === null ? Math.min(way.timeoutMs, SOON_MS) : names.timeoutMs;
     return {
-      address: this.#sockaddrs.encode({ ip, port }).slice(),
+      address: this.#sockaddrs.encode({ ip, port }),
       mark: way.routingMark,
       timeoutMs,
       idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
       intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
-      replyBytes: success(this.#sockaddrs.local(local)),
+      replyBytes: this.#answerOf(success, this.#sockaddrs.local(local)),
       isFirstOfMany: !isOnly,
     };
   }
 
+  /** Nearly all clients ask in the same way and of the same address. */
+  #answerOf(success: Wish["success"], { ip, port }: Endpoint): Uint8Array {
+    const last = this.#lastAnswer;
+    if (last?.success === success && last.ip === ip && last.port === port) return last.bytes;
+    const bytes = success({ ip, port });
+    this.#lastAnswer = { success, ip, port, bytes };
+    return bytes;
+  }
+
   #note(asked: AskedConnection, { found, to: { from } }: Chosen, version: number, to: Uint8Array): void {
     const { slot, type, local, destination } = asked;
-    const row = this.#shared.decision(slot);
-    row[0] = version;
-    row[1] = REQUEST_TYPES.indexOf(type);
-    row[2] = found.target;
-    row[3] = found.list;
-    row[4] = found.position;
-    row[5] = found.end;
-    row[6] = ADDRESS_ORIGINS.indexOf(from);
+    const { target, list, position, end } = found;
+    const [speaks, origin] = [REQUEST_TYPES.indexOf(type), ADDRESS_ORIGINS.indexOf(from)];
+    this.#shared.writeDecision(slot, [version, speaks, target, list, position, end, origin], to, local);
     if (destination.host !== null) this.#shared.setName(slot, destination.host);
-    this.#shared.destination(slot).set(to);
-    this.#shared.localOf(slot).set(local.subarray(0, SOCKADDR_BYTES));
   }
 
   /** How a connection that was decided here is dialled; null: it was not, or has ended. */
@@ -201,7 +199,7 @@ export class Decider {
    */
   commit(slot: number): boolean {
     const { decided, startedAtMs } = this.#shared;
-    const version = this.#shared.decision(slot)[0];
+    const version = this.#shared.versionOf(slot);
     startedAtMs[slot] = Date.now();
     Atomics.store(decided, slot, CONNECTED);
     this.#host.atSeam?.("committing");
@@ -227,6 +225,16 @@ export class Decider {
     decided[slot] = NOT_DECIDED;
     return before === JOINED ? "joined" : "unknown";
   }
+}
+
+/**
+ * What leads from elsewhere to this machine has to be looked at by `ReachGuard`, as what leads to our own listeners. What
+ * comes from this machine may do so for a client from elsewhere, by a connection of ours to a listener of ours: no version
+ * is in force from before that is dialled until it has ended (`SelfDials.busy`), so that none of those is decided here, not
+ * even by a listener that reads nothing of its clients.
+ */
+function isFree(source: Ip, to: Ip): boolean {
+  return source.startsWith("127.") || source === LOOPBACK_V6 || !THIS_MACHINE.holds(to);
 }
 
 const NO_PROGRAM: Facts = { process: null, uid: null };

@@ -1,7 +1,7 @@
 import type { PlainHandshake } from "#core/accepted.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import { SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
-import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
 import { FAILED, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
@@ -72,7 +72,8 @@ export class PendingConnection implements RequestingTask {
   onEvents(side: Side, events: number): boolean {
     if (side === CLIENT) this.#clientEvents |= events;
     else if (this.#remote !== null) this.#remote.events |= events;
-    return true;
+    // A new socket is reported as writable, whether or not its client has said something.
+    return this.#stage !== READS || (events & ~WRITABLE) !== 0;
   }
 
   limit(): void {} // what it becomes looks at the table
@@ -158,7 +159,8 @@ export class PendingConnection implements RequestingTask {
     if (wish === null) return false; // where it wants to is not known here
     const { slot, listener } = this;
     const local = this.#acceptor.localOf(listener, this.fd);
-    const dial = decider.decide({ ...wish, slot, listener, local });
+    const { type, destination, success } = wish;
+    const dial = decider.decide({ type, destination, success, slot, listener, local });
     if (dial === null) return false;
     shared.tags[slot] = tag(listener, this.greeted, 0);
     this.#acceptor.onAsked(this);
