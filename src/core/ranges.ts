@@ -7,6 +7,9 @@ export interface Range {
   readonly to: number;
 }
 
+export const isInRanges = (ranges: readonly Range[], number: number): boolean =>
+  ranges.some(({ from, to }) => from <= number && number <= to);
+
 const RANGE_ITEMS = 28;
 
 /**

@@ -1,4 +1,5 @@
-import type { Metadata, StreamSession } from "./session.ts";
+import { isInRanges, type Range } from "./ranges.ts";
+import type { Destination, Metadata, StreamSession } from "./session.ts";
 
 /** The name that a client's first bytes gave away. */
 export interface Sniffed {
@@ -8,8 +9,21 @@ export interface Sniffed {
   readonly overridesDestination: boolean;
 }
 
+/** Where streams may be sniffed, for threads that have no sniffer: nothing else ever is. */
+export interface SniffedStreams {
+  readonly ports: readonly Range[];
+  /** Destinations without a name. */
+  readonly addresses: boolean;
+  /** At least some of those with one. */
+  readonly names: boolean;
+}
+
+export const mayBeSniffed = (sniffed: SniffedStreams, { host, port }: Destination): boolean =>
+  (host === null ? sniffed.addresses : sniffed.names) && isInRanges(sniffed.ports, port);
+
 /** Looks at what clients send first. Never throws and never rejects: what is not found out stays unknown. */
 export interface Sniffer {
+  readonly streams: SniffedStreams;
   /** Is this connection to be sniffed under the present settings? */
   wants(metadata: Metadata): boolean;
   /**

@@ -83,6 +83,7 @@ class RuntimeVersion implements DecisionVersion {
       ownPorts: this.#env.ownPorts(),
       names: { known: this.#env.knownNames, forRules: forRules(this.#env.resolver) },
       asksAddresses: this.#env.namesAddresses,
+      sniffed: this.#env.session.sniffer?.streams ?? null,
     };
   }
 

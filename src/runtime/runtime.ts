@@ -124,11 +124,11 @@ export class Runtime {
     this.#timeKeeper.activate();
   }
 
-  /** Sniffed names, what fake addresses stand for and the loop detector's notes are for the main thread. */
+  /** What is to be sniffed, what fake addresses stand for and the loop detector's notes are for the main thread. */
   #decisionSource(): DecisionSource {
     const { config, router, outbounds, names } = this;
     const { loops, selfDials, sockets } = this.#host;
-    const mustAsk = (): boolean => this.#env.sniffer !== null || loops.notes;
+    const mustAsk = (): boolean => loops.notes;
     return openDecisionSource({
       router,
       session: this.#env,

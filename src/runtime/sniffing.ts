@@ -30,6 +30,7 @@ export function openSniffer(options: SnifferOptions, { names, scope, log }: Snif
     protocols,
     forceDnsMapping: options.forceDnsMapping,
     parsePureIp: options.parsePureIp,
+    forcesNames: options.forceDomain.length > 0,
     isForced: anyOf(options.forceDomain, sets),
     isSkipped: anyOf(options.skipDomain, sets),
     skipsSource: addressTest(options.skipSrcAddress, scope),

@@ -169,8 +169,13 @@ test("what the first connection of a name shows, the following show, too", { ski
   const rules =
     "  - DOMAIN,rejected.test,REJECT\n  - IP-CIDR,127.0.0.4/32,DIRECT\n  - IP-CIDR,127.8.8.8/32,DIRECT,no-resolve\n";
   const hosts = `"pinned.test": 127.8.8.8`;
-  for (const mode of ["normal", "fake-ip", "redir-host"]) {
-    await using core = await startCore(configOf(dns, { rules, hosts, mode }));
+  for (const [mode, more] of [
+    ["normal", ""],
+    ["fake-ip", ""],
+    ["redir-host", ""],
+    ["normal", `sniffer: { enable: true, sniff: { TLS: { ports: [1-65535] } } }`],
+  ] as const) {
+    await using core = await startCore(configOf(dns, { rules, hosts, mode, more }));
     for (const [host, wanted] of [
       ["one.test", "IPCIDR one.test 127.0.0.4"],
       ["two.test", "Match two.test 127.9.9.9"],

@@ -32,6 +32,7 @@ export function decisionData(
     ownPorts: new Set(),
     names: null,
     asksAddresses: false,
+    sniffed: null,
   };
 }
 

@@ -23,7 +23,7 @@ const MOST_KEPT = 1 << 14;
  * a connection takes about forty: those that come again and again are kept.
  */
 export class NumberWords {
-  readonly #kept: (bigint | undefined)[] = new Array<bigint | undefined>(MOST_KEPT);
+  readonly #kept: (bigint | undefined)[] = Array.from<bigint | undefined>({ length: MOST_KEPT });
   /** The last one that was too large: mostly the size of the buffer. */
   #last = 0;
   #lastWord = 0n;

@@ -32,6 +32,7 @@ function setUp({ known, ...policy }: Setup = {}) {
       })),
       forceDnsMapping: true,
       parsePureIp: true,
+      forcesNames: policy.isForced !== undefined,
       isForced: () => false,
       isSkipped: () => false,
       skipsSource: () => false,

@@ -1,10 +1,10 @@
 /** Which connections are sniffed, for how long, and how the name is used (configuration.md §7). */
-import type { Range } from "#core/ranges.ts";
+import { isInRanges, type Range } from "#core/ranges.ts";
 import type { Log } from "#core/log.ts";
 import type { DnsMode } from "#core/router.ts";
 import { destinationText } from "#core/session.ts";
 import type { Destination, Ip, Metadata, StreamSession } from "#core/session.ts";
-import type { DatagramWatch, Sniffed, Sniffer } from "#core/sniffer.ts";
+import type { DatagramWatch, Sniffed, SniffedStreams, Sniffer } from "#core/sniffer.ts";
 import { peekStream } from "#net/listen/peek.ts";
 import { SniffFailures } from "./failures.ts";
 import type { Probe, SniffProtocol } from "./probe.ts";
@@ -15,6 +15,8 @@ export interface SniffPolicy {
   readonly forceDnsMapping: boolean;
   /** Sniff connections without a name. */
   readonly parsePureIp: boolean;
+  /** Is there a name for which `isForced` holds? */
+  readonly forcesNames: boolean;
   /** Names that are looked at in any case. */
   isForced(host: string): boolean;
   /** Sniffed names that are thrown away. */
@@ -62,6 +64,12 @@ export class SniffStage implements Sniffer {
     this.#policy = policy;
     this.#env = env;
     this.#failures = new SniffFailures(env.nowMs);
+  }
+
+  get streams(): SniffedStreams {
+    const { protocols, parsePureIp: addresses, forcesNames: names } = this.#policy;
+    const ofStreams = protocols.filter(({ protocol }) => protocol.network === "tcp");
+    return { ports: ofStreams.flatMap(({ ports }) => ports), addresses, names };
   }
 
   wants(metadata: Metadata): boolean {
@@ -133,8 +141,7 @@ export class SniffStage implements Sniffer {
 
   #protocolsFor(network: Metadata["network"], port: number): readonly SniffedProtocol[] {
     return this.#policy.protocols.filter(
-      ({ protocol, ports }) =>
-        protocol.network === network && ports.some(({ from, to }) => from <= port && port <= to),
+      ({ protocol, ports }) => protocol.network === network && isInRanges(ports, port),
     );
   }
 

@@ -1,5 +1,6 @@
 /** What a thread decides connections by: the rules, and where their targets lead at one moment. */
 import type { DialTemplate, NameChoice } from "#core/dial-plan.ts";
+import type { SniffedStreams } from "#core/sniffer.ts";
 import type { RuleTablesData } from "./decide.ts";
 
 export interface DecisionTables {
@@ -17,6 +18,8 @@ export interface DecisionTables {
   readonly names: DecisionNames | null;
   /** An address may stand for a name, which the main thread knows. */
   readonly asksAddresses: boolean;
+  /** What may be sniffed is for the main thread to look at; null: nothing is. */
+  readonly sniffed: SniffedStreams | null;
 }
 
 export interface DecisionNames {

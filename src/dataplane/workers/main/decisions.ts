@@ -19,6 +19,7 @@ const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   ownPorts: new Set(),
   names: null,
   asksAddresses: false,
+  sniffed: null,
 };
 
 export interface DecidableListener {

@@ -6,6 +6,7 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { ADDRESS_ORIGINS, type DialTemplate } from "#core/dial-plan.ts";
 import type { Facts } from "#core/rule.ts";
+import { mayBeSniffed } from "#core/sniffer.ts";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
 import { familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
 import { KnownNames } from "#net/address/known-names.ts";
@@ -109,8 +110,10 @@ export class Decider {
   decide(asked: AskedConnection): Dial | null {
     const version = this.#version;
     if (version === null || version.data.version !== this.#word.present) return null;
+    const { sniffed, ownPorts } = version.data;
     const listener = version.data.listeners[asked.listener] ?? null;
-    if (listener === null || version.data.ownPorts.has(asked.destination.port)) return null;
+    if (listener === null || ownPorts.has(asked.destination.port)) return null;
+    if (sniffed !== null && mayBeSniffed(sniffed, asked.destination)) return null;
     const source = this.#sockaddrs.source(this.#shared.sources, asked.slot * SOCKADDR_BYTES);
     const find: FindRule = (ip, lookUp) => this.#find(asked, source, ip, listener, version, lookUp);
     const chosen = choose(asked.destination, version, find);
