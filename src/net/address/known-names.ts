@@ -2,8 +2,8 @@
 import type { NameChoice } from "#core/dial-plan.ts";
 import type { Ip } from "#core/session.ts";
 import { NAME_VALUES, NameTable } from "#lib/name-table.ts";
-import { byteAt, int32At } from "#lib/at.ts";
-import { ipFromBytes } from "./ip.ts";
+import { int32At } from "#lib/at.ts";
+import { ipFromBytes, v4FromBytes } from "./ip.ts";
 
 // Kind of an entry: RESOLVER * 2 for its A records, one more for its AAAA records; resolvers count from 1.
 export const ADDRESS_KINDS = 2;
@@ -72,8 +72,7 @@ export class KnownNames {
   #address(length: number): Ip {
     const bytes = this.#bytes;
     if (length !== 4) return ipFromBytes(bytes.subarray(ADDRESS_AT, ADDRESS_AT + length));
-    const at = (nth: number): number => byteAt(bytes, ADDRESS_AT + nth);
-    return `${at(0)}.${at(1)}.${at(2)}.${at(3)}` as Ip;
+    return v4FromBytes(bytes, ADDRESS_AT);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Endpoint, Ip } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes, writeV4 } from "#net/address/ip.ts";
+import { bytesOfIp, ipFromBytes, v4FromBytes, writeV4 } from "#net/address/ip.ts";
 import {
   decodeSockaddr,
   encodeSockaddr,
@@ -72,7 +72,7 @@ function endpointOf(bytes: Uint8Array, start: number, last: Last): Endpoint {
   const address = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
   if (address !== last.address) {
     last.address = address;
-    last.ip = `${a}.${b}.${c}.${d}` as Ip;
+    last.ip = v4FromBytes(bytes, at);
   }
   return { ip: last.ip, port };
 }
