@@ -3,28 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { DEATHS, FailingLaunchers } from "../support/failing-launchers.ts";
-import { isPlainlyConnected, openRoutedRow } from "../support/netns-far-away.ts";
+import { isPlainlyConnected, openRoutedRow, PASSED_BY, passedBy } from "../support/netns-far-away.ts";
 import { FAMILIES, leftovers, type Row, type Talk } from "../support/netns-row.ts";
 import { config, MARK_MODE, ROUTED, skip, traces } from "../support/tun-row.ts";
 import { openUpgradedCore } from "../support/upgraded-core.ts";
 import { until } from "../support/until.ts";
-
-/** What leaves the router as it came from the client: weir sends by sockets of the router. */
-const PASSED_BY = `
-table inet weir_test {
-  counter passed_by { }
-  chain out {
-    type filter hook postrouting priority 300;
-    oifname "up0" ip saddr 203.0.113.0/24 counter name passed_by
-    oifname "up0" ip6 saddr fd00:1::/64 counter name passed_by
-  }
-}
-`;
-
-const passedBy = async ({ router }: Row): Promise<number> =>
-  Number(
-    /packets (\d+)/.exec(await router.run("nft", "list", "counter", "inet", "weir_test", "passed_by"))?.[1],
-  );
 
 /** A connection and a UDP socket of the client that go on. */
 function holding(row: Row, origin: string) {

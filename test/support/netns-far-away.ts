@@ -46,3 +46,21 @@ export async function isPlainlyConnected(row: Row): Promise<boolean> {
   );
   return answers.every(Boolean);
 }
+
+/** What leaves the router as it came from the client: weir sends by sockets of the router. */
+export const PASSED_BY = `
+table inet weir_test {
+  counter passed_by { }
+  chain out {
+    type filter hook postrouting priority 300;
+    oifname "up0" ip saddr 203.0.113.0/24 counter name passed_by
+    oifname "up0" ip6 saddr fd00:1::/64 counter name passed_by
+  }
+}
+`;
+
+/** Packets. */
+export async function passedBy({ router }: Row): Promise<number> {
+  const shown = await router.run("nft", "list", "counter", "inet", "weir_test", "passed_by");
+  return Number(/packets (\d+)/.exec(shown)?.[1]);
+}

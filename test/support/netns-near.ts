@@ -32,11 +32,14 @@ async function askUdp(port: number, payload: Uint8Array): Promise<Buffer> {
 /** Asks so often by one socket: a client has some hundreds of UDP flows at most. */
 const ASKS = 50;
 
-async function askOften(port: number): Promise<void> {
+async function askOften(port: number, moved: { upload: number; download: number }): Promise<void> {
   const socket = await connectUdp(port);
   try {
     for (let at = 0; at < ASKS; at++) {
-      const answer = await exchange(socket, Buffer.from(`datagram ${at}`));
+      const question = Buffer.from(`datagram ${at}`);
+      const answer = await exchange(socket, question);
+      moved.upload += question.length;
+      moved.download += answer.length;
       if (String(answer) !== `${port}:datagram ${at}`) throw new Error(`${answer} in place of ${at}`);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
@@ -174,6 +177,7 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
   async steady() {
     const [port = 0, datagrams = 1] = numbers;
     const counts = { tcp: 0, udp: 0 };
+    const moved = { upload: 0, download: 0 };
     const faults: string[] = [];
     let ends = false;
     process.stdin.resume().once("end", () => (ends = true));
@@ -187,12 +191,16 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
       }
     };
     const lanes = Array.from({ length: 4 }, () => [
-      repeat("tcp", () => echoTcp(port, 5_000, counts.tcp)),
-      ...(datagrams === 0 ? [] : [repeat("udp", () => askOften(port))]),
+      repeat("tcp", async () => {
+        await echoTcp(port, 5_000, counts.tcp);
+        moved.upload += 5_000;
+        moved.download += 5_000;
+      }),
+      ...(datagrams === 0 ? [] : [repeat("udp", () => askOften(port, moved))]),
     ]).flat();
     console.log("begun");
     await Promise.all(lanes);
-    console.log(JSON.stringify({ ...counts, faults }));
+    console.log(JSON.stringify({ ...counts, ...moved, faults }));
   },
   /** give-up host port count: connects, and resets at once or behind the first bytes. */
   async "give-up"() {
