@@ -66,8 +66,7 @@ function pin(
   if (hit === null) return { destination, dial: destination };
   const usable = usableOf(hit.addresses ?? [], ipv6);
   const ip = usable[Math.floor(Math.random() * usable.length)] ?? null;
-  // Of several addresses each connection takes another.
-  if (ip !== null && usable.length === 1 && hit.name === host) answers.pin(host, ip);
+  if (hit.name === host) answers.pin(host, usable);
   const named = { ...destination, host: hit.name, ip: ip ?? destination.ip };
   return { destination: named, dial: ip === null ? named : { ...named, host: null } };
 }

@@ -1,5 +1,5 @@
 /** Answers for other threads: what the core would dial for a name is written where they find it without asking. */
-import { ADDRESS_KINDS, PINNED, valuesOf } from "#net/address/known-names.ts";
+import { ADDRESS_KINDS, PINNED, pinnedValues, valuesOf } from "#net/address/known-names.ts";
 import { NameTables, type NameTable } from "#lib/name-table.ts";
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
@@ -57,11 +57,12 @@ export class SharedAnswers implements HostsWatcher, Disposable {
     this.#table.put(kind, name, valuesOf(count, first), expiresAtMs, this.#nowMs());
   }
 
-  /** The hosts table has this address for a name, and no other. */
-  pin(name: string, ip: Ip): void {
-    if (this.#isClosed) return;
+  /** The hosts table has these addresses for a name, of which each connection takes another. */
+  pin(name: string, ips: readonly Ip[]): void {
+    const values = this.#isClosed ? null : pinnedValues(ips.map((ip) => bytesOfIp(ip)));
+    if (values === null) return;
     const nowMs = this.#nowMs();
-    this.#table.put(PINNED, name, valuesOf(1, bytesOfIp(ip)), nowMs + PIN_MS, nowMs);
+    this.#table.put(PINNED, name, values, nowMs + PIN_MS, nowMs);
   }
 
   /** The hosts tables are as they were, and are looked at again so much later: until then entries may be believed. */

@@ -68,7 +68,7 @@ test("what other threads know is believed until the hosts file is looked at agai
     const env = { entries: [], systemFile, nowMs: () => nowMs, slices: new Slices(), watcher: answers };
     const hosts = await openHosts(env);
     const known = new KnownNames(answers.memory);
-    answers.pin("a.org", ipOf("10.0.0.1"));
+    answers.pin("a.org", [ipOf("10.0.0.1")]);
     assert.equal(known.pinned("a.org", nowMs + 4_000), "10.0.0.1");
     nowMs += 6_000;
     assert.equal(known.pinned("a.org", nowMs), null, "the file may be another one");

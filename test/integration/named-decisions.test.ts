@@ -168,7 +168,7 @@ test("what the first connection of a name shows, the following show, too", { ski
   });
   const rules =
     "  - DOMAIN,rejected.test,REJECT\n  - IP-CIDR,127.0.0.4/32,DIRECT\n  - IP-CIDR,127.8.8.8/32,DIRECT,no-resolve\n";
-  const hosts = `"pinned.test": 127.8.8.8`;
+  const hosts = `"pinned.test": 127.8.8.8, "both.test": [127.8.8.8, 127.8.8.9]`;
   for (const [mode, more] of [
     ["normal", ""],
     ["fake-ip", ""],
@@ -190,6 +190,16 @@ test("what the first connection of a name shows, the following show, too", { ski
         assert.equal(row === null ? null : shown(row), wanted, `${mode} ${count}`);
         if (host === "pinned.test") assert.equal(row?.metadata.dnsMode, "hosts");
       }
+    const both = new Set<string>();
+    for (let count = 0; count < 40 && both.size < 2; count++) {
+      const row = await rowOf(core, "both.test", origin.port);
+      if (row !== null) both.add(`${shown(row)} ${row.metadata.dnsMode}`);
+    }
+    assert.deepEqual(
+      both,
+      new Set(["IPCIDR both.test 127.8.8.8 hosts", "Match both.test 127.8.8.9 hosts"]),
+      "each connection has another one, and the rule for it",
+    );
     for (let count = 0; count < 4; count++)
       assert.equal(await isServed(await core.port("in"), "rejected.test", origin.port), false);
   }

@@ -71,11 +71,12 @@ export function randomNames(seed: number) {
     families,
     known: answers.memory,
     isKept,
-    /** Has the hosts table one usable address for it? */
-    isAlone: (host: string) => {
+    /** Those usable addresses that the hosts table has for it, if workers are told them. */
+    pinned: (host: string): readonly Ip[] => {
       const found = hosts.find(host)?.addresses ?? [];
-      const v4 = ipv6 ? [] : found.filter((one) => familyOf(one) === 4);
-      return (v4.length > 0 ? v4 : found).length === 1;
+      const v4 = found.filter((one) => familyOf(one) === 4);
+      const usable = ipv6 || v4.length === 0 ? found : v4;
+      return usable.length === 1 || v4.length === usable.length ? usable : [];
     },
     /** How a worker finds what DIRECT dials. */
     choice: direct.shared === undefined ? null : { ...direct.shared, ...choiceOf(families), timeoutMs: 250 },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NameTable } from "#lib/name-table.ts";
 import { bytesOfIp, ipOf } from "./ip.ts";
-import { ADDRESS_KINDS, KnownNames, PINNED, valuesOf } from "./known-names.ts";
+import { ADDRESS_KINDS, KnownNames, PINNED, pinnedValues, valuesOf } from "./known-names.ts";
 
 const NOW = 1_790_000_000_000;
 const V4 = "192.0.2.1";
@@ -56,6 +56,24 @@ test("the address is the one that the main thread would dial first, or none wher
       wanted,
       JSON.stringify([counts, choice]),
     );
+});
+
+test("of several addresses that the hosts table pins each is taken, and no other", () => {
+  const table = new NameTable();
+  const names = new KnownNames(table.memory);
+  const all = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"].map(ipOf);
+  for (const count of [1, 2, 3, 4]) {
+    const some = all.slice(0, count);
+    const values = pinnedValues(some.map((ip) => bytesOfIp(ip)));
+    table.put(PINNED, "a.test", values ?? assert.fail("no room"), NOW + 1_000, NOW);
+    const taken = new Set(Array.from({ length: 200 }, () => names.pinned("a.test", NOW)));
+    assert.deepEqual(taken, new Set(some));
+  }
+  const v6 = bytesOfIp(ipOf(V6));
+  assert.equal(pinnedValues([]), null);
+  assert.equal(pinnedValues([v6, v6]), null);
+  assert.equal(pinnedValues([v6, bytesOfIp(ipOf(V4))]), null);
+  assert.equal(pinnedValues([...all, ipOf("192.0.2.5")].map((ip) => bytesOfIp(ip))), null);
 });
 
 test("what the hosts table pins is kept apart from answers", () => {

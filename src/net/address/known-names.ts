@@ -21,6 +21,21 @@ export function valuesOf(count: number, first: Uint8Array | null): Int32Array {
   return values;
 }
 
+// Of what the hosts table pins: COUNT(1) LENGTH(1) ADDRESSES(4): one address of 16 bytes, or as many of 4 as it says.
+
+/** Null: so many, or of this kind, have no room in an entry. To be used at once. */
+export function pinnedValues(addresses: readonly Uint8Array[]): Int32Array | null {
+  const [first] = addresses;
+  if (first === undefined) return null;
+  if (addresses.length === 1) return valuesOf(1, first);
+  if (addresses.length > MOST_PINNED || addresses.some(({ length }) => length !== 4)) return null;
+  const values = valuesOf(addresses.length, first);
+  const bytes = new Uint8Array(values.buffer);
+  for (const [at, address] of addresses.entries()) bytes.set(address, ADDRESS_AT + at * 4);
+  return values;
+}
+
+const MOST_PINNED = 4;
 const ADDRESS_AT = 8;
 
 export interface KnownAddress {
@@ -43,9 +58,11 @@ export class KnownNames {
     this.#table = new NameTable(memory);
   }
 
-  /** The one address that the hosts table has for it; null: it has none, or that is not known here. */
+  /** One of the addresses that the hosts table has for it, each time another; null: it has none, or that is not known here. */
   pinned(name: string, nowMs: number): Ip | null {
-    return this.#records(PINNED, name, nowMs)?.first ?? null;
+    if (!this.#table.find(PINNED, name, this.#values, nowMs)) return null;
+    const nth = Math.floor(Math.random() * int32At(this.#values, 0));
+    return this.#address(int32At(this.#values, 1), nth);
   }
 
   /** The one that the main thread would dial first; null: only the main thread can tell. */
@@ -69,10 +86,11 @@ export class KnownNames {
     return { count, first: count === 0 ? null : this.#address(int32At(values, 1)) };
   }
 
-  #address(length: number): Ip {
+  /** Only of addresses of four bytes there can be another than the first. */
+  #address(length: number, nth = 0): Ip {
     const bytes = this.#bytes;
     if (length !== 4) return ipFromBytes(bytes.subarray(ADDRESS_AT, ADDRESS_AT + length));
-    return v4FromBytes(bytes, ADDRESS_AT);
+    return v4FromBytes(bytes, ADDRESS_AT + nth * 4);
   }
 }
 

@@ -47,7 +47,7 @@ function openDecider(stage: SniffStage) {
   const shared = new AcceptMemory(newAcceptMemory(SLOT + 1));
   const word = new VersionWord();
   const answers = new SharedAnswers(() => Date.now());
-  for (const name of NAMES) answers.pin(name, ADDRESS);
+  for (const name of NAMES) answers.pin(name, [ADDRESS]);
   using ports = decisionPorts();
   const decider = new Decider(shared, { reportLazily() {} }, word, ports.port2);
   const names = { known: answers.memory, forRules: null };
