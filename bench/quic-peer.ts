@@ -11,7 +11,7 @@ import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { readHeader } from "#transport/quic/wire/header.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import { openQuicClientTls, openQuicServerTls, quicCertificate } from "../test/support/quic-tls.ts";
-import { bind, flowTo } from "./quic-flow.ts";
+import { bind, flowTo, USES_ECN } from "./quic-flow.ts";
 
 export type QuicKind = "D" | "U";
 
@@ -56,10 +56,11 @@ async function server(): Promise<void> {
       isDue = true;
     };
     const connection: Connection = new Connection(
-      { ciphers, openTls, congestion: new Cubic() },
+      { ciphers, openTls, congestion: new Cubic(), usesEcn: USES_ECN },
       {
-        send: (datagram) => socket.send(null, datagram, LOOPBACK_V4, port),
-        sendRun: (datagrams, size) => socket.sendRun(datagrams, size, LOOPBACK_V4, port),
+        send: (datagram, { isMarked }) => socket.send(null, datagram, LOOPBACK_V4, port, isMarked),
+        sendRun: (datagrams, size, { isMarked }) =>
+          socket.sendRun(datagrams, size, LOOPBACK_V4, port, isMarked),
         wake,
         connected() {},
         stream: serve,
@@ -93,9 +94,9 @@ async function server(): Promise<void> {
     connections.set(port, made);
     return made;
   };
-  const socket = await bind((payload, { port }) => {
+  const socket = await bind((payload, { port }, ecn) => {
     const { connection, flush } = connections.get(port) ?? accept(payload, port);
-    connection.receive(payload, performance.now());
+    connection.receive(payload, performance.now(), null, ecn);
     flush();
   });
   process.send?.({ port: socket.port, fingerprint: quicCertificate.fingerprint });

@@ -81,6 +81,8 @@ export interface Datagram {
   readonly payload: Uint8Array;
   /** From a client: where to. To a client: where from. */
   readonly destination: Destination;
+  /** Two bits of the IP header (RFC 3168 §5): 2 ECT(0), 3 congestion was met. Absent: unknown, or 0. */
+  readonly ecn?: number;
 }
 
 /**
@@ -93,6 +95,8 @@ export interface DatagramFlow extends AsyncDisposable {
   /** The payload is datagrams of `size` bytes each, one behind another; the last may be shorter. Absent: only `send`. */
   sendRun?(item: Datagram, size: number): void;
   receive(on: (item: Datagram) => void): void;
+  /** From now on datagrams come with `ecn`, and those that go may have ECT(0). False, or absent: this path cannot. */
+  useEcn?(): boolean;
   readonly closed: Promise<void>;
   /** Sends the client a refusal for datagrams to a destination, as it came; absent: the protocol has none. */
   refuse?(destination: Destination): void;

@@ -19,13 +19,18 @@ export interface DatagramListener {
   /**
    * Begins to read; a later call replaces the receiver, which must not throw. `payload` is lent until it returns; `from`
    * is the same object for the same client, in most cases. `refuses` is asked before anything else is done with a datagram,
-   * and says which ones are dropped, at little cost; absent: none.
+   * and says which ones are dropped, at little cost; absent: none. `ecn`: as of `Datagram`.
    */
-  receive(on: (payload: Buffer, from: Endpoint) => void, refuses?: (payload: Uint8Array) => boolean): void;
-  /** Sends a copy. Never waits, and may drop. */
-  send(payload: Uint8Array, to: Endpoint): void;
+  receive(
+    on: (payload: Buffer, from: Endpoint, ecn: number) => void,
+    refuses?: (payload: Uint8Array) => boolean,
+  ): void;
+  /** Sends a copy, marked ECT(0) where that is wanted and `useEcn` has said yes. Never waits, and may drop. */
+  send(payload: Uint8Array, to: Endpoint, isMarked?: boolean): void;
   /** The same of several that lie behind each other, each of `size` bytes but for the last, which may be shorter. */
-  sendRun(payloads: Uint8Array, size: number, to: Endpoint): void;
+  sendRun(payloads: Uint8Array, size: number, to: Endpoint, isMarked?: boolean): void;
+  /** From now on the marks of what comes are read. False, or absent: this system cannot. */
+  useEcn?(): boolean;
   /**
    * Has the kernel run a program over each datagram before it is queued, its UDP header in front; null: none any more. False,
    * or absent: this system cannot.

@@ -2,6 +2,7 @@
 import { openDatagramBatches, type DatagramBatches } from "./linux/datagram-batches.ts";
 
 export type { DatagramBatches } from "./linux/datagram-batches.ts";
+export type { Control } from "./linux/control-message.ts";
 export type { Outgoing } from "./linux/send-batch.ts";
 export { UV_READABLE, type ReadinessWatch } from "./linux/uv-poll.ts";
 export { AF_INET, decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "./linux/sockaddr.ts";

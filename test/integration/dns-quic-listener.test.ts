@@ -82,9 +82,9 @@ async function openServer(handle: HandleDns, questions = new PerClientLimiter({ 
     sendRun: (payloads, size, to) => socket.sendRun(payloads, size, to),
     beforeClose: (on) => socket.beforeClose(on),
     receive: (on) =>
-      socket.receive((payload, from) => {
+      socket.receive((payload, from, ecn) => {
         firstBytes.push(payload[0] ?? 0);
-        on(payload, from);
+        on(payload, from, ecn);
       }),
   };
   await openQuicDnsServer({

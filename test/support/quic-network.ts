@@ -7,6 +7,8 @@ import type { Endpoint } from "#core/session.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import { Connection } from "#transport/quic/connection.ts";
 import type { ConnectionEvents, ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
+import type { Path } from "#transport/quic/path.ts";
+import { CE, ECT0, ECT1 } from "#transport/quic/recovery/ecn-counts.ts";
 import { Cubic } from "#transport/quic/congestion/cubic.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { readHeader } from "#transport/quic/wire/header.ts";
@@ -33,6 +35,10 @@ export interface LinkOptions {
   readonly queueBytes?: number;
   /** Longer datagrams are lost. */
   readonly mtu?: number;
+  /** With so many bytes waiting, a datagram with ECT(0) is marked as one that met congestion. */
+  readonly marksAbove?: number;
+  /** What the way does with marks: nothing, takes them off, makes ECT(1) of them, drops what has one, or marks all. */
+  readonly marks?: "cleared" | "ect1" | "dropped" | "ce";
 }
 
 interface Flight {
@@ -40,6 +46,7 @@ interface Flight {
   readonly from: Endpoint | null;
   readonly to: NetworkPeer;
   readonly datagram: Uint8Array;
+  readonly ecn: number;
 }
 
 /** Small, seeded, good enough for schedules. */
@@ -69,16 +76,16 @@ export class NetworkPeer {
   onConnected: () => void = () => {};
   readonly events: ConnectionEvents;
 
-  constructor(sendOne: (datagram: Uint8Array) => void) {
-    const send = (datagram: Uint8Array): void => {
+  constructor(sendOne: (datagram: Uint8Array, isMarked: boolean) => void) {
+    const send = (datagram: Uint8Array, { isMarked }: Path): void => {
       this.sentDatagrams++;
       this.sentBytes += datagram.length;
-      sendOne(datagram);
+      sendOne(datagram, isMarked);
     };
     this.events = {
       send,
-      sendRun: (datagrams, size) => {
-        for (let at = 0; at < datagrams.length; at += size) send(datagrams.subarray(at, at + size));
+      sendRun: (datagrams, size, path) => {
+        for (let at = 0; at < datagrams.length; at += size) send(datagrams.subarray(at, at + size), path);
       },
       wake: () => void (this.isDirty = true),
       connected: () => {
@@ -164,11 +171,11 @@ export class QuicNetwork {
   }
 
   #join(sides: Sides): readonly [NetworkPeer, NetworkPeer] {
-    const client: NetworkPeer = new NetworkPeer((datagram) =>
-      this.#launch("up", client.address, server, datagram),
+    const client: NetworkPeer = new NetworkPeer((datagram, isMarked) =>
+      this.#launch("up", client.address, server, { datagram, ecn: isMarked ? ECT0 : 0 }),
     );
-    const server: NetworkPeer = new NetworkPeer((datagram) =>
-      this.#launch("down", server.address, client, datagram),
+    const server: NetworkPeer = new NetworkPeer((datagram, isMarked) =>
+      this.#launch("down", server.address, client, { datagram, ecn: isMarked ? ECT0 : 0 }),
     );
     server.accept = (datagram, from) => this.#accept(datagram, from, sides.server, server);
     client.connection = new Connection(sides.client, client.events, null, this.nowMs);
@@ -178,12 +185,18 @@ export class QuicNetwork {
     return [client, server];
   }
 
-  #launch(way: "up" | "down", from: Endpoint | null, to: NetworkPeer, datagram: Uint8Array): void {
+  #launch(
+    way: "up" | "down",
+    from: Endpoint | null,
+    to: NetworkPeer,
+    { datagram, ecn: sentEcn }: Pick<Flight, "datagram" | "ecn">,
+  ): void {
     const link = this[way];
     const { delayMs, jitterMs = 0, loss = 0, doubled = 0, damaged = 0, rate = Infinity } = link;
     const { queueBytes = Infinity, mtu = Infinity } = link;
     const waitMs = Math.max(0, this.#freeAt[way] - this.nowMs);
-    if (this.random() < loss || datagram.length > mtu || waitMs * rate > queueBytes) {
+    const ecn = markOf(link, sentEcn, waitMs * rate);
+    if (ecn === null || this.random() < loss || datagram.length > mtu || waitMs * rate > queueBytes) {
       this.dropped++;
       return;
     }
@@ -194,7 +207,7 @@ export class QuicNetwork {
       if (this.random() < damaged)
         flip(bytes, FIRST_DAMAGED + Math.floor(this.random() * 1000), 1 + Math.floor(this.random() * 255));
       const atMs = this.#freeAt[way] + delayMs + this.random() * jitterMs;
-      this.#insert({ atMs, from, to, datagram: bytes });
+      this.#insert({ atMs, from, to, datagram: bytes, ecn });
     }
   }
 
@@ -268,9 +281,9 @@ export class QuicNetwork {
 
   #step(): void {
     for (let next = this.#next(); next !== null; next = this.#next()) {
-      const { from, to, datagram } = next;
+      const { from, to, datagram, ecn } = next;
       to.connection ??= to.accept(datagram, from);
-      to.connection?.receive(datagram, this.nowMs, from);
+      to.connection?.receive(datagram, this.nowMs, from, ecn);
       to.isDirty = true;
     }
     for (const peer of this.#peers) {
@@ -279,6 +292,14 @@ export class QuicNetwork {
       peer.isDirty = true;
     }
   }
+}
+
+/** What a datagram with this mark arrives with, behind so many bytes; null: it does not. */
+function markOf({ marks, marksAbove = Infinity }: LinkOptions, sent: number, waiting: number): number | null {
+  if (sent === 0 || marks === "cleared") return 0;
+  if (marks === "dropped") return null;
+  if (marks === "ect1") return ECT1;
+  return marks === "ce" || waiting > marksAbove ? CE : sent;
 }
 
 function flip(bytes: Uint8Array, at: number, bits: number): void {

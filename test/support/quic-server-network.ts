@@ -56,7 +56,7 @@ export class ServerNetwork implements AsyncDisposable {
   toServer: (datagram: Buffer, from: Endpoint) => Buffer | null = (datagram) => datagram;
   readonly #clients = new Map<string, (payload: Buffer) => void>();
   readonly #opened: QuicClient[] = [];
-  #receiver: (payload: Buffer, from: Endpoint) => void = () => {};
+  #receiver: (payload: Buffer, from: Endpoint, ecn: number) => void = () => {};
   /** What the socket is to drop. */
   refuses: (datagram: Uint8Array) => boolean = () => false;
   #closing: (() => void)[] = [];
@@ -93,7 +93,7 @@ export class ServerNetwork implements AsyncDisposable {
 
   /** As if it came from there. */
   arrive(datagram: Uint8Array, from: Endpoint): void {
-    this.#receiver(Buffer.from(datagram), from);
+    this.#receiver(Buffer.from(datagram), from, 0);
   }
 
   #toClient(payload: Uint8Array, to: Endpoint): void {
@@ -127,7 +127,7 @@ export class ServerNetwork implements AsyncDisposable {
       send: ({ payload }) => {
         const from = listen();
         const datagram = this.toServer(Buffer.from(payload), from);
-        if (datagram !== null) setImmediate(() => this.#receiver(datagram, from));
+        if (datagram !== null) setImmediate(() => this.#receiver(datagram, from, 0));
       },
       receive: (take) => void (on = (payload) => take({ payload, destination: { host: null, ...SERVER } })),
       closed,

@@ -60,7 +60,7 @@ export async function openDatagrams(
   let receiver: OnDatagram | null = null;
   let refuses: Refuses = () => false;
   const closing: (() => void)[] = [];
-  const bound: DatagramSocket = sockets.take(socket, (payload, from) => receiver?.(payload, from), {
+  const bound: DatagramSocket = sockets.take(socket, (payload, from, ecn) => receiver?.(payload, from, ecn), {
     batchesInATurn,
     refuses: (payload) => refuses(payload),
   });
@@ -73,8 +73,10 @@ export async function openDatagrams(
         refuses = refused;
         if (first) bound.begin();
       },
-      send: (payload, { ip, port: to }) => bound.send(null, payload, ip, to),
-      sendRun: (payloads, size, { ip, port: to }) => bound.sendRun(payloads, size, ip, to),
+      send: (payload, { ip, port: to }, isMarked) => bound.send(null, payload, ip, to, isMarked),
+      sendRun: (payloads, size, { ip, port: to }, isMarked) =>
+        bound.sendRun(payloads, size, ip, to, isMarked),
+      useEcn: () => bound.useEcn(),
       sieve: (program) => bound.sieve(program),
       beforeClose: (on) => void closing.push(on),
       closed,

@@ -3,6 +3,7 @@ import type { Socket } from "node:dgram";
 import type { Endpoint, Ip } from "#core/session.ts";
 import type { SocketProgram } from "#core/sockets.ts";
 import {
+  type Control,
   openBatchedDatagrams,
   UV_READABLE,
   type DatagramBatches,
@@ -16,8 +17,8 @@ import { PeerNames } from "#net/address/peer-names.ts";
 /** To be asked for with every socket: a burst must find room while the event loop is busy. The system may give less. */
 export const BUFFERS = { recvBufferSize: 1024 * 1024, sendBufferSize: 1024 * 1024 };
 
-/** `payload` is lent until it returns. `from` is the same object for the same peer, in most cases. */
-export type OnDatagram = (payload: Buffer, from: Endpoint) => void;
+/** `payload` is lent until it returns. `from` is the same object for the same peer, in most cases. `ecn`: as of `Datagram`. */
+export type OnDatagram = (payload: Buffer, from: Endpoint, ecn: number) => void;
 
 /** Is this datagram to be dropped, wherever it comes from? */
 export type Refuses = (payload: Uint8Array) => boolean;
@@ -42,11 +43,13 @@ export interface DatagramSocket {
   pause(): void;
   /**
    * One datagram: `head`, where there is one, and behind it `payload`; both are the caller's again when it returns.
-   * Never waits and may drop.
+   * Never waits and may drop. `isMarked`: with ECT(0), where `useEcn` has said yes.
    */
-  send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void;
+  send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number, isMarked?: boolean): void;
   /** Datagrams of `size` bytes each, one behind another; the last may be shorter. Otherwise as `send`. */
-  sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number): void;
+  sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number, isMarked?: boolean): void;
+  /** As of `DatagramListener`. */
+  useEcn(): boolean;
   /** As of `DatagramListener`. */
   sieve(program: SocketProgram | null): boolean;
   close(): void;
@@ -71,7 +74,7 @@ export class DatagramSockets {
     const refuses = options.refuses ?? (() => false);
     return (
       openBatched(socket, this.#batches, on, { batchesInATurn: 1, ...options, refuses }) ??
-      new PlainSocket(socket, (payload, from) => void (refuses(payload) || on(payload, from)))
+      new PlainSocket(socket, (payload, from) => void (refuses(payload) || on(payload, from, 0)))
     );
   }
 }
@@ -128,7 +131,7 @@ class PlainSocket implements DatagramSocket {
     this.#socket.on("message", (payload, { address, port }) => {
       const ip = socketIp(address);
       if (address.includes("%")) this.#keepLink(ip, address);
-      this.#on(payload, { ip, port });
+      this.#on(payload, { ip, port }, 0);
     });
   }
 
@@ -153,6 +156,10 @@ class PlainSocket implements DatagramSocket {
       this.send(null, payloads.subarray(at, at + size), ip, port);
   }
 
+  useEcn(): boolean {
+    return false;
+  }
+
   sieve(): boolean {
     return false;
   }
@@ -171,6 +178,7 @@ class BatchedSocket implements DatagramSocket {
   readonly fd: number;
   readonly #batches: DatagramBatches;
   readonly #outgoing: Outgoing;
+  readonly #isV6: boolean;
   readonly #names: PeerNames;
   readonly #on: OnDatagram;
   readonly #watch: ReadinessWatch;
@@ -188,7 +196,8 @@ class BatchedSocket implements DatagramSocket {
   ) {
     const { port, family } = socket.address();
     this.port = port;
-    this.#names = new PeerNames(family === "IPv6");
+    this.#isV6 = family === "IPv6";
+    this.#names = new PeerNames(this.#isV6);
     this.#on = on;
     this.#batchesInATurn = batchesInATurn;
     this.#refuses = refuses;
@@ -217,20 +226,24 @@ class BatchedSocket implements DatagramSocket {
     }
   }
 
-  readonly #give = (payload: Buffer, name: Uint8Array): void => {
+  readonly #give = (payload: Buffer, name: Uint8Array, { ecn }: Control): void => {
     if (this.#refuses(payload)) return void this.#refused++;
     const from = this.#open ? this.#names.endpointOf(name) : null;
-    if (from !== null) this.#on(payload, from);
+    if (from !== null) this.#on(payload, from, ecn);
   };
 
-  send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void {
+  send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number, isMarked = false): void {
     if (!this.#open || port === 0) return; // the kernel would refuse port 0
-    this.#batches.send.put(this.#outgoing, head, payload, this.#names.nameOf(ip, port));
+    this.#batches.send.put(this.#outgoing, head, payload, this.#names.nameOf(ip, port), isMarked);
   }
 
-  sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number): void {
+  sendRun(payloads: Uint8Array, size: number, ip: Ip, port: number, isMarked = false): void {
     if (!this.#open || port === 0) return;
-    this.#batches.send.putRun(this.#outgoing, payloads, size, this.#names.nameOf(ip, port));
+    this.#batches.send.putRun(this.#outgoing, payloads, size, this.#names.nameOf(ip, port), isMarked);
+  }
+
+  useEcn(): boolean {
+    return this.#open && this.#batches.tellMarks(this.fd, this.#isV6);
   }
 
   sieve(program: SocketProgram | null): boolean {

@@ -31,6 +31,7 @@ export interface DirectFlowOptions {
   } | null;
 }
 
+const ECT0 = 2;
 /** Names of one flow that are remembered; the oldest goes first. */
 const MAX_NAMES = 64;
 /** How long an answer is used without asking the resolver again, which has a cache of its own. */
@@ -60,6 +61,7 @@ export class DirectFlow implements DatagramFlow {
   #reached: Endpoint | null = null;
   /** Greater than 0: it leads to one of our own listeners. */
   #hops = 0;
+  #usesEcn = false;
   /** By the local port. */
   readonly #notes = new Map<number, Disposable>();
   #v4: DatagramSocket | null = null;
@@ -86,16 +88,23 @@ export class DirectFlow implements DatagramFlow {
     const { families, resolvesAnew } = this.#options;
     if (this.#abort.signal.aborted) return;
     const isKnown = ip !== null && (host === null || !resolvesAnew);
-    if (isKnown && allows(families, familyOf(ip))) this.#sendTo(ip, port, item.payload);
+    if (isKnown && allows(families, familyOf(ip))) this.#sendTo(ip, port, item);
     else if (host !== null) this.#sendByName(host, item);
   }
 
-  sendRun({ payload, destination }: Datagram, size: number): void {
+  useEcn(): boolean {
+    this.#usesEcn = true;
+    for (const socket of [this.#v4, this.#v6]) socket?.useEcn();
+    return true; // a socket that cannot sends without
+  }
+
+  sendRun({ payload, destination, ecn }: Datagram, size: number): void {
     const { host, ip, port } = destination;
     const { families, resolvesAnew } = this.#options;
     const isKnown = ip !== null && (host === null || !resolvesAnew);
     if (isKnown && allows(families, familyOf(ip))) {
-      if (!this.#abort.signal.aborted) this.#socketTo(ip, port)?.sendRun(payload, size, ip, port);
+      if (!this.#abort.signal.aborted)
+        this.#socketTo(ip, port)?.sendRun(payload, size, ip, port, ecn === ECT0);
     } else
       for (let at = 0; at < payload.length; at += size)
         this.send({ payload: payload.subarray(at, at + size), destination });
@@ -106,7 +115,7 @@ export class DirectFlow implements DatagramFlow {
     if (known !== undefined && known.waiting !== null) {
       known.waiting.push(item);
     } else if (known !== undefined && known.untilMs > performance.now()) {
-      if (known.ip !== null) this.#sendTo(known.ip, item.destination.port, item.payload);
+      if (known.ip !== null) this.#sendTo(known.ip, item.destination.port, item);
     } else void this.#lookUp(host, item);
   }
 
@@ -131,11 +140,11 @@ export class DirectFlow implements DatagramFlow {
     if (name.ip === null || this.#abort.signal.aborted) return;
     this.#hosts.set(name.ip, host);
     this.#lastFrom = null;
-    for (const item of waiting) this.#sendTo(name.ip, item.destination.port, item.payload);
+    for (const item of waiting) this.#sendTo(name.ip, item.destination.port, item);
   }
 
-  #sendTo(ip: Ip, port: number, payload: Uint8Array): void {
-    this.#socketTo(ip, port)?.send(null, payload, ip, port);
+  #sendTo(ip: Ip, port: number, { payload, ecn }: Datagram): void {
+    this.#socketTo(ip, port)?.send(null, payload, ip, port, ecn === ECT0);
   }
 
   /** Null: nothing may go there, or the system refuses a socket. */
@@ -199,9 +208,10 @@ export class DirectFlow implements DatagramFlow {
       }
     }
     if (!listening) return null;
-    const bound = this.#options.datagrams.take(socket, (payload, from) =>
-      this.#on({ payload, destination: from === this.#lastFrom ? this.#lastName : this.#nameOf(from) }),
+    const bound = this.#options.datagrams.take(socket, (payload, from, ecn) =>
+      this.#on({ payload, destination: from === this.#lastFrom ? this.#lastName : this.#nameOf(from), ecn }),
     );
+    if (this.#usesEcn) bound.useEcn();
     bound.begin();
     return bound;
   }

@@ -41,14 +41,14 @@ test("socket addresses of both families go there and back", () => {
 test("original destination and code point, whatever stands around them", () => {
   const ecn = new Uint8Array(Int32Array.of((46 << 2) | 1).buffer);
   const v4 = joined([message(0, 1, Uint8Array.of((46 << 2) | 3)), message(0, 20, sockaddr(V4))]);
-  assert.deepEqual(readControl(v4), { original: V4, dscp: 46, segmentBytes: 0 });
+  assert.deepEqual(readControl(v4), { original: V4, dscp: 46, ecn: 3, segmentBytes: 0 });
   const v6 = joined([
     message(1, 29, new Uint8Array(16)),
     message(41, 74, sockaddr(V6)),
     message(41, 67, ecn),
     message(17, 104, new Uint8Array(Int32Array.of(1200).buffer)),
   ]);
-  assert.deepEqual(readControl(v6), { original: V6, dscp: 46, segmentBytes: 1200 });
+  assert.deepEqual(readControl(v6), { original: V6, dscp: 46, ecn: 1, segmentBytes: 1200 });
   assert.deepEqual(readControl(new Uint8Array()), NO_CONTROL);
 });
 

@@ -10,19 +10,22 @@ export const IP_ORIGDSTADDR = 20;
 export const IPV6_ORIGDSTADDR = 74;
 /** Of a redirected connection: the same number in both families (linux/netfilter_ipv4.h, ip6_tables.h). */
 export const SO_ORIGINAL_DST = 80;
-const IP_TOS = 1;
-const IPV6_TCLASS = 67;
+export const IP_TOS = 1;
+export const IPV6_TCLASS = 67;
+const ECN_BITS = 3;
 
 export interface Control {
   /** Where the datagram was going before it was captured. */
   readonly original: RawEndpoint | null;
   /** DSCP code point, 0–63. */
   readonly dscp: number | null;
+  /** The two bits beside it (RFC 3168 §5); 0: unmarked, or not told. */
+  readonly ecn: number;
   /** Of a run that the kernel has put together (UDP_GRO): the length of each datagram but the last. 0: it is one. */
   readonly segmentBytes: number;
 }
 
-export const NO_CONTROL: Control = { original: null, dscp: null, segmentBytes: 0 };
+export const NO_CONTROL: Control = { original: null, dscp: null, ecn: 0, segmentBytes: 0 };
 
 const HEADER_BYTES = 16;
 const ALIGNMENT = 8;
@@ -31,7 +34,7 @@ const ALIGNMENT = 8;
 /** Unknown messages are passed over; a length that does not fit ends the reading. */
 export function readControl(bytes: Uint8Array): Control {
   let original: RawEndpoint | null = null;
-  let dscp: number | null = null;
+  let tos: number | null = null;
   let segmentBytes = 0;
   for (let at = 0; at + HEADER_BYTES <= bytes.length;) {
     const length = nativeLength(bytes, at);
@@ -41,14 +44,14 @@ export function readControl(bytes: Uint8Array): Control {
     const data = bytes.subarray(at + HEADER_BYTES, at + length);
     if ((level === SOL_IP && type === IP_ORIGDSTADDR) || (level === SOL_IPV6 && type === IPV6_ORIGDSTADDR))
       original = decodeSockaddr(data);
-    else if (level === SOL_IP && type === IP_TOS && data.length > 0) dscp = byteAt(data, 0) >> 2;
+    else if (level === SOL_IP && type === IP_TOS && data.length > 0) tos = byteAt(data, 0);
     else if (level === SOL_IPV6 && type === IPV6_TCLASS && data.length >= 4)
-      dscp = (nativeInt32(data, 0) & 0xff) >> 2;
+      tos = nativeInt32(data, 0) & 0xff;
     else if (level === SOL_UDP && type === UDP_GRO && data.length >= 4)
       segmentBytes = Math.max(0, nativeInt32(data, 0));
     at += Math.ceil(length / ALIGNMENT) * ALIGNMENT;
   }
-  return { original, dscp, segmentBytes };
+  return { original, dscp: tos === null ? null : tos >> 2, ecn: (tos ?? 0) & ECN_BITS, segmentBytes };
 }
 
 const LITTLE_ENDIAN = nativeUint16(Uint8Array.of(1, 0), 0) === 1;

@@ -5,7 +5,7 @@ import { openLibc, type Libc } from "./libc.ts";
 import { ReceiveBatch } from "./receive-batch.ts";
 import { SendBatch } from "./send-batch.ts";
 import { attachProgram, detachProgram } from "./socket-program.ts";
-import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
+import { cutsMessages, joinDatagrams, tellMarks, widenBuffers } from "./udp-options.ts";
 import { openPoller, type Poller } from "./uv-poll.ts";
 import { F_DUPFD_CLOEXEC } from "./numbers.ts";
 
@@ -49,6 +49,16 @@ export class DatagramBatches {
     if (this.#joins) joinDatagrams(this.#libc, made);
     detachProgram(this.#libc, made); // of another process that had the socket
     return made;
+  }
+
+  /** From now on each datagram comes with its mark. False: the kernel does not. */
+  tellMarks(fd: number, isV6: boolean): boolean {
+    try {
+      tellMarks(this.#libc, fd, isV6);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** As of `DatagramListener`. */

@@ -5,7 +5,7 @@
 import type * as Ffi from "node:ffi";
 import { NAME_BYTES } from "./message-layout.ts";
 import { SendMessages } from "./send-messages.ts";
-import { uint32At, itemAt, int32At } from "#lib/at.ts";
+import { byteAt, uint32At, itemAt, int32At } from "#lib/at.ts";
 
 /** Datagrams and bytes of all sockets together that wait; before the next one they go at once. */
 const MOST_WAITING = 1024;
@@ -50,6 +50,7 @@ export class SendBatch {
   readonly #slots = new Uint32Array(MOST_WAITING);
   readonly #nexts = new Int32Array(MOST_WAITING);
   readonly #nameBytes = new Uint32Array(MOST_WAITING);
+  readonly #marks = new Uint8Array(MOST_WAITING);
   /** Of each message: its first datagram. */
   readonly #firsts = new Uint32Array(MOST_WAITING);
   readonly #sockets: Outgoing[] = [];
@@ -74,25 +75,33 @@ export class SendBatch {
 
   /**
    * Copies `head` and `payload`, one behind the other. `name` is a sockaddr that must not change afterwards; equal
-   * objects mean equal peers.
+   * objects mean equal peers. `isMarked`: with ECT(0).
    */
-  put(socket: Outgoing, head: Uint8Array | null, payload: Uint8Array, name: Uint8Array): void {
+  put(
+    socket: Outgoing,
+    head: Uint8Array | null,
+    payload: Uint8Array,
+    name: Uint8Array,
+    isMarked = false,
+  ): void {
     const headBytes = head === null ? 0 : head.length;
     const bytes = headBytes + payload.length;
     if (bytes > MOST_PAYLOAD_BYTES) return;
     const start = this.#take(1, bytes);
     if (head !== null) this.#memory.set(head, start);
     this.#memory.set(payload, start + headBytes);
+    this.#marks[this.#waiting] = isMarked ? 1 : 0;
     this.#add(socket, start, bytes, name);
   }
 
   /** Datagrams of `size` bytes each, one behind another; the last may be shorter. More than may wait are dropped. */
-  putRun(socket: Outgoing, payloads: Uint8Array, size: number, name: Uint8Array): void {
+  putRun(socket: Outgoing, payloads: Uint8Array, size: number, name: Uint8Array, isMarked = false): void {
     const end = payloads.length;
     const count = Math.ceil(end / size);
     if (size > MOST_PAYLOAD_BYTES || count > MOST_WAITING || end > MEMORY_BYTES) return;
     const start = this.#take(count, end);
     this.#memory.set(payloads, start);
+    this.#marks.fill(isMarked ? 1 : 0, this.#waiting, this.#waiting + count);
     for (let from = 0; from < end; from += size)
       this.#add(socket, start + from, Math.min(size, end - from), name);
   }
@@ -154,6 +163,8 @@ export class SendBatch {
       const size = uint32At(lengths, at);
       this.#firsts[messages.count] = at;
       messages.begin(slot, uint32At(this.#nameBytes, slot), uint32At(this.#starts, at), size);
+      const mark = byteAt(this.#marks, at);
+      if (mark === 1) messages.mark();
       at = int32At(nexts, at);
       if (size === 0 || size > segmentBytes) continue;
       let count = 1;
@@ -161,7 +172,8 @@ export class SendBatch {
       let isLast = false;
       while (at !== NONE && !isLast && count < MOST_SEGMENTS && this.#slots[at] === slot) {
         const length = uint32At(lengths, at);
-        if (length === 0 || length > size || total + length > MOST_RUN_BYTES) break;
+        if (length === 0 || length > size || total + length > MOST_RUN_BYTES || this.#marks[at] !== mark)
+          break;
         messages.append(uint32At(this.#starts, at), length);
         count++;
         total += length;

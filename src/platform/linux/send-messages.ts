@@ -1,5 +1,6 @@
 /** What sendmmsg(2) is shown: messages, each of pieces of one memory, some to be cut into datagrams by the kernel. */
 import type * as Ffi from "node:ffi";
+import { IP_TOS, IPV6_TCLASS, SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import {
   addressOf,
   CONTROL_LENGTH_WORD,
@@ -22,10 +23,16 @@ import { WORDS } from "./machine-words.ts";
 import { MSG_DONTWAIT, MSG_NOSIGNAL } from "./numbers.ts";
 import { int32At } from "#lib/at.ts";
 
-// cmsghdr: LEN(8)=18 LEVEL(4) TYPE(4), then the size of a segment (2, native) and padding to 8
-const CONTROL_BYTES = 24;
-const CONTROL_LENGTH = 18;
-const SIZE_AT = 16;
+// cmsghdr: LEN(8) LEVEL(4) TYPE(4), then the size of a segment (2) or a mark (4), native, and padding to 8. The mark is there
+// for either family: each passes over the other's.
+const ENTRY_BYTES = 24;
+const MARK_ENTRIES = 2;
+const CONTROL_BYTES = ENTRY_BYTES * (1 + MARK_ENTRIES);
+const SIZE_LENGTH = 18;
+const MARK_LENGTH = 20;
+const VALUE_AT = 16;
+/** ECT(0), RFC 3168 §5. */
+const ECT0 = 2;
 
 const SEND_FLAGS = BigInt(MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -42,6 +49,7 @@ export class SendMessages {
   readonly #memoryAt: number;
   readonly #namesAt: number;
   readonly #vectorsAt: number;
+  readonly #controlsAt: number;
   readonly #pointer: bigint;
   readonly #headers: Uint32Array;
   readonly #vectors: Uint32Array;
@@ -65,14 +73,16 @@ export class SendMessages {
     [this.#memoryAt, this.#namesAt] = [addressOf(ffi, memory), addressOf(ffi, names)];
     this.#vectorsAt = addressOf(ffi, this.#vectors);
     this.#pointer = ffi.getRawPointer(this.#headers);
-    const controlsAt = addressOf(ffi, controls);
+    this.#controlsAt = addressOf(ffi, controls);
     const words = new Uint32Array(controls.buffer);
-    for (let at = 0; at < most; at++) {
-      setLong(this.#headers, at * HEADER_WORDS + CONTROL_WORD, controlsAt + at * CONTROL_BYTES);
-      const word = (at * CONTROL_BYTES) / 4;
-      setLong(words, word, CONTROL_LENGTH);
-      words[word + 2] = SOL_UDP;
-      words[word + 3] = UDP_SEGMENT;
+    const entry = (at: number, length: number, level: number, type: number, value: number): void => {
+      setLong(words, at / 4, length);
+      words.set([level, type, value], at / 4 + 2);
+    };
+    for (let at = 0; at < controls.length; at += CONTROL_BYTES) {
+      entry(at, SIZE_LENGTH, SOL_UDP, UDP_SEGMENT, 0);
+      entry(at + ENTRY_BYTES, MARK_LENGTH, SOL_IP, IP_TOS, ECT0);
+      entry(at + 2 * ENTRY_BYTES, MARK_LENGTH, SOL_IPV6, IPV6_TCLASS, ECT0);
     }
   }
 
@@ -105,15 +115,29 @@ export class SendMessages {
     this.#end += bytes;
   }
 
+  /** The message that was begun last shall have ECT(0); called before `cut`. */
+  mark(): void {
+    this.#setControl(ENTRY_BYTES, CONTROL_BYTES - ENTRY_BYTES);
+  }
+
   /** The kernel shall cut the message that was begun last into pieces of so many bytes. */
   cut(bytes: number): void {
     const at = this.count - 1;
-    setLong(this.#headers, at * HEADER_WORDS + CONTROL_LENGTH_WORD, CONTROL_BYTES);
-    this.#sizes[(at * CONTROL_BYTES + SIZE_AT) / 2] = bytes;
+    this.#setControl(0, ENTRY_BYTES + lowWord(this.#headers, at * HEADER_WORDS + CONTROL_LENGTH_WORD));
+    this.#sizes[(at * CONTROL_BYTES + VALUE_AT) / 2] = bytes;
+  }
+
+  /** Of the message that was begun last: from where in its entries the kernel reads, and how far. */
+  #setControl(from: number, bytes: number): void {
+    const at = this.count - 1;
+    const header = at * HEADER_WORDS;
+    setLong(this.#headers, header + CONTROL_WORD, this.#controlsAt + at * CONTROL_BYTES + from);
+    setLong(this.#headers, header + CONTROL_LENGTH_WORD, bytes);
   }
 
   isCut(at: number): boolean {
-    return lowWord(this.#headers, at * HEADER_WORDS + CONTROL_LENGTH_WORD) !== 0;
+    const bytes = lowWord(this.#headers, at * HEADER_WORDS + CONTROL_LENGTH_WORD);
+    return bytes === ENTRY_BYTES || bytes === CONTROL_BYTES;
   }
 
   /** Sends messages from that one on and answers with how many went, or with the errno of its first as a negative. */

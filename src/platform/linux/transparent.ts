@@ -13,7 +13,7 @@ import {
 } from "./sockaddr.ts";
 import { SendBatch } from "./send-batch.ts";
 import { setMark } from "./sockopt.ts";
-import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
+import { cutsMessages, joinDatagrams, tellMarks, widenBuffers } from "./udp-options.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
 import { IPV6_V6ONLY, SOCK_DGRAM, SOL_SOCKET } from "./numbers.ts";
 import { int32At } from "#lib/at.ts";
@@ -21,9 +21,7 @@ import { int32At } from "#lib/at.ts";
 const SO_REUSEADDR = 2;
 const SO_DOMAIN = 39;
 const IP_TRANSPARENT = 19;
-const IP_RECVTOS = 13;
 const IPV6_TRANSPARENT = 75;
-const IPV6_RECVTCLASS = 66;
 
 const SIGNATURES = {
   bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },
@@ -173,10 +171,9 @@ export class TransparentSockets {
   #setUp(fd: number, { address }: RawEndpoint): void {
     const libc = this.#libc;
     set(libc, fd, SOL_IP, IP_ORIGDSTADDR, "IP_RECVORIGDSTADDR");
-    set(libc, fd, SOL_IP, IP_RECVTOS, "IP_RECVTOS");
+    tellMarks(libc, fd, address.length === 16);
     if (address.length === 16) {
       set(libc, fd, SOL_IPV6, IPV6_ORIGDSTADDR, "IPV6_RECVORIGDSTADDR");
-      set(libc, fd, SOL_IPV6, IPV6_RECVTCLASS, "IPV6_RECVTCLASS");
     }
     widenBuffers(libc, fd);
     joinDatagrams(libc, fd);

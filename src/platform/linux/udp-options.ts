@@ -1,9 +1,12 @@
 /** Options of UDP sockets that carry many datagrams (socket(7), udp(7)). */
+import { SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import type { Libc } from "./libc.ts";
 import { SOL_UDP, UDP_GRO, UDP_SEGMENT } from "./message-layout.ts";
 import { AF_INET } from "./sockaddr.ts";
 import { SOCK_DGRAM, SOL_SOCKET } from "./numbers.ts";
 
+const IP_RECVTOS = 13;
+const IPV6_RECVTCLASS = 66;
 const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_SNDBUFFORCE = 32;
@@ -44,6 +47,12 @@ export function cutsMessages(libc: Libc): boolean {
   } finally {
     libc.close(fd);
   }
+}
+
+/** The byte of each datagram's IP header that has DSCP and ECN comes with it. Throws `SystemError`. */
+export function tellMarks(libc: Libc, fd: number, isV6: boolean): void {
+  libc.setsockopt(fd, SOL_IP, IP_RECVTOS, int32(1), "IP_RECVTOS");
+  if (isV6) libc.setsockopt(fd, SOL_IPV6, IPV6_RECVTCLASS, int32(1), "IPV6_RECVTCLASS");
 }
 
 /** Datagrams that the kernel has together are given together; without it (before Linux 5.0) one at a time. */

@@ -5,6 +5,7 @@ import { Connection } from "./connection.ts";
 import { ConnectionClock } from "./connection-clock.ts";
 import type { ConnectionOptions } from "./connection-options.ts";
 import type { PacketFilter } from "./packet-filter.ts";
+import { ECT0 } from "./recovery/ecn-counts.ts";
 import type { QuicStream } from "./streams/quic-stream.ts";
 
 const SILENT_PROBES = 3;
@@ -34,7 +35,7 @@ export class QuicClient implements AsyncDisposable {
   readonly #connected = Promise.withResolvers<void>();
   #close: (error: Error | null) => void = () => {};
   /** What is being sent; the same object each time. */
-  readonly #outgoing: { payload: Uint8Array; destination: Destination };
+  readonly #outgoing: { payload: Uint8Array; destination: Destination; ecn: number };
   readonly #sendSealed = (datagram: Uint8Array, flow: DatagramFlow): void => {
     this.#outgoing.payload = datagram;
     flow.send(this.#outgoing);
@@ -63,7 +64,7 @@ export class QuicClient implements AsyncDisposable {
   private constructor(options: QuicClientOptions) {
     const { flow } = options;
     this.#options = options;
-    this.#outgoing = { payload: new Uint8Array(0), destination: options.server };
+    this.#outgoing = { payload: new Uint8Array(0), destination: options.server, ecn: 0 };
     const { promise, resolve } = Promise.withResolvers<Error | null>();
     this.closed = promise;
     this.#close = resolve;
@@ -71,11 +72,11 @@ export class QuicClient implements AsyncDisposable {
     const overhead = options.filter?.overheadBytes ?? 0;
     const most = (options.mostDatagramBytes ?? 1452) - overhead;
     this.connection = new Connection(
-      { ...options, mostDatagramBytes: most },
+      { ...options, mostDatagramBytes: most, usesEcn: options.filter === null && flow.useEcn?.() === true },
       {
-        send: (datagram) => this.#send(datagram),
+        send: (datagram, { isMarked }) => this.#send(datagram, isMarked),
         ...(options.filter === null && flow.sendRun !== undefined
-          ? { sendRun: (datagrams, size) => this.#sendRun(datagrams, size) }
+          ? { sendRun: (datagrams, size, { isMarked }) => this.#sendRun(datagrams, size, isMarked) }
           : {}),
         wake: () => this.#clock.wake(),
         connected: () => this.#connected.resolve(),
@@ -89,7 +90,7 @@ export class QuicClient implements AsyncDisposable {
       null,
       performance.now(),
     );
-    flow.receive(({ payload }) => this.#receive(payload));
+    flow.receive(({ payload, ecn }) => this.#receive(payload, ecn));
     flow.closed.then(
       () => this.#abort(new Error("the path for datagrams has ended")),
       (error: unknown) => this.#abort(error instanceof Error ? error : new Error(String(error))),
@@ -132,23 +133,25 @@ export class QuicClient implements AsyncDisposable {
     if (this.#retiring !== null && this.#isUnused) this.close(this.#retiring.code);
   }
 
-  #send(datagram: Uint8Array): void {
+  #send(datagram: Uint8Array, isMarked: boolean): void {
     const { filter, flow } = this.#options;
+    this.#outgoing.ecn = isMarked ? ECT0 : 0;
     if (filter !== null) return filter.seal(datagram, flow, this.#sendSealed);
     this.#outgoing.payload = datagram;
     flow.send(this.#outgoing);
   }
 
-  #sendRun(datagrams: Uint8Array, size: number): void {
+  #sendRun(datagrams: Uint8Array, size: number, isMarked: boolean): void {
+    this.#outgoing.ecn = isMarked ? ECT0 : 0;
     this.#outgoing.payload = datagrams;
     this.#options.flow.sendRun?.(this.#outgoing, size);
   }
 
-  #receive(payload: Uint8Array): void {
+  #receive(payload: Uint8Array, ecn = 0): void {
     const { filter } = this.#options;
     const datagram = filter === null ? payload : filter.open(payload, null);
     if (datagram === null) return;
-    this.connection.receive(datagram, this.#clock.nowMs);
+    this.connection.receive(datagram, this.#clock.nowMs, null, ecn);
     this.#clock.wake();
   }
 

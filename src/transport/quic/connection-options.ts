@@ -13,6 +13,8 @@ export interface ConnectionOptions {
   /** What we say of ourselves; what is absent has the default of `OWN_NUMBERS`. */
   readonly numbers?: Partial<TransportNumbers>;
   readonly congestion: Congestion;
+  /** Datagrams come with their marks, and go with ECT(0) where `Path.isMarked` says so. Absent: no. */
+  readonly usesEcn?: boolean;
   /** The largest UDP payload that is tried. */
   readonly mostDatagramBytes?: number;
   /** What a stream that is destroyed in the middle says to the peer. */
@@ -39,6 +41,10 @@ export interface ConnectionStatistics {
   readonly lostPackets: number;
   readonly keyUpdates: number;
   readonly datagramBytes: number;
+  /** Packets go with ECT(0), and the peer has told that they arrive so. */
+  readonly isMarking: boolean;
+  /** How many of them have met congestion. */
+  readonly congestionMarks: number;
   /** The handshake went on with an earlier session. */
   readonly isResumed: boolean;
   /** What was said before the handshake was done was understood; false until that is known. */

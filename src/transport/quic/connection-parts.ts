@@ -78,6 +78,7 @@ export class ConnectionParts implements Needed {
     nowMs: number,
   ) {
     const numbers = { ...UNSAID_NUMBERS, ...OWN_NUMBERS, ...options.numbers };
+    const { usesEcn = false } = options;
     this.isServer = start !== null;
     this.start = start;
     this.events = events;
@@ -93,7 +94,7 @@ export class ConnectionParts implements Needed {
     );
     this.end = new ConnectionEnd(events);
     this.idle = new IdleTimer(numbers.idleTimeoutMs, options.keepAliveMs ?? 0, nowMs);
-    this.paths = new Paths(new Path(start?.from ?? null, start?.isValidated ?? true));
+    this.paths = new Paths(new Path(start?.from ?? null, start?.isValidated ?? true, usesEcn), usesEcn);
     this.streams = new StreamSet({
       isServer: this.isServer,
       own: numbers,
@@ -104,7 +105,7 @@ export class ConnectionParts implements Needed {
       wake: () => events.wake(),
       sendBufferBytes: () => this.#sendBufferBytes(),
     });
-    this.recovery = new Recovery(options.congestion, this.streams);
+    this.recovery = new Recovery(options.congestion, this.streams, this.paths.current.marking);
     this.handshake = new Handshake(this, parametersOf(options, start, this.ownIds.first));
     this.sender = new PacketSender(this, this.paths.current);
     this.migration = new Migration(this);
@@ -175,6 +176,8 @@ export class ConnectionParts implements Needed {
       lostPackets: this.recovery.lostPackets,
       keyUpdates: this.keys.updates,
       datagramBytes: this.sender.mtu.bytes,
+      isMarking: this.paths.current.marking.isCapable,
+      congestionMarks: this.recovery.congestionMarks,
       isResumed: this.handshake.isResumed,
       isEarlyAccepted: this.handshake.isEarlyAccepted,
     };

@@ -30,7 +30,7 @@ import type { WireReader } from "./wire/reader.ts";
 /** Without a larger size said, and whatever peers say of datagrams: those of hysteria2 say nothing, and take this much. */
 const LEAST_DATAGRAM_FRAME = 1200;
 const DATAGRAM_OVERHEAD = 1 + 8 + 4 + 16 + 3;
-/** So many probe timeouts in a row without an answer: perhaps only small datagrams arrive. */
+/** So many probe timeouts in a row without an answer: perhaps only small datagrams arrive, or such without marks. */
 const SILENT_PROBES = 3;
 
 export class Connection implements PacketHandler {
@@ -39,6 +39,7 @@ export class Connection implements PacketHandler {
   readonly #deadlines: Deadlines;
   /** By which the datagram came that is being read. */
   #cameBy: Path;
+  #ecn = 0;
   #nowMs: number;
 
   /** `start` null: the dialling side. Throws where TLS cannot begin. */
@@ -166,10 +167,11 @@ export class Connection implements PacketHandler {
 
   /**
    * A datagram of the peer, which may be anybody's. Its memory is lent until the call returns. `from` null: the path of the
-   * dialling side.
+   * dialling side. `ecn`: as of `Datagram`.
    */
-  receive(datagram: Uint8Array, nowMs: number, from: Endpoint | null = null): void {
+  receive(datagram: Uint8Array, nowMs: number, from: Endpoint | null = null, ecn = 0): void {
     this.#nowMs = nowMs;
+    this.#ecn = ecn;
     if (this.#parts.end.isOver) return this.#parts.end.answer(this.#parts.paths.current);
     this.#cameBy = this.#parts.paths.of(from);
     this.#cameBy.receivedBytes += datagram.length;
@@ -190,7 +192,7 @@ export class Connection implements PacketHandler {
     const { isEliciting, isProbing, isAnswerable } = dispatch.read(space, frames, this.#nowMs, isEarly);
     // Where nothing will be said in answer, waiting for it costs a timer and a turn: a PING is acknowledged at once.
     const isUrgent = space.id !== APPLICATION_SPACE || !isAnswerable;
-    space.received.add(number, isEliciting, isUrgent, this.#nowMs);
+    space.received.add(number, isEliciting, isUrgent, this.#nowMs, this.#ecn);
     idle.onReceived(this.#nowMs);
     if (space.id === HANDSHAKE_SPACE && isServer) {
       this.#cameBy.isValidated = true;
@@ -255,7 +257,7 @@ export class Connection implements PacketHandler {
     migration.onTimer(nowMs);
     if (this.#deadlines.recoveryMs > nowMs) return;
     recovery.onTimeout(spaces, mustProbe, nowMs);
-    if (recovery.probes.count === SILENT_PROBES) sender.mtu.onSilence();
+    if (recovery.probes.count === SILENT_PROBES) sender.onSilence();
   }
 
   /** Says the end to the peer, at once. `error` null: a good one. */

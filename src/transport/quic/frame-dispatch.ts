@@ -45,10 +45,10 @@ export class FrameDispatch implements FrameReceiver {
     return readFrames(frames, isHandshake ? HANDSHAKE_FRAMES : isEarly ? EARLY_FRAMES : null, this);
   }
 
-  onAck(reader: WireReader): void {
+  onAck(reader: WireReader, hasEcn: boolean): void {
     const { recovery } = this.#options;
     const space = this.#space;
-    if (space !== null && recovery.onAck(space, reader, this.#nowMs)) this.#options.onAcked(space);
+    if (space !== null && recovery.onAck(space, reader, this.#nowMs, hasEcn)) this.#options.onAcked(space);
   }
 
   onCrypto(offset: number, bytes: Uint8Array): void {

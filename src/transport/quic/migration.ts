@@ -49,6 +49,7 @@ export class Migration {
   #follow(isSameHost: boolean): void {
     const { paths, sender, recovery } = this.#options;
     sender.path = paths.current;
+    recovery.marking = paths.current.marking;
     if (isSameHost) return;
     recovery.rtt.reset();
     sender.mtu.onSilence();

@@ -23,6 +23,7 @@ export interface FrameSources {
 class Carried implements SentPacket {
   bytes = 0;
   isEliciting = false;
+  isMarked = false;
   stream = -1;
   offset = 0;
   length = 0;

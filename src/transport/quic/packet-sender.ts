@@ -86,9 +86,18 @@ export class PacketSender {
     this.#frames.wantsPing = wants;
   }
 
+  /** Nothing is heard any more. */
+  onSilence(): void {
+    this.mtu.onSilence();
+    this.path.marking.onSilence();
+  }
+
   /** Sends all that may go. True: there is more, and it is to be called again soon. */
   flush(nowMs: number): boolean {
     this.pacedAtMs = Infinity;
+    const { recovery } = this.#options;
+    // Packets of the handshake are not marked: a path that drops those would hold it up.
+    this.path.isMarked = recovery.probes.isConfirmed && this.path.marking.isOn;
     const memory = takePacketMemory(this.#options.ciphers);
     try {
       this.#run.begin(memory.bytes, this.path);
@@ -197,6 +206,7 @@ export class PacketSender {
     const { recovery, keys, isServer, spaces } = this.#options;
     const { carried } = this.#frames;
     carried.bytes = bytes;
+    carried.isMarked = this.path.isMarked;
     recovery.onSent(space, carried, nowMs);
     this.path.sentBytes += bytes;
     this.#run.add(bytes);
@@ -229,6 +239,7 @@ export class PacketSender {
 
   #sendAlone(datagram: Uint8Array, path: Path): void {
     path.sentBytes += datagram.length;
+    path.isMarked = false;
     this.#options.events.send(datagram, path);
   }
 

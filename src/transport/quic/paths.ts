@@ -19,6 +19,7 @@ interface Challenge {
 
 export class Paths {
   current: Path;
+  readonly #usesEcn: boolean;
   #others: Path[] = [];
   /** Where the peer was before, and was shown to be; null: the one in force is validated. */
   #former: Path | null = null;
@@ -26,8 +27,10 @@ export class Paths {
   /** How often the address in force was asked. */
   #tries = 0;
 
-  constructor(first: Path) {
+  /** `usesEcn`: as of `Path`. */
+  constructor(first: Path, usesEcn = false) {
     this.current = first;
+    this.#usesEcn = usesEcn;
   }
 
   /** The path of a datagram from this address; null: the dialling side has one path alone. */
@@ -36,7 +39,7 @@ export class Paths {
     if (from === null || from === current.peer || isSame(from, current.peer)) return current;
     const known = [this.#former, ...this.#others].find((one) => one !== null && isSame(from, one.peer));
     if (known !== undefined && known !== null) return known;
-    const made = new Path(from, false);
+    const made = new Path(from, false, this.#usesEcn);
     this.#others = [...this.#others.slice(1 - MOST_OTHERS), made];
     return made;
   }

@@ -61,7 +61,15 @@ function dispatch(isEarly = false): { read(bytes: Uint8Array): void } {
   stream?.on("error", noop).resume();
   const recovery = new Recovery(new NewReno(), streams);
   const space = new PacketSpace(APPLICATION_SPACE);
-  const packet = { bytes: 1200, isEliciting: true, stream: 0, offset: 0, length: 0, isLast: false };
+  const packet = {
+    bytes: 1200,
+    isEliciting: true,
+    isMarked: false,
+    stream: 0,
+    offset: 0,
+    length: 0,
+    isLast: false,
+  };
   for (let count = 0; count < SENT_PACKETS; count++)
     recovery.onSent(space, { ...packet, items: null }, count);
   const frames = new FrameDispatch({

@@ -102,6 +102,11 @@ export class Bbr implements Congestion {
     if (isPersistent) this.#window = LEAST_PACKETS * this.#datagramBytes;
   }
 
+  /** As a loss of nothing, once a round: behind it as much is sent as is acknowledged, for a round. */
+  onMarked(nowMs: number, newestSentAtMs: number): void {
+    if (this.#recovery === "none") this.onLost(nowMs, 0, newestSentAtMs, false);
+  }
+
   onAck(sample: AckSample): void {
     const { nowMs } = sample;
     const isRoundStart = sample.priorDelivered >= this.#roundEnds;

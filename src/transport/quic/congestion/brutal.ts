@@ -51,6 +51,9 @@ export class Brutal implements Congestion {
     this.#count(nowMs, this.#lost, bytes);
   }
 
+  /** The rate is what was agreed on: as loss, marks do not change it. */
+  onMarked(): void {}
+
   setDatagramBytes(bytes: number): void {
     this.#datagramBytes = bytes;
   }

@@ -31,6 +31,8 @@ export interface Congestion {
   onAck(sample: AckSample): void;
   /** `newestSentAtMs`: of what was lost. `isPersistent`: all of a long time was (RFC 9002 §7.6). */
   onLost(nowMs: number, bytes: number, newestSentAtMs: number, isPersistent: boolean): void;
+  /** Packets have met congestion, and arrived (RFC 3168); `newestSentAtMs`: of those of the same acknowledgement. */
+  onMarked(nowMs: number, newestSentAtMs: number): void;
   /** The size of full datagrams grew. */
   setDatagramBytes(bytes: number): void;
 }

@@ -36,13 +36,16 @@ export abstract class LossBased implements Congestion {
   }
 
   onLost(nowMs: number, _bytes: number, newestSentAtMs: number, isPersistent: boolean): void {
-    if (newestSentAtMs > this.#recoverySinceMs) {
-      this.#recoverySinceMs = nowMs;
-      this.reduce(nowMs);
-      this.window = Math.max(this.window, LEAST_PACKETS * this.datagramBytes);
-      this.threshold = this.window;
-    }
+    this.onMarked(nowMs, newestSentAtMs);
     if (isPersistent) this.window = LEAST_PACKETS * this.datagramBytes;
+  }
+
+  onMarked(nowMs: number, newestSentAtMs: number): void {
+    if (newestSentAtMs <= this.#recoverySinceMs) return;
+    this.#recoverySinceMs = nowMs;
+    this.reduce(nowMs);
+    this.window = Math.max(this.window, LEAST_PACKETS * this.datagramBytes);
+    this.threshold = this.window;
   }
 
   setDatagramBytes(bytes: number): void {

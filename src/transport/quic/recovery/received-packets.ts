@@ -2,6 +2,7 @@
 import type { WireWriter } from "#transport/quic/wire/writer.ts";
 import { varintBytes } from "#transport/quic/wire/writer.ts";
 import { FRAME } from "#transport/quic/wire/frames.ts";
+import { CE, EcnCounts } from "./ecn-counts.ts";
 import { RangeSet } from "#transport/quic/ranges.ts";
 
 /** Older ranges are forgotten: what is in them counts as received. */
@@ -21,14 +22,16 @@ export class ReceivedPackets {
   /** Packets that ask for an acknowledgement and have none. */
   #unsaid = 0;
   #dueAtMs = Infinity;
+  readonly #marks = new EcnCounts();
 
   /** Has it come before, or may it have? */
   isDuplicate(number: number): boolean {
     return number < this.#floor || this.#ranges.has(number);
   }
 
-  /** `isUrgent`: it is to be acknowledged at once. */
-  add(number: number, isEliciting: boolean, isUrgent: boolean, nowMs: number): void {
+  /** `isUrgent`: it is to be acknowledged at once, as is one that has met congestion; `ecn`: as of `Datagram`. */
+  add(number: number, isEliciting: boolean, isUrgent: boolean, nowMs: number, ecn = 0): void {
+    this.#marks.add(ecn);
     this.#ranges.add(number, number + 1);
     if (this.#ranges.size > MOST_RANGES) {
       this.#floor = this.#ranges.toAt(0);
@@ -43,7 +46,9 @@ export class ReceivedPackets {
     this.#unsaid++;
     const isSecond = this.#unsaid >= 2;
     this.#dueAtMs =
-      isUrgent || !isNext || isSecond ? nowMs : Math.min(this.#dueAtMs, nowMs + MAX_ACK_DELAY_MS);
+      isUrgent || !isNext || isSecond || ecn === CE
+        ? nowMs
+        : Math.min(this.#dueAtMs, nowMs + MAX_ACK_DELAY_MS);
   }
 
   /** When an acknowledgement must go; Infinity: none is asked for. */
@@ -59,12 +64,13 @@ export class ReceivedPackets {
   /** Writes an ACK frame of at most `room` bytes; nothing where that is too little. */
   write(out: WireWriter, room: number, nowMs: number): void {
     const ranges = this.#ranges;
-    if (ranges.size === 0 || room < HEAD_BYTES) return;
-    out.byte(FRAME.ack);
+    const headBytes = HEAD_BYTES + this.#marks.bytes;
+    if (ranges.size === 0 || room < headBytes) return;
+    out.byte(this.#marks.isEmpty ? FRAME.ack : FRAME.ackEcn);
     out.varint(this.largest);
     out.varint(Math.round(Math.max(0, nowMs - this.#largestAtMs) * DELAY_UNITS_PER_MS));
     const top = ranges.size - 1;
-    const end = out.at + room - HEAD_BYTES;
+    const end = out.at + room - headBytes;
     let count = 0;
     let bytes = 0;
     for (let place = top - 1; place >= 0; place--) {
@@ -78,6 +84,7 @@ export class ReceivedPackets {
       out.varint(this.#gap(place));
       out.varint(ranges.toAt(place) - ranges.fromAt(place) - 1);
     }
+    if (!this.#marks.isEmpty) this.#marks.write(out);
     this.#unsaid = 0;
     this.#dueAtMs = Infinity;
   }

@@ -19,6 +19,7 @@ class Path {
       setDatagramBytes() {},
       onSent() {},
       onAck() {},
+      onMarked() {},
       onLost: (_nowMs, _bytes, _newestMs, isPersistent) => void this.told.push(isPersistent),
     };
     this.#recovery = new Recovery(congestion, { onAcked() {}, onLost() {} });
@@ -26,7 +27,15 @@ class Path {
   }
 
   send(nowMs: number): void {
-    const packet = { bytes: 1200, isEliciting: true, stream: -1, offset: 0, length: 0, isLast: false };
+    const packet = {
+      bytes: 1200,
+      isEliciting: true,
+      isMarked: false,
+      stream: -1,
+      offset: 0,
+      length: 0,
+      isLast: false,
+    };
     this.#recovery.onSent(this.#space, { ...packet, items: null }, nowMs);
   }
 

@@ -5,6 +5,8 @@ import { Pacer } from "#transport/quic/congestion/pacer.ts";
 import { PROTOCOL_VIOLATION, QuicFault } from "#transport/quic/fault.ts";
 import type { WireReader } from "#transport/quic/wire/reader.ts";
 import { AckedRanges, type StreamOutcomes } from "./acked-ranges.ts";
+import { EcnCheck } from "./ecn-check.ts";
+import { EcnMarking } from "./ecn-marking.ts";
 import { APPLICATION_SPACE, type PacketSpace } from "./packet-space.ts";
 import { ProbeTimer } from "./probe-timer.ts";
 import { RateSampler } from "./rate-sampler.ts";
@@ -23,6 +25,8 @@ const PROBES = 2;
 export interface SentPacket {
   readonly bytes: number;
   readonly isEliciting: boolean;
+  /** With ECT(0). */
+  readonly isMarked: boolean;
   /** -1: no stream. */
   readonly stream: number;
   readonly offset: number;
@@ -39,6 +43,9 @@ export class Recovery {
   congestion: Congestion;
   inFlight = 0;
   lostPackets = 0;
+  congestionMarks = 0;
+  /** Of the path in force. */
+  marking: EcnMarking;
   readonly probes = new ProbeTimer(this.rtt);
   /** As the peer said. */
   peerAckDelayExponent = 3;
@@ -47,6 +54,7 @@ export class Recovery {
   #reordering = REORDERING;
   /** The window was full since the last acknowledgement. */
   wasWindowFull = false;
+  readonly #ecn = new EcnCheck();
   readonly #streams: StreamOutcomes;
   readonly #acked: AckedRanges;
   readonly #sample: AckSample = {
@@ -65,8 +73,9 @@ export class Recovery {
     smoothedRttMs: 0,
   };
 
-  constructor(congestion: Congestion, streams: StreamOutcomes) {
+  constructor(congestion: Congestion, streams: StreamOutcomes, marking = new EcnMarking(false)) {
     this.congestion = congestion;
+    this.marking = marking;
     this.#streams = streams;
     this.#acked = new AckedRanges(streams);
   }
@@ -79,6 +88,8 @@ export class Recovery {
     sent.sentAt[slot] = nowMs;
     sent.bytes[slot] = packet.bytes;
     sent.eliciting[slot] = packet.isEliciting ? 1 : 0;
+    sent.isMarked[slot] = packet.isMarked ? 1 : 0;
+    if (packet.isMarked) this.marking.onSent();
     sent.stream[slot] = packet.stream;
     sent.offset[slot] = packet.offset;
     sent.length[slot] = packet.length;
@@ -97,8 +108,8 @@ export class Recovery {
     this.pacer.onSent(packet.bytes);
   }
 
-  /** An ACK frame; leaves the reader behind its ranges. Throws `QuicFault`. Answers whether anything was new. */
-  onAck(space: PacketSpace, reader: WireReader, nowMs: number): boolean {
+  /** An ACK frame; leaves the reader behind it. Throws `QuicFault`. Answers whether anything was new. */
+  onAck(space: PacketSpace, reader: WireReader, nowMs: number, hasEcn = false): boolean {
     const { sent } = space;
     const largest = reader.varint();
     const delayUnits = reader.varint();
@@ -109,7 +120,7 @@ export class Recovery {
       throw new QuicFault(PROTOCOL_VIOLATION, "an acknowledgement of what was not sent");
     const sample = this.#sample;
     sample.priorInFlight = this.inFlight;
-    sample.ackedBytes = sample.newestSentAtMs = 0;
+    sample.ackedBytes = sample.newestSentAtMs = this.#ecn.marked = 0;
     this.sampler.begin();
     const isNew = largest > space.largestAcked;
     if (isNew) space.largestAcked = largest;
@@ -122,14 +133,23 @@ export class Recovery {
       low = high - reader.varint();
       if (low < 0) throw new QuicFault(PROTOCOL_VIOLATION, "acknowledged ranges below zero");
     }
+    if (hasEcn) this.#ecn.read(reader);
     this.#acked.tell();
     sent.settle();
+    if (isNew && space.id === APPLICATION_SPACE) this.#checkMarks(hasEcn, nowMs);
     if (sample.ackedBytes === 0) return false;
     if (rttFrom >= 0) this.#takeRtt(space, rttFrom, nowMs, delayUnits);
     this.probes.count = 0;
     this.#detectLost(space, nowMs);
     this.#tellCongestion(nowMs);
     return true;
+  }
+
+  /** RFC 9002 §7.1. */
+  #checkMarks(hasEcn: boolean, nowMs: number): void {
+    const congested = this.#ecn.check(hasEcn, this.marking);
+    this.congestionMarks += congested;
+    if (congested > 0) this.congestion.onMarked(nowMs, this.#sample.newestSentAtMs);
   }
 
   #sampleStart(sent: SentPackets, number: number): number {
@@ -161,6 +181,7 @@ export class Recovery {
     const { sent } = space;
     const slot = sent.slotOf(number);
     const state = byteAt(sent.state, slot);
+    if (byteAt(sent.isMarked, slot) === 1 && (state === LOST || state === IN_FLIGHT)) this.#ecn.marked++;
     if (state === LOST) {
       sent.state[slot] = ACKED;
       this.#reordering = Math.min(
@@ -217,6 +238,7 @@ export class Recovery {
       this.inFlight -= size;
       space.eliciting--;
       this.lostPackets++;
+      if (byteAt(sent.isMarked, slot) === 1) this.marking.onLost();
       this.#sayAgain(sent, number, slot);
     }
     sent.settle();

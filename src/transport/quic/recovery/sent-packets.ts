@@ -43,6 +43,8 @@ export class SentPackets {
   deliveredAt = NO_FLOATS;
   firstSentAt = NO_FLOATS;
   isAppLimited = NO_BYTES;
+  /** It went with ECT(0). */
+  isMarked = NO_BYTES;
   items = new Map<number, readonly SentItem[]>();
   #slots = 0;
 
@@ -100,14 +102,14 @@ export class SentPackets {
     this.sentAt = this.stream = this.offset = NO_FLOATS;
     this.delivered = this.deliveredAt = this.firstSentAt = NO_FLOATS;
     this.bytes = this.length = NO_SHORTS;
-    this.state = this.eliciting = this.isLast = this.isAppLimited = NO_BYTES;
+    this.state = this.eliciting = this.isLast = this.isAppLimited = this.isMarked = NO_BYTES;
     this.items = NO_ITEMS;
     return bytes;
   }
 
   /** All columns lie in one piece of memory: there are many connections that send little. */
   #allocate(slots: number): void {
-    const memory = new ArrayBuffer(slots * (6 * 8 + 2 * 2 + 4));
+    const memory = new ArrayBuffer(slots * (6 * 8 + 2 * 2 + 5));
     const floats = (column: number): Float64Array<ArrayBuffer> =>
       new Float64Array(memory, slots * 8 * column, slots);
     const shorts = (column: number): Uint16Array<ArrayBuffer> =>
@@ -119,11 +121,12 @@ export class SentPackets {
     [this.delivered, this.deliveredAt, this.firstSentAt] = [floats(3), floats(4), floats(5)];
     [this.bytes, this.length] = [shorts(0), shorts(1)];
     [this.state, this.eliciting, this.isLast, this.isAppLimited] = [flags(0), flags(1), flags(2), flags(3)];
+    this.isMarked = flags(4);
   }
 
   #grow(): void {
     const { sentAt, bytes, state, eliciting, stream, offset, length, isLast } = this;
-    const { delivered, deliveredAt, firstSentAt, isAppLimited } = this;
+    const { delivered, deliveredAt, firstSentAt, isAppLimited, isMarked } = this;
     const mask = this.#slots - 1;
     this.#allocate(this.#slots * 2);
     for (let number = Math.max(0, this.next - mask - 1); number < this.next; number++) {
@@ -140,6 +143,7 @@ export class SentPackets {
       this.deliveredAt[to] = float64At(deliveredAt, from);
       this.firstSentAt[to] = float64At(firstSentAt, from);
       this.isAppLimited[to] = byteAt(isAppLimited, from);
+      this.isMarked[to] = byteAt(isMarked, from);
     }
   }
 }

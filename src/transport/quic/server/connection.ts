@@ -24,9 +24,10 @@ export interface QuicServerEvents {
 /** What a connection asks of its endpoint. */
 export interface ServerConnectionHost {
   readonly local: Endpoint;
-  send(datagram: Uint8Array, to: Endpoint): void;
+  /** `isMarked`: with ECT(0). */
+  send(datagram: Uint8Array, to: Endpoint, isMarked: boolean): void;
   /** As of `SendDatagrams`; absent: each is sent by itself. */
-  readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint) => void;
+  readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint, isMarked: boolean) => void;
   onId(connection: QuicServerConnection, id: Uint8Array, isGiven: boolean): void;
   /** Its handshake is done. */
   onConnected(connection: QuicServerConnection): void;
@@ -74,10 +75,13 @@ export class QuicServerConnection {
     this.connection = new Connection(
       { ...options, congestion: makeCongestion() },
       {
-        send: (datagram, { peer }) => host.send(datagram, peer ?? this.#first),
+        send: (datagram, { peer, isMarked }) => host.send(datagram, peer ?? this.#first, isMarked),
         ...(sendRun === undefined
           ? {}
-          : { sendRun: (datagrams, size, { peer }) => sendRun(datagrams, size, peer ?? this.#first) }),
+          : {
+              sendRun: (datagrams, size, { peer, isMarked }) =>
+                sendRun(datagrams, size, peer ?? this.#first, isMarked),
+            }),
         wake: () => this.#clock.wake(),
         early: (alpn) => this.#onEarly(alpn),
         connected: (alpn) => this.#onConnected(alpn),
@@ -123,8 +127,9 @@ export class QuicServerConnection {
     this.#host.onSettled(this);
   }
 
-  receive(datagram: Uint8Array, from: Endpoint): void {
-    this.connection.receive(datagram, this.#clock.nowMs, from);
+  /** `ecn`: as of `Datagram`. */
+  receive(datagram: Uint8Array, from: Endpoint, ecn: number): void {
+    this.connection.receive(datagram, this.#clock.nowMs, from, ecn);
     this.#clock.wake();
   }
 

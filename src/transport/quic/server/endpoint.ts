@@ -75,7 +75,7 @@ export class QuicEndpoint implements ServerConnectionHost {
   readonly #connections = new Map<QuicServerConnection, Place>();
   readonly #unsettled = new PendingLimiter(UNSETTLED);
   readonly #reader = new WireReader();
-  readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint) => void;
+  readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint, isMarked: boolean) => void;
   readonly #sendSealed = (datagram: Uint8Array, to: Endpoint): void => this.#socket.send(datagram, to);
   #unvalidated = 0;
   readonly #resets = new PerSecond(...RESETS);
@@ -96,7 +96,8 @@ export class QuicEndpoint implements ServerConnectionHost {
     this.#secrets = secrets;
     this.#sieve = sieve;
     this.#options = options;
-    if (options.filter === null) this.sendRun = (datagrams, size, to) => socket.sendRun(datagrams, size, to);
+    if (options.filter === null)
+      this.sendRun = (datagrams, size, to, isMarked) => socket.sendRun(datagrams, size, to, isMarked);
   }
 
   get local(): Endpoint {
@@ -114,15 +115,15 @@ export class QuicEndpoint implements ServerConnectionHost {
   }
 
   /**
-   * A datagram of the socket, lent until the call returns. False: it is for no connection here, and `accepts` is false;
+   * A datagram of the socket, lent until the call returns; `ecn`: as of `Datagram`. False: it is for no connection here, and `accepts` is false;
    * else the client is answered, or begins a connection.
    */
-  take(payload: Uint8Array, from: Endpoint, accepts: boolean): boolean {
+  take(payload: Uint8Array, from: Endpoint, ecn: number, accepts: boolean): boolean {
     const { filter } = this.#options;
     const datagram = filter === null ? payload : filter.open(payload, from);
     if (datagram === null || datagram.length < 1 + CID_BYTES) return false;
     const known = this.#find(datagram);
-    if (known !== null) known.receive(datagram, from);
+    if (known !== null) known.receive(datagram, from, ecn);
     else if (accepts) this.#answerUnknown(datagram, from);
     return known !== null || accepts;
   }
@@ -197,7 +198,7 @@ export class QuicEndpoint implements ServerConnectionHost {
     );
     this.#connections.set(made, { initial, entry, isUnvalidated: original === null });
     if (original === null) this.#unvalidated++;
-    made.receive(datagram, from);
+    made.receive(datagram, from, 0);
     if (made.connection.isHeard) return;
     this.#forged.add();
     made.discard();
@@ -238,9 +239,9 @@ export class QuicEndpoint implements ServerConnectionHost {
     if (packet !== null) this.send(packet, to);
   }
 
-  send(datagram: Uint8Array, to: Endpoint): void {
+  send(datagram: Uint8Array, to: Endpoint, isMarked = false): void {
     const { filter } = this.#options;
-    if (filter === null) this.#socket.send(datagram, to);
+    if (filter === null) this.#socket.send(datagram, to, isMarked);
     else filter.seal(datagram, to, this.#sendSealed);
   }
 

@@ -17,7 +17,9 @@ export class QuicPorts {
   open(socket: DatagramListener, options: QuicServerOptions): QuicEndpoint {
     let port = this.#ports.get(socket);
     if (port === undefined) this.#ports.set(socket, (port = new QuicPort(socket)));
-    const endpoint = new QuicEndpoint(socket, this.#secrets, port.sieve, options);
+    // A filter makes other datagrams of those, which have no marks.
+    const usesEcn = port.usesEcn && options.filter === null;
+    const endpoint = new QuicEndpoint(socket, this.#secrets, port.sieve, { ...options, usesEcn });
     port.add(endpoint);
     return endpoint;
   }
@@ -26,11 +28,13 @@ export class QuicPorts {
 class QuicPort {
   readonly #socket: DatagramListener;
   readonly sieve: InitialSieve;
+  readonly usesEcn: boolean;
   /** The newest first. */
   #endpoints: readonly QuicEndpoint[] = [];
 
   constructor(socket: DatagramListener) {
     this.#socket = socket;
+    this.usesEcn = socket.useEcn?.() ?? false;
     this.sieve = new InitialSieve((program) => socket.sieve?.(program) ?? false);
     socket.beforeClose(() => {
       this.sieve.close();
@@ -43,9 +47,9 @@ class QuicPort {
     for (const old of this.#endpoints.slice(1)) old.whenEmpty(() => this.#remove(old));
     const isOlder = (one: QuicEndpoint): boolean => one !== endpoint;
     this.#socket.receive(
-      (payload, from) => {
-        for (const one of this.#endpoints) if (isOlder(one) && one.take(payload, from, false)) return;
-        endpoint.take(payload, from, true);
+      (payload, from, ecn) => {
+        for (const one of this.#endpoints) if (isOlder(one) && one.take(payload, from, ecn, false)) return;
+        endpoint.take(payload, from, ecn, true);
       },
       (payload) =>
         endpoint.refuses(payload) && !this.#endpoints.some((one) => isOlder(one) && one.mayKnow(payload)),

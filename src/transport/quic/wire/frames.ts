@@ -41,8 +41,8 @@ const LAST_STREAM = 0x0f;
 
 /** Views are lent until the call returns. */
 export interface FrameReceiver {
-  /** Stands in front of the number of the largest; must leave the reader behind the ranges. */
-  onAck(reader: WireReader): void;
+  /** Stands in front of the number of the largest; must leave the reader behind the ranges, or the counts of ECN. */
+  onAck(reader: WireReader, hasEcn: boolean): void;
   onCrypto(offset: number, bytes: Uint8Array): void;
   onStream(id: number, offset: number, bytes: Uint8Array, isLast: boolean): void;
   onResetStream(id: number, code: number, finalSize: number): void;
@@ -162,9 +162,7 @@ function readFrame(reader: WireReader, type: number, to: FrameReceiver): void {
       return;
     case FRAME.ack:
     case FRAME.ackEcn:
-      to.onAck(reader);
-      if (type === FRAME.ackEcn) for (let count = 0; count < 3; count++) reader.varint();
-      return;
+      return to.onAck(reader, type === FRAME.ackEcn);
     case FRAME.crypto: {
       const offset = reader.varint();
       return to.onCrypto(offset, reader.take(reader.varint()));

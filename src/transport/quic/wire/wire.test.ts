@@ -16,12 +16,13 @@ const reader = (bytes: Uint8Array) => new WireReader().reset(bytes);
 /** Writes down what it was given. */
 class Recorder implements FrameReceiver {
   readonly calls: unknown[][] = [];
-  onAck(from: WireReader): void {
+  onAck(from: WireReader, hasEcn: boolean): void {
     const [largest, delay, count, first] = [from.varint(), from.varint(), from.varint(), from.varint()];
     for (let at = 0; at < count; at++) {
       from.varint();
       from.varint();
     }
+    for (let at = 0; hasEcn && at < 3; at++) from.varint();
     this.calls.push(["ack", largest, delay, count, first]);
   }
   onCrypto = (offset: number, bytes: Uint8Array) =>
