@@ -1,121 +1,147 @@
-/** tar.gz archives: POSIX ustar with pax headers (IEEE 1003.1, pax "ustar Interchange Format"), GNU long names. */
-import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
-import { messageOf, ProtocolError, errnoOf } from "#core/errors.ts";
-import { trimEndOf } from "#lib/trim-end.ts";
+/** tar.gz archives, entry by entry: only a piece of what is unpacked is in memory. */
+import { createGunzip } from "node:zlib";
+import { Readable } from "node:stream";
+import { messageOf, ProtocolError } from "#core/errors.ts";
 import { Budget, tooLarge, type ArchiveLimits } from "./budget.ts";
-import { decodeName, entryPath, type ArchiveEntry } from "./entry-path.ts";
-import { byteAt } from "#lib/at.ts";
+import type { ArchiveEntry } from "./entry-path.ts";
+import { BLOCK, isMeta, nameIn, placeOf, readHeader } from "./tar-header.ts";
 
-const unzip = promisify(gunzip);
+/** A file or a folder of an archive that is read from its beginning to its end. */
+export interface TarEntry {
+  /** As `ArchiveEntry` has it. */
+  readonly path: readonly string[];
+  readonly isExecutable: boolean;
+  /** To be read before the next entry is asked for; what is left is passed over. Null: a folder. */
+  readonly pieces: AsyncIterable<Buffer> | null;
+}
 
-// Header, one block: NAME(100) MODE(8) UID(8) GID(8) SIZE(12) MTIME(12) SUM(8) TYPE(1) LINK(100) MAGIC(6) VERSION(2)
-// UNAME(32) GNAME(32) MAJOR(8) MINOR(8) PREFIX(155) pad(12)
-const BLOCK = 512;
 /** What an entry may take besides its contents: its header, a pax header or long name, padding. */
 const HEADER_BYTES_PER_ENTRY = 3 * BLOCK;
-/** A pax header or long name larger than this names nothing that a file system takes. */
-const MAX_META_BYTES = 64 * 1024;
+/** Of what is unpacked in one step. */
+const PIECE_BYTES = 256 * 1024;
 
+/** The same in memory. */
 export async function* readTarGz(archive: Buffer, limits: ArchiveLimits): AsyncIterable<ArchiveEntry> {
-  const budget = new Budget(archive.length, limits);
-  const tar = await unpack(archive, budget.leftBytes + limits.maxEntries * HEADER_BYTES_PER_ENTRY);
-  let longName: string | null = null;
-  for (let at = 0; ;) {
-    const header = blockAt(tar, at);
-    if (header.every((byte) => byte === 0)) return;
-    checkSum(header);
-    const sizeBytes = octal(header.subarray(124, 136));
-    const body = at + BLOCK;
-    at = body + Math.ceil(sizeBytes / BLOCK) * BLOCK;
-    if (at > tar.length) throw new ProtocolError("the tar archive is cut short");
-    budget.takeEntry();
-    const bytes = tar.subarray(body, body + sizeBytes);
-    const type = String.fromCharCode(byteAt(header, 156));
-    if (type === "x" || type === "g" || type === "L") {
-      longName = nameIn(type, bytes) ?? longName;
-      continue;
-    }
-    const name: string = longName ?? nameOf(header);
-    longName = null;
-    const entry = entryOf(type, name, bytes);
-    budget.take(bytes.length);
-    if (entry !== null) yield entry;
-  }
+  const packed = Readable.from([archive]);
+  for await (const { path, pieces } of readTarGzStream(packed, archive.length, limits))
+    yield { path, bytes: pieces === null ? null : Buffer.concat(await Array.fromAsync(pieces)) };
 }
 
-async function unpack(archive: Buffer, maxOutputLength: number): Promise<Buffer> {
+/**
+ * `packed` has `packedBytes` bytes, and is destroyed. Throws `ProtocolError` for links, devices, names that lead out,
+ * damage, and contents beyond the limits, which are counted before they are unpacked.
+ */
+export async function* readTarGzStream(
+  packed: Readable,
+  packedBytes: number,
+  limits: ArchiveLimits,
+): AsyncIterable<TarEntry> {
+  const budget = new Budget(packedBytes, limits);
+  const most = budget.leftBytes + limits.maxEntries * HEADER_BYTES_PER_ENTRY;
+  const unpacker = createGunzip({ chunkSize: PIECE_BYTES });
+  packed.once("error", (error) => unpacker.destroy(error));
+  const tar = new TarReader(packed.pipe(unpacker), most);
   try {
-    return await unzip(archive, { maxOutputLength });
-  } catch (error) {
-    if (errnoOf(error) === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
-    throw new ProtocolError(`the archive is damaged: ${messageOf(error)}`, { cause: error });
+    let longName: string | null = null;
+    for (;;) {
+      const header = readHeader(await tar.take(BLOCK));
+      if (header === null) return await tar.passRest();
+      budget.takeEntry();
+      const { type, sizeBytes, isExecutable } = header;
+      if (isMeta(header)) {
+        longName = nameIn(header, await tar.take(sizeBytes)) ?? longName;
+        await tar.pass(padding(sizeBytes));
+        continue;
+      }
+      const place = placeOf(type, longName ?? header.name);
+      longName = null;
+      budget.take(sizeBytes);
+      const contents = new Contents(tar, sizeBytes);
+      if (place !== null)
+        yield { path: place.path, isExecutable, pieces: place.isFolder ? null : contents.pieces() };
+      await contents.pass();
+      await tar.pass(padding(sizeBytes));
+    }
+  } finally {
+    packed.destroy();
+    unpacker.destroy();
   }
 }
 
-function blockAt(tar: Buffer, at: number): Buffer {
-  if (at + BLOCK > tar.length) throw new ProtocolError("the tar archive is cut short");
-  return tar.subarray(at, at + BLOCK);
-}
+const padding = (sizeBytes: number): number => -sizeBytes & (BLOCK - 1);
 
-/** Null: the root itself. */
-function entryOf(type: string, name: string, bytes: Uint8Array): ArchiveEntry | null {
-  const path = entryPath(name);
-  if (type === "5") return path.length === 0 ? null : { path, bytes: null };
-  if (type !== "0" && type !== "\0") throw new ProtocolError("the tar archive holds a link or a device");
-  if (name.endsWith("/")) return path.length === 0 ? null : { path, bytes: null }; // how tar wrote folders before POSIX
-  if (path.length === 0) throw new ProtocolError("the tar archive holds a file without a name");
-  return { path, bytes };
-}
+/** Of one entry. */
+class Contents {
+  readonly #tar: TarReader;
+  #left: number;
 
-function nameOf(header: Buffer): string {
-  const name = decodeName(untilNul(header.subarray(0, 100)));
-  const hasPrefix = header.toString("latin1", 257, 263) === "ustar\0"; // GNU's own magic keeps other fields there
-  const prefix = hasPrefix ? decodeName(untilNul(header.subarray(345, 500))) : "";
-  return prefix === "" ? name : `${prefix}/${name}`;
-}
-
-/** The name that a pax header or a GNU long name gives to the next entry; null: none. */
-function nameIn(type: string, bytes: Buffer): string | null {
-  if (bytes.length > MAX_META_BYTES) throw new ProtocolError("a tar header is too large");
-  if (type === "L") return decodeName(untilNul(bytes));
-  const records = paxRecords(bytes);
-  if (["size", "linkpath"].some((key) => records.has(key)) || (type === "g" && records.has("path")))
-    throw new ProtocolError("the tar archive uses a header that nothing needs here");
-  return records.get("path") ?? null;
-}
-
-/** Records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record. */
-function paxRecords(bytes: Buffer): ReadonlyMap<string, string> {
-  const records = new Map<string, string>();
-  for (let at = 0; at < bytes.length;) {
-    const space = bytes.indexOf(0x20, at);
-    const digits = space < 0 ? "" : bytes.toString("latin1", at, space);
-    const end = at + Number(digits);
-    const equals = bytes.indexOf(0x3d, space);
-    const isWhole = /^\d{1,6}$/.test(digits) && equals > space && equals < end && bytes[end - 1] === 0x0a;
-    if (!isWhole) throw new ProtocolError("a tar header is damaged");
-    records.set(bytes.toString("latin1", space + 1, equals), decodeName(bytes.subarray(equals + 1, end - 1)));
-    at = end;
+  constructor(tar: TarReader, sizeBytes: number) {
+    this.#tar = tar;
+    this.#left = sizeBytes;
   }
-  return records;
+
+  async *pieces(): AsyncIterable<Buffer> {
+    while (this.#left > 0) {
+      const piece = await this.#tar.some(this.#left);
+      this.#left -= piece.length;
+      yield piece;
+    }
+  }
+
+  async pass(): Promise<void> {
+    await this.#tar.pass(this.#left);
+  }
 }
 
-function untilNul(bytes: Buffer): Buffer {
-  const nul = bytes.indexOf(0);
-  return nul < 0 ? bytes : bytes.subarray(0, nul);
+function damaged(error: unknown): never {
+  throw new ProtocolError(`the archive is damaged: ${messageOf(error)}`, { cause: error });
 }
 
-/** Octal digits, padded by spaces and NULs; larger numbers in GNU's binary form are beyond every limit here. */
-function octal(field: Buffer): number {
-  const text = trimEndOf(field.toString("latin1"), "\0 ").replace(/^ +/, "");
-  if (!/^[0-7]{0,12}$/.test(text)) throw new ProtocolError("a tar header is damaged");
-  return text === "" ? 0 : Number.parseInt(text, 8);
-}
+/** The unpacked bytes, in the portions that are asked for. */
+class TarReader {
+  readonly #chunks: AsyncIterator<Buffer>;
+  #here: Buffer = Buffer.alloc(0);
+  #leftBytes: number;
 
-/** The sum of all bytes, those of the field itself counted as spaces. */
-function checkSum(header: Buffer): void {
-  let sum = 8 * 0x20;
-  for (let at = 0; at < BLOCK; at++) if (at < 148 || at >= 156) sum += byteAt(header, at);
-  if (sum !== octal(header.subarray(148, 156))) throw new ProtocolError("a tar header is damaged");
+  constructor(unpacked: Readable, mostBytes: number) {
+    this.#chunks = unpacked[Symbol.asyncIterator]();
+    this.#leftBytes = mostBytes;
+  }
+
+  /** At least a byte, `most` at most. */
+  async some(most: number): Promise<Buffer> {
+    if (this.#here.length === 0 && !(await this.#next()))
+      throw new ProtocolError("the tar archive is cut short");
+    const piece = this.#here.subarray(0, most);
+    this.#here = this.#here.subarray(piece.length);
+    return piece;
+  }
+
+  async take(bytes: number): Promise<Buffer> {
+    const pieces: Buffer[] = [];
+    for (let left = bytes; left > 0;) {
+      const piece = await this.some(left);
+      pieces.push(piece);
+      left -= piece.length;
+    }
+    return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+  }
+
+  async pass(bytes: number): Promise<void> {
+    for (let left = bytes; left > 0;) left -= (await this.some(left)).length;
+  }
+
+  /** The sum of gzip stands at the end. */
+  async passRest(): Promise<void> {
+    while (await this.#next());
+  }
+
+  async #next(): Promise<boolean> {
+    const { value, done } = await this.#chunks.next().catch(damaged);
+    if (done === true) return false;
+    this.#leftBytes -= value.length;
+    if (this.#leftBytes < 0) throw tooLarge();
+    this.#here = value;
+    return true;
+  }
 }
