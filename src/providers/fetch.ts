@@ -32,15 +32,23 @@ export interface Fetched {
 
 const MOST_REDIRECTS = 5;
 
+/** What is made of an answer with status 200 or, where an ETag was sent, 304. `host` for messages. */
+type Take<T> = (response: IncomingMessage, host: string) => Promise<T>;
+
 /** Throws `DialError`. Messages name the host only: the path and query of a subscription's address are a secret. */
-export async function fetchResource(asked: FetchRequest, signal: AbortSignal): Promise<Fetched> {
+export function fetchResource(asked: FetchRequest, signal: AbortSignal): Promise<Fetched> {
+  return fetchWith(asked, (response, host) => inMemory(response, host, asked.maxBytes), signal);
+}
+
+/** The same with another way to read the answer, such as into a file. */
+export async function fetchWith<T>(asked: FetchRequest, take: Take<T>, signal: AbortSignal): Promise<T> {
   const timer = AbortSignal.timeout(asked.timeoutMs);
   const both = AbortSignal.any([signal, timer]);
   let url = new URL(asked.url);
   const first = url;
   try {
     for (let hop = 0; ; hop++) {
-      const answer = await fetchOnce(url, url.origin === first.origin, asked, both);
+      const answer = await fetchOnce(url, url.origin === first.origin, { asked, take }, both);
       if (!(answer instanceof URL)) return answer;
       if (hop === MOST_REDIRECTS)
         throw new DialError("failed", `${first.host} redirects more than ${MOST_REDIRECTS} times`);
@@ -56,29 +64,34 @@ export async function fetchResource(asked: FetchRequest, signal: AbortSignal): P
 }
 
 /** `own`: the first server, the only one that gets the headers which the user configured. */
-async function fetchOnce(
+async function fetchOnce<T>(
   url: URL,
   own: boolean,
-  asked: FetchRequest,
+  { asked, take }: { readonly asked: FetchRequest; readonly take: Take<T> },
   signal: AbortSignal,
-): Promise<Fetched | URL> {
+): Promise<T | URL> {
   const stream = await openUrlStream(url, asked, signal);
   try {
     const response = await ask(stream, url, own, asked, signal);
     const { statusCode = 0, headers } = response;
     if ([301, 302, 303, 307, 308].includes(statusCode)) return redirectOf(url, headers.location);
-    const etag = headers.etag ?? null;
-    const userInfo = textOf(headers["subscription-userinfo"]);
-    if (statusCode === 304 && asked.etag !== null) return { body: null, etag, userInfo };
-    if (statusCode !== 200)
+    if (statusCode !== 200 && (statusCode !== 304 || asked.etag === null))
       throw new DialError("failed", `${url.host} answered with HTTP status ${statusCode}`);
-    const packed = await readBody(response, url.host, asked.maxBytes);
-    const body = await unpack(packed, textOf(headers["content-encoding"]) ?? "", url.host, asked.maxBytes);
-    if (body.length === 0) throw new DialError("failed", `${url.host} answered with nothing`);
-    return { body, etag, userInfo };
+    return await take(response, url.host);
   } finally {
     stream.destroy();
   }
+}
+
+async function inMemory(response: IncomingMessage, host: string, maxBytes: number): Promise<Fetched> {
+  const { statusCode, headers } = response;
+  const etag = headers.etag ?? null;
+  const userInfo = textOf(headers["subscription-userinfo"]);
+  if (statusCode === 304) return { body: null, etag, userInfo };
+  const packed = await readBody(response, host, maxBytes);
+  const body = await unpack(packed, textOf(headers["content-encoding"]) ?? "", host, maxBytes);
+  if (body.length === 0) throw new DialError("failed", `${host} answered with nothing`);
+  return { body, etag, userInfo };
 }
 
 function ask(

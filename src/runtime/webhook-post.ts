@@ -5,22 +5,14 @@
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
-import type { Reach } from "#core/reach.ts";
 import type { Trust } from "#core/trust.ts";
 import type { WebhookAnswer, WebhookRequest } from "#journal/webhook-settings.ts";
 import { request as httpRequest } from "#lib/node-http.ts";
-import { NOT_GLOBAL, PRIVATE, THIS_MACHINE } from "#net/address/special-ranges.ts";
+import { publicOnly } from "#net/dial/public-only.ts";
 import { openUrlStream } from "#net/dial/url-stream.ts";
 
 /** More of an answer is not read; it counts as whole. */
 const MOST_ANSWER_BYTES = 65_536;
-
-const PUBLIC_ONLY: Reach = {
-  refusal: (_network, ip) =>
-    THIS_MACHINE.holds(ip) || PRIVATE.holds(ip) || NOT_GLOBAL.holds(ip)
-      ? "no address of the public internet; allow-private opens it"
-      : null,
-};
 
 /** Rejects with `DialError`. Never follows a redirect. */
 export async function postWebhook(
@@ -29,20 +21,13 @@ export async function postWebhook(
   signal: AbortSignal,
 ): Promise<WebhookAnswer> {
   const to = new URL(url);
-  const guarded: Dialer = allowPrivate ? dialer : within(PUBLIC_ONLY, dialer);
+  const guarded: Dialer = allowPrivate ? dialer : publicOnly(dialer, "allow-private opens it");
   const stream = await openUrlStream(to, { dialer: guarded, trust }, signal);
   try {
     return await post(stream, to, { headers, body }, signal);
   } finally {
     stream.destroy();
   }
-}
-
-function within(reach: Reach, dialer: Dialer): Dialer {
-  return {
-    connect: (destination, context) => dialer.connect(destination, { ...context, reach }),
-    associate: (destination, context) => dialer.associate(destination, { ...context, reach }),
-  };
 }
 
 function post(
