@@ -87,16 +87,31 @@ found=${found%% *}
 mkdir "$work/new"
 tar -xzf "$work/$name" -C "$work/new" --strip-components=1 || fail "$name cannot be unpacked: nothing was installed"
 version=$("$work/new/weir" -v) || fail "the program in $name does not run on this machine: nothing was installed"
-# Only what is a weir gives way.
+number=$(cat "$work/new/version.txt") || fail "$name has no version.txt: nothing was installed"
+case $number in
+  *[!A-Za-z0-9._+-]* | '' | .*) fail "version.txt in $name has no version: nothing was installed" ;;
+esac
+# Only what is a weir gives way. Each version has its folder, so that one that runs keeps its files.
 [ ! -e "$bin/weir" ] || [ -L "$bin/weir" ] || fail "$bin/weir is there and no link: nothing was installed"
-if [ -e "$home" ]; then
-  [ -f "$home/version.txt" ] && [ -x "$home/weir" ] || fail "$home is there and is no weir: nothing was installed"
-  mv "$home" "$work/old"
-fi
-if ! mv "$work/new" "$home"; then
-  [ ! -e "$work/old" ] || mv "$work/old" "$home"
-  fail "$home cannot be written"
-fi
+is_weir() { [ -f "$1/version.txt" ] && [ -x "$1/weir" ]; }
+for path in "$home" "$home-$number"; do
+  if [ -e "$path" ] || [ -L "$path" ]; then
+    is_weir "$path" || fail "$path is there and is no weir: nothing was installed"
+  fi
+done
+if [ -e "$home-$number" ]; then mv "$home-$number" "$work/same"; fi
+mv "$work/new" "$home-$number" || fail "$home-$number cannot be written"
+before=
+[ ! -L "$home" ] || before=$(readlink "$home")
+[ -L "$home" ] || [ ! -e "$home" ] || mv "$home" "$work/old" # a folder, as installers before made it
+ln -s "weir-$number" "$work/link"
+# In one step, where mv can: without -T it would go into the folder that the link leads to.
+mv -fT "$work/link" "$home" 2>/dev/null || { rm -f "$home" && mv "$work/link" "$home"; } || fail "$home cannot be written"
+# The version before stays for what runs from it; older ones go.
+for path in "$home"-*; do
+  case ${path##*/} in "weir-$number" | "$before") continue ;; esac
+  if is_weir "$path" && [ "weir-$(cat "$path/version.txt")" = "${path##*/}" ]; then rm -rf "$path"; fi
+done
 ln -sf "$home/weir" "$bin/weir"
 echo "installed: $version"
 echo "in $home, as $bin/weir"

@@ -9,6 +9,8 @@ import {
   mkdtempSync,
   readFileSync,
   readdirSync,
+  readlinkSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -55,12 +57,23 @@ const install = (...args: readonly string[]) => exec("sh", [script, ...args]);
 
 test("an archive is installed, and a later one takes its place", { skip }, async (t) => {
   const { from, prefix } = folderFor(t);
-  for (const version of ["1-a", "2-b"]) {
+  for (const version of ["1-a", "2-b", "2-b", "3-c"]) {
     const { stdout } = await install("--prefix", prefix, put(from, archiveOf(version)));
     assert.equal(stdout, `installed: weir ${version}\nin ${prefix}/weir, as ${prefix}/bin/weir\n`);
     assert.equal((await exec(join(prefix, "bin/weir"))).stdout, `weir ${version}\n`);
   }
-  assert.deepEqual(readdirSync(prefix).sort(), ["bin", "weir"]);
+  assert.deepEqual(readdirSync(prefix).sort(), ["bin", "weir", "weir-2-b", "weir-3-c"]);
+  assert.equal(readlinkSync(join(prefix, "weir")), "weir-3-c");
+});
+
+test("the folder of an installer that made no link gives way to one", { skip }, async (t) => {
+  const { from, prefix } = folderFor(t);
+  await install("--prefix", prefix, put(from, archiveOf("1-a")));
+  rmSync(join(prefix, "weir"));
+  renameSync(join(prefix, "weir-1-a"), join(prefix, "weir"));
+  await install("--prefix", prefix, put(from, archiveOf("2-b")));
+  assert.equal((await exec(join(prefix, "bin/weir"))).stdout, "weir 2-b\n");
+  assert.deepEqual(readdirSync(prefix).sort(), ["bin", "weir", "weir-2-b"]);
 });
 
 test("an archive and its sums are fetched from an address", { skip }, async (t) => {
@@ -103,7 +116,7 @@ test("what has another sum, or none, or does not run, changes nothing", { skip }
   writeFileSync(join(from, "SHA256SUMS"), "");
   await refused(join(from, good.name), /SHA256SUMS has no sum of weir-1-a/);
   assert.equal((await exec(join(prefix, "bin/weir"))).stdout, "weir 1-a\n");
-  assert.deepEqual(readdirSync(prefix).sort(), ["bin", "weir"]);
+  assert.deepEqual(readdirSync(prefix).sort(), ["bin", "weir", "weir-1-a"]);
 });
 
 test("a folder of that name that is no weir stays", { skip }, async (t) => {
