@@ -97,7 +97,20 @@ async function main() {
       files.push(makeDeb({ platform, folder, version, out: options.out }));
     console.log(folder);
   }
-  if (files.length > 0) writeFileSync(join(options.out, "SHA256SUMS"), files.map(checksumLine).join(""));
+  if (files.length === 0) return;
+  writeFileSync(join(options.out, "SHA256SUMS"), files.map(checksumLine).join(""));
+  writeFileSync(join(options.out, "manifest.json"), releaseManifest());
+}
+
+/** What `weir update` reads once it is signed: docs/update.md. */
+function releaseManifest() {
+  const files = {};
+  for (const platform of wanted) {
+    const name = `weir-${version}-${platform}.tar.gz`;
+    const path = join(options.out, name);
+    if (existsSync(path)) files[platform] = { name, size: statSync(path).size, sha256: sumOf(name) };
+  }
+  return `${JSON.stringify({ format: "weir-release-1", version, files }, null, 2)}\n`;
 }
 
 /** The day of the last commit and its short hash: an identifier, not a semantic version. */
@@ -223,7 +236,11 @@ function archive(platform, folder) {
 }
 
 function checksumLine(file) {
-  return `${createHash("sha256")
+  return `${sumOf(file)}  ${file}\n`;
+}
+
+function sumOf(file) {
+  return createHash("sha256")
     .update(readFileSync(join(options.out, file)))
-    .digest("hex")}  ${file}\n`;
+    .digest("hex");
 }

@@ -67,6 +67,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   tun: ["core", "lib", "net", "platform"], // packets in, sessions out; routes and rules are made by capture
   capture: ["core", "lib", "net", "platform"], // routes, rules and nftables around a TUN
   acme: ["core", "lib", "net", "providers", "transport"], // orders certificates and keeps them as files; providers replaces files, transport makes the certificate that stands in
+  update: ["core", "lib", "net", "archive", "providers", "."], // another version of the program: fetched, checked, put in place; "." is the version
   archive: ["core", "lib"], // bytes to files; where the bytes come from is none of its business
   config: ["core", "lib", "net"], // text to value; the registries are given to it
   api: ["core", "lib", "pages"], // reads views and gives commands through interfaces of core

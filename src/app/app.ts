@@ -16,10 +16,13 @@ import { ControllerSlot } from "./controller-slot.ts";
 import { loadConfig, type ConfigInput } from "./load-config.ts";
 import { Runtimes, type TakeOver } from "./runtimes.ts";
 import { TimedBackups } from "./timed-backups.ts";
+import { Updates, type ProgramUpdates } from "./updates.ts";
 
 export interface AppEnv extends ConfigInput {
   readonly host: Host;
   restart(): void;
+  /** Absent: no other program can take this process's place. */
+  readonly updates?: ProgramUpdates;
   /**
    * The first configuration comes into force in place of another process's: in full or not at all, and only once this
    * resolves, with what is called when it is. Absent: whatever can be opened runs.
@@ -43,6 +46,7 @@ export class App implements AsyncDisposable {
   readonly #controller: ControllerSlot;
   readonly #keeper: ConfigKeeper;
   readonly #externalUi: ExternalUi;
+  readonly #updates: Updates;
   readonly #backups: TimedBackups;
   /** Changes run one after the other. */
   #queue: Promise<void> = Promise.resolve();
@@ -63,6 +67,7 @@ export class App implements AsyncDisposable {
       loader,
       log: host.log,
       exclusively,
+      present: () => this.config,
       apply: (config) => runtimes.reports.report("edit", () => runtimes.apply(config)),
       reload: () => this.#readAgain(),
       settle: () => exclusively(() => this.#settle()).catch(() => {}), // the program ends
@@ -81,6 +86,7 @@ export class App implements AsyncDisposable {
       configFile: this.#keeper,
       runtime,
       upgradeUi: () => this.#externalUi.update(),
+      update: (request) => this.#updates.update(request),
       restart: () => env.restart(),
     });
     this.#backups = new TimedBackups({
@@ -93,6 +99,12 @@ export class App implements AsyncDisposable {
       config: () => this.config,
       dialer: () => runtime().outbounds.direct,
       trust: () => runtime().trust,
+    });
+    this.#updates = new Updates({
+      host,
+      program: env.updates,
+      config: () => this.config,
+      runtime,
     });
     this.#controller = new ControllerSlot(this.control, host);
   }
@@ -203,6 +215,7 @@ export class App implements AsyncDisposable {
       };
       const timer = setTimeout(cutOff, live.size === 0 && !this.#handedOver ? 0 : drainMs);
       await this.#externalUi[Symbol.asyncDispose]();
+      await this.#updates[Symbol.asyncDispose]();
       await this.#controller[Symbol.asyncDispose]();
       await retired;
       clearTimeout(timer);

@@ -6,12 +6,15 @@ import { ApiError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { configOf, type ConfigInput } from "./load-config.ts";
 import type { Loaded, Loader, SourceFile } from "./loader.ts";
+import { refuseOtherUpdate } from "./update-block.ts";
 
 export interface KeeperEnv {
   readonly input: ConfigInput;
   readonly loader: Loader;
   readonly log: Log;
   exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** The one in force. */
+  present(): Config;
   /** Puts it in force; throws with nothing changed. */
   apply(config: Config): Promise<void>;
   /** Puts the source in force again, Controller included. */
@@ -143,6 +146,7 @@ export class ConfigKeeper implements ConfigFileControl, Disposable {
         );
       const loaded = await make(file);
       const config = configOf(loaded, input);
+      refuseOtherUpdate(config, this.#env.present());
       await using prepared = await file.prepare(loaded.text, hash); // where it cannot be written nothing shall change
       await apply(config);
       if (trialMs !== null) {

@@ -96,6 +96,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       return { help: UPGRADE_USAGE, run: upgradeCommand };
     },
   },
+  update: {
+    usage: "update                  the newest signed version takes the place of this one",
+    load: async () => {
+      const { UPDATE_USAGE, updateCommand } = await import("./update.ts");
+      return { help: UPDATE_USAGE, run: updateCommand };
+    },
+  },
   doctor: {
     usage: "doctor                  what of this machine is in the way of the configuration, and what to do",
     load: async () => {

@@ -8,6 +8,7 @@ import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#host/log
 import { VERSION } from "#version.ts";
 import { App } from "#app/app.ts";
 import { giveUp } from "#backup/put-in-force.ts";
+import type { ProgramUpdates } from "#app/updates.ts";
 import { LINK_VARIABLE } from "#upgrade/link-variable.ts";
 import type { Arrival } from "#upgrade/new-process.ts";
 import { DRAIN_MS as UPGRADE_DRAIN_MS, Upgrades, type Upgraded } from "#upgrade/upgrades.ts";
@@ -125,11 +126,13 @@ async function serve(
     host.journal.close();
   });
   const secret = embeddedSecret(flags, setup);
+  const upgrading = Promise.withResolvers<Upgrades>();
   const app = await App.start(result.config, {
     host,
     loader: setup.loader,
     override: overrideWith(flags, secret, setup),
     restart: signals.restart,
+    updates: updatesBy(upgrading.promise),
     takesOver: arrival === null ? undefined : (allocate) => arrival.begin(host, allocate),
   });
   arrival?.settled();
@@ -146,6 +149,7 @@ async function serve(
   await arrival?.left; // until then the service manager would not listen to this process
   service.ready(statusOf(app));
   using upgrades = new Upgrades({ app, host, env });
+  upgrading.resolve(upgrades);
   await upgrades.listen();
   // Where nothing could be listened on there is nothing to keep the process alive but the wish of its user.
   const alive = setInterval(() => {}, 0x7fff_ffff);
@@ -167,6 +171,17 @@ async function serve(
   runHook(flags, "post-down");
   if (why === "restart") restartProcess(log);
   return 0;
+}
+
+/** What comes with the arguments of this process. */
+function updatesBy(upgrades: Promise<Upgrades>): ProgramUpdates {
+  return {
+    checkArgs: [...process.argv.slice(2), "-t"],
+    async takeOver(to) {
+      const answer = await (await upgrades).ask({ to, drainMs: UPGRADE_DRAIN_MS });
+      return answer.done ? null : answer.reason;
+    },
+  };
 }
 
 interface Leaving {

@@ -54,16 +54,3 @@ export function folderUse({ files }: Context, acme: AcmeSettings | null): readon
     return []; // a path outside is an error of its own
   }
 }
-
-/** The way to the authority must be one that the file has. */
-export function checkAcmeProxy(
-  { report }: Context,
-  acme: AcmeSettings | null,
-  outbounds: ReadonlySet<string>,
-): void {
-  if (acme === null || acme.proxy === "" || outbounds.has(acme.proxy)) return;
-  report.error(
-    ["acme", "proxy"],
-    `acme.proxy: proxy ${acme.proxy} not found${report.suggest(acme.proxy, outbounds)}`,
-  );
-}

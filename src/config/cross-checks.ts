@@ -70,6 +70,20 @@ export function checkManagedListeners(
   }
 }
 
+/** What a block leaves by must be there. */
+export function checkProxyOf(
+  key: "acme" | "update",
+  settings: { readonly proxy: string } | null,
+  outbounds: ReadonlySet<string>,
+  { report }: Context,
+): void {
+  if (settings === null || settings.proxy === "" || outbounds.has(settings.proxy)) return;
+  report.error(
+    [key, "proxy"],
+    `${key}.proxy: proxy ${settings.proxy} not found${report.suggest(settings.proxy, outbounds)}`,
+  );
+}
+
 /** A backup is encrypted in one way. */
 export function checkBackup({ report }: Context, { backup }: NonNullable<Config["svc"]>): void {
   if (backup === null || backup.passphraseFile === null || backup.recipients.length === 0) return;

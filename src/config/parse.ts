@@ -9,6 +9,7 @@ import {
   checkDnsListeners,
   checkManagedListeners,
   checkPortal,
+  checkProxyOf,
   checkTimeDialer,
   checkTun,
   warnOfProviderNames,
@@ -16,7 +17,7 @@ import {
 } from "./cross-checks.ts";
 import { buildDns } from "./dns-build.ts";
 import { fileFaults } from "./file-uses.ts";
-import { checkAcmeProxy, folderUse, withAcmeFile, type AcmeScope } from "./acme-keys.ts";
+import { folderUse, withAcmeFile, type AcmeScope } from "./acme-keys.ts";
 import { freezePlain } from "./freeze.ts";
 import { liftGeneral, maskIpv6 } from "./general-build.ts";
 import { warnOfInertKeys } from "./inert-keys.ts";
@@ -107,8 +108,10 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const lifted = liftGeneral(flat.general, context, env.userAgent);
 
   const sections = readSections(root, context);
-  const acme = root["acme"] === undefined ? null : context.readStrict(BLOCKS.acme, root["acme"], ["acme"]);
-  checkAcmeProxy(context, acme, sections.outbounds);
+  const acme = readOptional("acme", root, context);
+  const update = readOptional("update", root, context);
+  checkProxyOf("acme", acme, sections.outbounds, context);
+  checkProxyOf("update", update, sections.outbounds, context);
   const acmeScope: AcmeScope = root["acme"] === undefined ? null : (acme ?? "faulty");
   const listenerItems = context.list(root["listeners"], ["listeners"]);
   const scope = { outbounds: sections.outbounds, subRules: subRuleNames(root, context), acme: acmeScope };
@@ -169,6 +172,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     ...maskIpv6(lifted.general.ipv6, { dns, tun, sniffing: blocks.sniffer.enable }),
     trafficControl,
     acme,
+    update,
     fileUses,
   };
 }
@@ -181,7 +185,7 @@ function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames, acm
     dns: buildDns(readBlock("dns", root, context), context, ruleSets),
     tun,
     sniffer: buildSniffer(readBlock("sniffer", root, context), context, ruleSets),
-    svc: root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]),
+    svc: readOptional("svc", root, context),
     tls: readBlock(
       "tls",
       { tls: withAcmeFile(context, root["tls"], acme, { path: ["tls"], prefix: "tls." }) },
@@ -238,7 +242,20 @@ function readFlat<S extends z.ZodType>(schema: S, root: YamlMap, context: Contex
   return read ?? defaultsOf(schema);
 }
 
-function readBlock<K extends Exclude<keyof typeof BLOCKS, "svc" | "acme">>(
+type OptionalBlock = "svc" | "acme" | "update";
+
+/** Null: it is absent, or its errors are reported. */
+function readOptional<K extends OptionalBlock>(
+  key: K,
+  root: YamlMap,
+  context: Context,
+): z.output<(typeof BLOCKS)[K]> | null {
+  const value = root[key];
+  const read = value === undefined ? null : context.readStrict(BLOCKS[key], value, [key]);
+  return read as z.output<(typeof BLOCKS)[K]> | null;
+}
+
+function readBlock<K extends Exclude<keyof typeof BLOCKS, OptionalBlock>>(
   key: K,
   root: YamlMap,
   context: Context,

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { testEnv } from "../../test/support/config-env.ts";
 import { cidrText } from "#net/address/cidr.ts";
@@ -179,6 +180,34 @@ test("the manager's block", () => {
   for (const [block, message] of cases)
     assert.match(pathErrorsOf(`${listener}svc: ${block}\n`).join("\n"), message);
   for (const [block] of cases) assert.ok(!pathErrorsOf(`svc: ${block}\n`).join().includes(SECRET));
+});
+
+test("the block of updates", () => {
+  const key = (type: "ed25519" | "x25519") => {
+    const { publicKey } = type === "ed25519" ? generateKeyPairSync("ed25519") : generateKeyPairSync("x25519");
+    return publicKey.export({ type: "spki", format: "pem" }).toString();
+  };
+  const written = (url: string, pem: string, more = "") =>
+    `update: {url: "${url}", public-key: ${JSON.stringify(pem)}${more}}\n`;
+  const own = key("ed25519");
+  assert.deepEqual(good(written("http://a.example/r", own)).update, {
+    url: "http://a.example/r",
+    publicKey: own,
+    proxy: "",
+    byController: false,
+  });
+  assert.equal(good(written("https://a.example/", "release.pub")).update?.publicKey, "release.pub");
+  assert.equal(good("mode: rule\n").update, null);
+  const secret = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" });
+  for (const [block, message] of [
+    ["update: {}\n", /url .*is required/],
+    [written("ftp://a.example/", own), /beginning with http/],
+    [written("https://a.example/?x", own), /must not have a query/],
+    [written("https://a.example/", key("x25519")), /expected an Ed25519 public key/],
+    [written("https://a.example/", String(secret)), /expected an Ed25519 public key/],
+    [written("https://a.example/", own, ", proxy: Oslo"), /update\.proxy: proxy Oslo not found/],
+  ] as const)
+    assert.match(pathErrorsOf(block).join("\n"), message);
 });
 
 test("the block of a node of a fleet", () => {

@@ -104,11 +104,16 @@ export interface RestoreView {
   readonly lost: Readonly<Record<"listeners" | "users" | "tokens", readonly string[]>>;
 }
 
+export interface UpdateRequest {
+  /** As dashboards of the ecosystem say it; "": none. */
+  readonly channel: string;
+}
+
 export interface UpkeepControl {
   /** Checks that a restart can work (throws otherwise) and answers with what does it, called once the client knows; it never throws. */
   prepareRestart(): Promise<() => void>;
-  /** Fetches another build; answers with the restart. `ApiError` 500 `update error: …` where there is nothing to do. */
-  upgrade(options: { readonly channel: string; readonly force: boolean }): Promise<() => void>;
+  /** Fetches a newer version, which takes over; answers with its name. `ApiError` 500 `update error: …` where it does not, also where none is newer. */
+  upgrade(request: UpdateRequest): Promise<string>;
   /** Downloads `external-ui-url` into the UI folder. `ApiError` 500 where none is configured. */
   upgradeUi(): Promise<void>;
   /** Downloads the geodata files in use, verifies and swaps. `ApiError` 500, also when an update is running. */

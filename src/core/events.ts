@@ -31,6 +31,7 @@ export const EVENT_TYPES = [
   "program.upgraded",
   "program.restored",
   "program.restore-failed",
+  "program.update-failed",
   "webhook.test",
   "events.lost",
 ] as const;
@@ -110,6 +111,10 @@ export interface RestoreEvents {
   restored(backupCreatedAtMs: number, reason: string | null): void;
 }
 
+export interface ProgramEvents {
+  updateFailed(reason: string): void;
+}
+
 export type EventSinks = UserEvents &
   ListenerEvents &
   NodeEvents &
@@ -117,6 +122,7 @@ export type EventSinks = UserEvents &
   StoreEvents &
   KernelDirectEvents &
   ConfigEvents &
+  ProgramEvents &
   CertificateEvents &
   RestoreEvents;
 
@@ -137,6 +143,7 @@ export const NO_EVENTS: EventSinks = {
   healed: NOTHING,
   kernelDirect: NOTHING,
   config: NOTHING,
+  updateFailed: NOTHING,
   certificate: NOTHING,
   restored: NOTHING,
 };

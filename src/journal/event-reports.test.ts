@@ -75,6 +75,7 @@ test("what happens is said each time, with what it is about", () => {
   reports.healed("/var/lib/weir/policies.db");
   reports.config("file", null);
   reports.config("edit", "line 3: no such group");
+  reports.updateFailed("/opt/weir cannot be written");
   assert.deepEqual(
     drafts().map(({ type, subject, data }) => [type, subject, JSON.stringify(data)]),
     [
@@ -87,6 +88,7 @@ test("what happens is said each time, with what it is about", () => {
       ["store.healed", "stores", '{"file":"policies.db"}'],
       ["config.applied", "configuration", '{"source":"file"}'],
       ["config.refused", "configuration", '{"source":"edit","reason":"line 3: no such group"}'],
+      ["program.update-failed", "program", '{"reason":"weir cannot be written"}'],
     ],
   );
   reports.provider("p", "x".repeat(10_000));

@@ -108,6 +108,9 @@ export function openReports(to: Emitter): EventSinks {
       };
       say({ type, subject: "program", data });
     },
+    updateFailed(reason) {
+      say({ type: "program.update-failed", subject: "program", data: { reason: bounded(reason) } });
+    },
     certificate(owner, endsAtMs) {
       const key = `certificate/${owner}`;
       const data = { owner, ends_at: new Date(endsAtMs).toISOString() };

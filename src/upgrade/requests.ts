@@ -81,6 +81,21 @@ export async function askForUpgrade(home: string, asked: UpgradeRequest): Promis
   }
 }
 
+/** The process that listens in `home`. Null: none, or this system does not say. */
+export async function runningIn(home: string): Promise<number | null> {
+  const handover = openHandover();
+  if (handover === null) return null;
+  const socket = connect(requestPath(home));
+  try {
+    await once(socket, "connect");
+    return handover.peerOf(descriptorOf(socket)).pid;
+  } catch {
+    return null;
+  } finally {
+    socket.destroy();
+  }
+}
+
 async function askOnce(home: string, asked: UpgradeRequest): Promise<UpgradeAnswer> {
   const socket = connect(requestPath(home)).setEncoding("utf8");
   try {

@@ -24,12 +24,15 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
     route({
       ...common,
       path: "/upgrade",
-      summary: "Fetch another build, answer, then start it",
-      faults: { 500: "There is none, or it could not be put in place" },
+      scope: "owner",
+      summary: "Fetch a newer version of the program; it has taken over when the answer comes",
+      faults: {
+        500: "It is not configured, none is newer, or it did not take over; nothing has changed then",
+      },
       query: queryOf({ channel: z.string().default(""), force: z.string().default("") }),
-      async handle({ query, signal }) {
-        const { channel, force } = query;
-        afterwards(signal, await upkeep.upgrade({ channel, force: force === "true" }));
+      async handle({ query, note }) {
+        const version = await upkeep.upgrade({ channel: query.channel });
+        note({ action: "program.update", target: version });
         return OK;
       },
     }),

@@ -57,6 +57,7 @@ export function openControl(env: ControlEnv): Control {
     upkeep: upkeepControl(restart, {
       updateGeo: () => runtime().lists.geoUpdater.update(),
       upgradeUi: () => env.upgradeUi(),
+      upgrade: (request) => env.update(request),
     }),
     governance: governanceControl(env),
     kernelDirect: kernelDirectControl(host, () => names().resolver),

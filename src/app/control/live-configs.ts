@@ -1,6 +1,7 @@
 /** The configuration in force as the Controller shows it, switches some of its keys and replaces it. */
 import { loadConfig, type ConfigInput } from "#app/load-config.ts";
 import type { Runtimes } from "#app/runtimes.ts";
+import { keepUpdate } from "#app/update-block.ts";
 import type { Config } from "#config/config.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import type { ConfigsControl, ConfigsPatch } from "#core/control.ts";
@@ -26,8 +27,10 @@ export function liveConfigs({ input, runtimes, exclusively, onReplaced }: LiveCo
     replace: (source, { force }) =>
       exclusively(async () => {
         await runtimes.reports.report(source.kind === "current" ? "file" : source.kind, async () => {
-          const config = await loadConfig(source, input);
-          await runtimes.apply(force ? config : keepPorts(config, runtimes.present.config));
+          const read = await loadConfig(source, input);
+          const { config: present } = runtimes.present;
+          const config = source.kind === "current" ? read : keepUpdate(read, present, input.host.log);
+          await runtimes.apply(force ? config : keepPorts(config, present));
         });
         onReplaced();
       }),

@@ -26,6 +26,22 @@ export const service: Descriptions = {
     ":80",
   ],
   "acme.proxy": ["Node or group that requests to the authority leave by. Empty: DIRECT.", "far"],
+  update:
+    "Newer versions of the program, signed, from a release folder; absent: `weir update` and `POST /upgrade` refuse (docs/update.md).",
+  "update.url": [
+    "Release folder, or its manifest (a name that ends in .json); http or https: the signature protects what comes.",
+    "https://releases.example.com/weir/",
+  ],
+  "update.public-key": [
+    "Ed25519 public key of those who make the releases: PEM text or path of a file with it.",
+    "release-key.pub",
+  ],
+  "update.proxy": [
+    "Node or group that the running weir downloads by, for `POST /upgrade`; `weir update -direct` goes without. Empty: DIRECT.",
+    "far",
+  ],
+  "by-controller":
+    "Whether `POST /upgrade` of the Controller updates the program; only a secret opens it, no token.",
   svc: "Users of listeners that are managed while the program runs.",
   "svc.secret": [
     "Secret of the admin API, at least 32 bytes; another one than the Controller's.",

@@ -20,6 +20,7 @@ import { svc } from "./svc.ts";
 import { tls } from "./tls.ts";
 import { trafficControl } from "./traffic-control.ts";
 import { tun, type TunKeys } from "./tun.ts";
+import { update } from "./update.ts";
 
 /** Keys that are scalars or lists at the top level. */
 export const FLAT = {
@@ -30,7 +31,7 @@ export const FLAT = {
 } as const;
 
 /** Keys that hold a map of their own with fixed keys. */
-export const BLOCKS = { tls, acme, profile, ntp, experimental, dns, sniffer, tun, svc } as const;
+export const BLOCKS = { tls, acme, profile, ntp, experimental, dns, sniffer, tun, update, svc } as const;
 
 const anyItem = z.looseObject({});
 
@@ -101,6 +102,8 @@ export interface Sections {
   readonly written: { readonly dns: DnsOptions; readonly tun: TunKeys; readonly sniffing: boolean };
   /** Null: the block is absent, and no certificate is fetched. */
   readonly acme: Keys<typeof acme> | null;
+  /** Null: the block is absent, and the program does not update itself. */
+  readonly update: Keys<typeof update> | null;
   /** Null: the manager of users is off. */
   readonly svc: Keys<typeof svc> | null;
   /** Null: the block is absent. */
