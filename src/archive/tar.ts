@@ -124,7 +124,7 @@ class TarReader {
       pieces.push(piece);
       left -= piece.length;
     }
-    return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+    return Buffer.concat(pieces);
   }
 
   async pass(bytes: number): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Config } from "#config/config.ts";
-import { errnoOf, messageOf } from "#core/errors.ts";
+import { ABORTED, errnoOf, messageOf } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
@@ -42,7 +42,8 @@ export async function updateCommand(args: readonly string[], env: NodeJS.Process
     const setup = setUp(flags, env, SILENT);
     const source = await sourceOf(setup, flags.on("direct"));
     const stop = new AbortController();
-    process.once("SIGINT", () => stop.abort()).once("SIGTERM", () => stop.abort());
+    const onSignal = (): void => stop.abort(ABORTED);
+    process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
     const offered = await lookForUpdate(source, VERSION, stop.signal);
     if (flags.on("check")) return say(textOf(offered));
     return await take(offered, { setup, source, flags, signal: stop.signal });

@@ -108,8 +108,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const lifted = liftGeneral(flat.general, context, env.userAgent);
 
   const sections = readSections(root, context);
-  const acme = readOptional("acme", root, context);
-  const update = readOptional("update", root, context);
+  const acme = readOptional(BLOCKS.acme, "acme", root, context);
+  const update = readOptional(BLOCKS.update, "update", root, context);
   checkProxyOf("acme", acme, sections.outbounds, context);
   checkProxyOf("update", update, sections.outbounds, context);
   const acmeScope: AcmeScope = root["acme"] === undefined ? null : (acme ?? "faulty");
@@ -185,7 +185,7 @@ function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames, acm
     dns: buildDns(readBlock("dns", root, context), context, ruleSets),
     tun,
     sniffer: buildSniffer(readBlock("sniffer", root, context), context, ruleSets),
-    svc: readOptional("svc", root, context),
+    svc: readOptional(BLOCKS.svc, "svc", root, context),
     tls: readBlock(
       "tls",
       { tls: withAcmeFile(context, root["tls"], acme, { path: ["tls"], prefix: "tls." }) },
@@ -245,14 +245,14 @@ function readFlat<S extends z.ZodType>(schema: S, root: YamlMap, context: Contex
 type OptionalBlock = "svc" | "acme" | "update";
 
 /** Null: it is absent, or its errors are reported. */
-function readOptional<K extends OptionalBlock>(
-  key: K,
+function readOptional<S extends z.ZodType>(
+  schema: S,
+  key: OptionalBlock,
   root: YamlMap,
   context: Context,
-): z.output<(typeof BLOCKS)[K]> | null {
+): z.output<S> | null {
   const value = root[key];
-  const read = value === undefined ? null : context.readStrict(BLOCKS[key], value, [key]);
-  return read as z.output<(typeof BLOCKS)[K]> | null;
+  return value === undefined ? null : context.readStrict(schema, value, [key]);
 }
 
 function readBlock<K extends Exclude<keyof typeof BLOCKS, OptionalBlock>>(

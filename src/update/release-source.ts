@@ -77,7 +77,7 @@ export class ReleaseSource {
   async #small(url: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
     const { timeoutMs = TIMEOUT_MS } = this.#options;
     const { body } = await fetchResource(this.#request(url, maxBytes, timeoutMs), signal);
-    return body as Uint8Array;
+    return body ?? new Uint8Array(); // no ETag was sent
   }
 
   #request(url: string, maxBytes: number, timeoutMs: number): FetchRequest {
