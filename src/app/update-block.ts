@@ -9,13 +9,14 @@ import type { Log } from "#core/log.ts";
 
 type WithUpdate = Pick<Config, "update">;
 
-/** For what would be written into the file. Throws `ApiError` 403. */
-export function refuseOtherUpdate(next: WithUpdate, present: WithUpdate): void {
+/** For what would be written into the file; `instead`: what would be right. Throws `ApiError` 403. */
+export function refuseOtherUpdate(
+  next: WithUpdate,
+  present: WithUpdate,
+  instead = "edit the file on the machine, then reload",
+): void {
   if (isDeepStrictEqual(next.update, present.update)) return;
-  throw new ApiError(
-    403,
-    "update: the Controller does not change this block: edit the file on the machine, then reload",
-  );
+  throw new ApiError(403, `update: the Controller does not change this block: ${instead}`);
 }
 
 /** For what comes into force until the next start: the block stays what it is. */

@@ -17,11 +17,14 @@ update: { url: "http://127.0.0.1:1/", public-key: ${JSON.stringify(key)}, by-con
 `;
 }
 
-async function ask(core: Core, method: string, path: string, body?: object) {
+async function answerOf(core: Core, method: string, path: string, body?: string | Buffer<ArrayBuffer>) {
   const url = `http://127.0.0.1:${await core.controllerPort()}${path}`;
   const headers = { authorization: `Bearer ${SECRET}` };
-  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  const answer = await fetch(url, { method, headers, ...sent });
+  return fetch(url, { method, headers, ...(body === undefined ? {} : { body }) });
+}
+
+async function ask(core: Core, method: string, path: string, body?: object) {
+  const answer = await answerOf(core, method, path, body === undefined ? undefined : JSON.stringify(body));
   return { status: answer.status, text: await answer.text() };
 }
 
@@ -50,7 +53,11 @@ test("a configuration by the API keeps the block of the file, in force and in th
   assert.ok(mode.status < 300, mode.text);
   assert.equal(readFileSync(file, "utf8"), other);
 
+  const backup = await (await answerOf(core, "GET", "/api/svc/backup")).arrayBuffer();
   await core.reload(textWith(true));
+  const restored = await answerOf(core, "POST", "/api/svc/restore/check", Buffer.from(backup));
+  assert.equal(restored.status, 403);
+  assert.match(await restored.text(), /the backup has another, which weir restore brings back/);
   assert.match((await ask(core, "POST", "/upgrade")).text, /this is a checkout: git pull/);
 });
 

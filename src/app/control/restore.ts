@@ -6,6 +6,7 @@ import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
 import type { Host } from "#host/host.ts";
 import { ReadingThread } from "#documents/thread.ts";
 import type { Named, RestoreReply, RestoreRequest } from "#app/restore/messages.ts";
+import { refuseOtherUpdate } from "#app/update-block.ts";
 import type { ControlEnv } from "./control-env.ts";
 
 const PROGRAM = { from: import.meta.url, source: "../restore/thread.ts", built: "restore-thread" };
@@ -35,7 +36,14 @@ export function restoreControl(env: RestoreEnv): RestoreControl {
     demandFile(env);
     const found = await ask({ file, key, stage: null });
     pathsOf(found, env);
-    return [found, await configIn(found, env)];
+    const config = await configIn(found, env);
+    if (config !== null)
+      refuseOtherUpdate(
+        config,
+        env.runtime().config,
+        "the backup has another, which weir restore brings back",
+      );
+    return [found, config];
   };
   return {
     async look(file, key) {
