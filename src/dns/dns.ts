@@ -3,6 +3,8 @@ import type { DnsAnswerView } from "#core/control.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DnsEnv } from "./env.ts";
+import { cidrOf, type Cidr } from "#net/address/cidr.ts";
+import type { NamedAddressesData } from "#net/address/named-addresses.ts";
 import { NO_QUIC } from "#net/dial/nameserver.ts";
 import { FakeIp, fakeIpFilter } from "./fake-ip.ts";
 import { openHosts } from "./hosts.ts";
@@ -42,8 +44,8 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   /** What rules and the dial need to know of a destination. */
   prepare(destination: Destination): Prepared;
   isFakeIp(ip: Ip): boolean;
-  /** An address may stand for the name for which it was answered. */
-  readonly namesAddresses: boolean;
+  /** Addresses that may stand for the name for which they were answered; null: none does. */
+  readonly namedAddresses: NamedAddressesData | null;
   /** What other threads may know of names, until the next flush; see `KnownNames`. */
   readonly knownNames: SharedArrayBuffer;
   /** Main resolver only: no hosts, no fake-IP. Throws `DialError`. */
@@ -110,7 +112,8 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     prepare: (destination) => prepareDestination(destination, preparing),
     fakeIp,
     knownNames: answers.memory,
-    namesAddresses: options.enhancedMode !== "normal",
+    namedAddresses:
+      mapping === null ? null : { fake: fakeNetworks(options), answered: mapping.addresses.memory },
     isFakeIp: (ip) => fakeIp?.isFake(ip) ?? false,
     query: async (name, type, signal) => viewOf(await main.answer(questionOf(name, type), signal)),
     explain(text) {
@@ -134,4 +137,10 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     answered: () => service.answered(),
     [Symbol.asyncDispose]: () => life.disposeAsync(),
   };
+}
+
+/** Of both families, whatever is given out of them. */
+function fakeNetworks({ enhancedMode, fakeIpRange, fakeIpRange6 }: DnsOptions): readonly Cidr[] {
+  const ranges = enhancedMode === "fake-ip" ? [fakeIpRange, fakeIpRange6] : [];
+  return ranges.filter((range) => range !== null).map(({ ip, bits }) => cidrOf(`${ip}/${bits}`));
 }

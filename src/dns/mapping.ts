@@ -3,6 +3,7 @@ import type { Ip } from "#core/session.ts";
 import { isRoutedUnicast } from "#net/address/cidr.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { oldestKey } from "#lib/at.ts";
+import { TextFilter } from "#lib/text-filter.ts";
 import { eachAddress, type Packet } from "./packet.ts";
 
 /**
@@ -18,6 +19,8 @@ const MAX_ADDRESSES = 64;
 
 export class Mapping {
   readonly #hosts = new Map<Ip, string>();
+  /** The addresses, for other threads. */
+  readonly addresses = new TextFilter();
   /** Addresses of packets that are answered again and again from the cache. */
   readonly #known = new WeakMap<Packet, readonly Ip[]>();
 
@@ -32,9 +35,14 @@ export class Mapping {
   }
 
   insert(ip: Ip, host: string): void {
-    this.#hosts.delete(ip);
+    if (!this.#hosts.delete(ip)) this.addresses.add(ip);
     this.#hosts.set(ip, host);
-    if (this.#hosts.size > MAX_ENTRIES) this.#hosts.delete(oldestKey(this.#hosts));
+    if (this.#hosts.size > MAX_ENTRIES) this.#forget(oldestKey(this.#hosts));
+  }
+
+  #forget(ip: Ip): void {
+    this.#hosts.delete(ip);
+    this.addresses.remove(ip);
   }
 
   hostOf(ip: Ip): string | null {

@@ -7,6 +7,7 @@ import { joinDecided, settleDecided } from "#dataplane/decided.ts";
 import type { DecidedConnection, DecisionSource, DecisionVersion } from "#dataplane/decision-source.ts";
 import type { SessionEnv } from "#dataplane/session-env.ts";
 import { lastOf } from "#lib/at.ts";
+import type { NamedAddressesData } from "#net/address/named-addresses.ts";
 import type { ListenerContext } from "#net/listen/accept.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import type { RouterSnapshot } from "#router/snapshot.ts";
@@ -28,8 +29,8 @@ export interface DecisionSourceEnv {
   /** That of the router, and what it shares with threads. */
   readonly resolver: Resolver;
   readonly knownNames: SharedArrayBuffer;
-  /** An address may stand for the name for which it was answered. */
-  readonly namesAddresses: boolean;
+  /** As `Dns.namedAddresses`. */
+  readonly namedAddresses: NamedAddressesData | null;
 }
 
 /** To copy more of them to every worker would hold up connections for longer than their decisions take. */
@@ -82,7 +83,7 @@ class RuntimeVersion implements DecisionVersion {
       ignoresPrograms: this.#env.findProcessMode === "off",
       ownPorts: this.#env.ownPorts(),
       names: { known: this.#env.knownNames, forRules: forRules(this.#env.resolver) },
-      asksAddresses: this.#env.namesAddresses,
+      namedAddresses: this.#env.namedAddresses,
       sniffed: this.#env.session.sniffer?.streams ?? null,
     };
   }

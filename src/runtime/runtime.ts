@@ -139,7 +139,7 @@ export class Runtime {
       ownPorts: () => sockets.listening.tcpPorts,
       resolver: names.resolver,
       knownNames: names.knownNames,
-      namesAddresses: names.dns?.namesAddresses === true,
+      namedAddresses: names.dns?.namedAddresses ?? null,
     });
   }
 

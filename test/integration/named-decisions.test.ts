@@ -180,6 +180,8 @@ test("what the first connection of a name shows, the following show, too", { ski
       ["one.test", "IPCIDR one.test 127.0.0.4"],
       ["two.test", "Match two.test 127.9.9.9"],
       ["pinned.test", "IPCIDR pinned.test 127.8.8.8"],
+      ["127.0.0.4", "IPCIDR  127.0.0.4"],
+      ["127.9.9.9", "Match  127.9.9.9"],
     ] as const)
       for (let count = 0; count < 6; count++) {
         const row = await rowOf(core, host, origin.port);

@@ -31,7 +31,7 @@ export function decisionData(
     ignoresPrograms: false,
     ownPorts: new Set(),
     names: null,
-    asksAddresses: false,
+    namedAddresses: null,
     sniffed: null,
   };
 }

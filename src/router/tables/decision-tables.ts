@@ -1,5 +1,6 @@
 /** What a thread decides connections by: the rules, and where their targets lead at one moment. */
 import type { DialTemplate, NameChoice } from "#core/dial-plan.ts";
+import type { NamedAddressesData } from "#net/address/named-addresses.ts";
 import type { SniffedStreams } from "#core/sniffer.ts";
 import type { RuleTablesData } from "./decide.ts";
 
@@ -16,8 +17,8 @@ export interface DecisionTables {
   readonly ownPorts: ReadonlySet<number>;
   /** What is known of names; null: they are for the main thread to decide. */
   readonly names: DecisionNames | null;
-  /** An address may stand for a name, which the main thread knows. */
-  readonly asksAddresses: boolean;
+  /** Addresses that may stand for a name, which the main thread knows; null: none does. */
+  readonly namedAddresses: NamedAddressesData | null;
   /** What may be sniffed is for the main thread to look at; null: nothing is. */
   readonly sniffed: SniffedStreams | null;
 }

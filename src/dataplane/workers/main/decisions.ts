@@ -18,7 +18,7 @@ const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   ignoresPrograms: false,
   ownPorts: new Set(),
   names: null,
-  asksAddresses: false,
+  namedAddresses: null,
   sniffed: null,
 };
 

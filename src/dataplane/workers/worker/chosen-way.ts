@@ -3,6 +3,7 @@ import type { AddressOrigin, DialTemplate } from "#core/dial-plan.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DecisionData } from "#dataplane/workers/shared/decision-data.ts";
 import type { KnownAddress, KnownNames } from "#net/address/known-names.ts";
+import type { NamedAddresses } from "#net/address/named-addresses.ts";
 import type { FoundRule } from "#router/tables/decide.ts";
 
 /** An address to dial. */
@@ -20,14 +21,15 @@ export interface Chosen {
 export type FindRule = (ip: Ip | null, lookUp?: () => Ip | null) => FoundRule | null;
 
 interface ChosenBy {
-  readonly data: Pick<DecisionData, "ways" | "names" | "asksAddresses">;
+  readonly data: Pick<DecisionData, "ways" | "names">;
   readonly names: KnownNames | null;
+  readonly named: NamedAddresses | null;
 }
 
 /** Null: the main thread has to decide. */
 export function choose({ host, ip }: Destination, by: ChosenBy, find: FindRule): Chosen | null {
   if (host !== null) return ip === null ? byName(host, by, find) : null;
-  if (ip === null || by.data.asksAddresses) return null;
+  if (ip === null || by.named?.mayHave(ip) === true) return null;
   return along(find(ip), by, () => ({ ip, isOnly: true, from: "client" }));
 }
 

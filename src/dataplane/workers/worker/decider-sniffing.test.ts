@@ -2,17 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
-import type { Destination, Ip } from "#core/session.ts";
-import { AcceptMemory, newAcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
-import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
-import { FIRST_ACCEPTED_SLOT as SLOT } from "#dataplane/workers/shared/relay-memory.ts";
+import type { Ip } from "#core/session.ts";
 import { SharedAnswers } from "#dns/shared-answers.ts";
-import { encodeSockaddr, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { SNIFF_PROTOCOLS } from "#router/sniff/index.ts";
 import { SniffStage } from "#router/sniff/stage.ts";
-import { decisionData, decisionPorts } from "../../../../test/support/decision-data.ts";
 import { metadataOf } from "../../../../test/support/metadata.ts";
-import { Decider } from "./decider.ts";
+import { openOneDecider } from "../../../../test/support/one-decider.ts";
 
 const ADDRESS = "198.51.100.1" as Ip;
 const NAMES = ["plain.test", "forced.test"];
@@ -44,32 +39,9 @@ function stageOf(parsePureIp: boolean, forced: string | null): SniffStage {
 }
 
 function openDecider(stage: SniffStage) {
-  const shared = new AcceptMemory(newAcceptMemory(SLOT + 1));
-  const word = new VersionWord();
   const answers = new SharedAnswers(() => Date.now());
   for (const name of NAMES) answers.pin(name, [ADDRESS]);
-  using ports = decisionPorts();
-  const decider = new Decider(shared, { reportLazily() {} }, word, ports.port2);
-  const names = { known: answers.memory, forRules: null };
-  ports.port1.postMessage({ ...decisionData(1), names, sniffed: stage.streams });
-  decider.takeVersion();
-  word.present = 1;
-  const local = new Uint8Array(SOCKADDR_BYTES);
-  encodeSockaddr(local, { address: Uint8Array.of(127, 0, 0, 1), port: 5000 });
-  encodeSockaddr(shared.source(SLOT), { address: Uint8Array.of(127, 0, 0, 1), port: 4000 });
-  return (destination: Destination): boolean => {
-    const asked = {
-      slot: SLOT,
-      listener: 0,
-      local,
-      destination,
-      type: "Socks5",
-      success: () => local,
-    } as const;
-    const dial = decider.decide(asked);
-    decider.giveUp(SLOT);
-    return dial !== null;
-  };
+  return openOneDecider({ names: { known: answers.memory, forRules: null }, sniffed: stage.streams });
 }
 
 test("what the sniffer wants is never a worker's to decide, and nearly all else is", () => {

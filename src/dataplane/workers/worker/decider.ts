@@ -10,6 +10,7 @@ import { mayBeSniffed } from "#core/sniffer.ts";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
 import { familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
 import { KnownNames } from "#net/address/known-names.ts";
+import { NamedAddresses } from "#net/address/named-addresses.ts";
 import { THIS_MACHINE } from "#net/address/special-ranges.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { decide, openTables, UNRULED, type FoundRule, type RuleTables } from "#router/tables/decide.ts";
@@ -58,6 +59,7 @@ interface Version {
   readonly data: DecisionData;
   readonly tables: RuleTables;
   readonly names: KnownNames | null;
+  readonly named: NamedAddresses | null;
 }
 
 /** What a handshake has answered to a client of this address. */
@@ -97,7 +99,8 @@ export class Decider {
     if (data === undefined) return;
     const tables = data.rules === null ? (this.#version?.tables ?? null) : openTables(data.rules);
     const names = data.names === null ? null : new KnownNames(data.names.known);
-    this.#version = tables === null ? null : { data, tables, names };
+    const named = data.namedAddresses === null ? null : new NamedAddresses(data.namedAddresses);
+    this.#version = tables === null ? null : { data, tables, names, named };
   }
 
   /** What all clients of a listener want that are asked for nothing; null: the main thread knows. `decide` looks whether it still holds. */

@@ -1,0 +1,48 @@
+/** With fake-ip and redir-host an address may stand for a name: those are the main thread's, and others are not. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Ip } from "#core/session.ts";
+import { Mapping } from "#dns/mapping.ts";
+import { cidrOf } from "#net/address/cidr.ts";
+import { openOneDecider } from "../../../../test/support/one-decider.ts";
+import { randomFrom } from "../../../../test/support/random.ts";
+import { runs } from "../../../../test/support/runs.ts";
+
+const FAKE = [cidrOf("198.18.0.0/16"), cidrOf("fdfe:dcba:9876::/64")];
+
+function openBoth() {
+  const mapping = new Mapping();
+  const namedAddresses = { fake: FAKE, answered: mapping.addresses.memory };
+  const decides = openOneDecider({ namedAddresses });
+  return { mapping, decides: (ip: string): boolean => decides({ host: null, ip: ip as Ip, port: 443 }) };
+}
+
+test("an address that was answered for a name is asked for from the next connection on, a fake one always", () => {
+  const { mapping, decides } = openBoth();
+  for (const ip of ["203.0.113.9", "2001:db8::9"]) {
+    assert.equal(decides(ip), true);
+    mapping.insert(ip as Ip, "a.test");
+    assert.equal(decides(ip), false);
+  }
+  for (const ip of ["198.18.0.4", "198.18.255.255", "fdfe:dcba:9876::4"]) assert.equal(decides(ip), false);
+  for (const ip of ["198.19.0.4", "fdfe:dcba:9877::4"]) assert.equal(decides(ip), true);
+});
+
+test("whatever is remembered and forgotten: what the main thread has a name for is never decided", () => {
+  const { mapping, decides } = openBoth();
+  const below = randomFrom(5);
+  const some = (): Ip => `203.${below(4)}.${below(64)}.${below(64)}` as Ip;
+  let decided = 0;
+  for (let round = 0; round < runs(40, 10); round++) {
+    for (let count = 0; count < 1_000; count++) mapping.insert(some(), `${below(9)}.test`);
+    const known = new Set(mapping.exportState().map(([ip]) => ip));
+    for (let count = 0; count < 300; count++) {
+      const ip = some();
+      if (!decides(ip)) continue;
+      decided++;
+      assert.ok(!known.has(ip), ip);
+    }
+    for (const ip of known) assert.equal(decides(ip), false, ip);
+  }
+  assert.ok(decided > 100, "most others are");
+});
