@@ -31,6 +31,7 @@ const environment: Environment = {
   watch: new TrafficWatch(link),
   meter: new Speedometer(),
   draft: new Store<string | null>(null),
+  orders: new Map(),
 };
 render(
   <Shared.Provider value={environment}>

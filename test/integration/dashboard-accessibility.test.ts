@@ -30,6 +30,7 @@ const DIALOGS = [
   ["page.inbounds", "setup.newNodes"],
   ["page.tokens", "tokens.new"],
   ["page.settings", "settings.restart"],
+  ["page.settings", "restore.open"],
 ] as const;
 
 interface Violation {

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { namesOf, stepOf } from "#ui/state/bulk-steps.ts";
-import { nextOrder, ordered } from "#ui/state/user-order.ts";
+import { nextOrder, sorted, type Order } from "#ui/state/sorted.ts";
+import { USER_KEYS } from "#ui/state/user-order.ts";
 import { managedUser } from "../support/managed-user.ts";
 
 const DAY_MS = 86_400_000;
@@ -29,7 +30,7 @@ test("columns order the users up, down, and not at all; numbers in names count a
     managedUser("user-9", { download_bytes: 7 }),
     managedUser("b"),
   ];
-  const names = (order: Parameters<typeof ordered>[1]) => ordered(list, order).map(({ name }) => name);
+  const names = (order: Order | null) => sorted(list, USER_KEYS, order).map(({ name }) => name);
   const up = nextOrder(null, 0);
   const down = nextOrder(up, 0);
   assert.deepEqual(names(up), ["b", "user-9", "user-10"]);

@@ -2,13 +2,21 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AuditEntry, AuditPage as Entries, AuditVerdict } from "#ui/api/audit-types.ts";
 import { AdminGate } from "#ui/parts/admin-gate.tsx";
 import { saveFile } from "#ui/parts/save-file.ts";
+import { useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Empty, Fault } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
 import { textOf, useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
-import type { Words } from "#ui/words/words.ts";
+import type { SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey, Words } from "#ui/words/words.ts";
 
-const COLUMNS = ["audit.what", "audit.who", "audit.change", "audit.when", "audit.from"] as const;
+const COLUMNS: readonly (readonly [PlainKey, SortKey<AuditEntry>])[] = [
+  ["audit.what", (entry) => `${entry.action} ${aboutOf(entry)}`],
+  ["audit.who", ({ actor }) => actor.name],
+  ["audit.change", changeText],
+  ["audit.when", ({ seq }) => seq],
+  ["audit.from", ({ from }) => from],
+];
 /** More change texts than this are cut; the export has them whole. */
 const MOST_CHARACTERS = 300;
 
@@ -33,7 +41,9 @@ function AuditTable() {
       const lines = await admin.svcText("audit/export.ndjson");
       saveFile("audit.ndjson", "application/x-ndjson", lines);
     }, t("audit.noFile"));
-  const shown = useMemo(() => matching(entries, filter, searchedOf), [entries, filter]);
+  const matches = useMemo(() => matching(entries, filter, searchedOf), [entries, filter]);
+  const columns = COLUMNS.map(([name, key]) => ({ name: t(name), key }));
+  const { shown, ordering } = useOrdering("audit", matches, columns);
   return (
     <TablePage
       title={t("page.audit")}
@@ -57,7 +67,7 @@ function AuditTable() {
       }
       label={t("audit.table")}
       kind="rows-audit"
-      columns={COLUMNS.map((name) => t(name))}
+      ordering={ordering}
       items={shown}
       keyOf={({ seq }) => seq}
       cells={(entry) => <Cells entry={entry} />}
@@ -94,7 +104,9 @@ function useAudit() {
   return { entries, next, verdict, error, more: () => load(next).catch(fail) };
 }
 
-const aboutOf = ({ user, target }: AuditEntry): string => user?.name ?? target;
+function aboutOf({ user, target }: AuditEntry): string {
+  return user?.name ?? target;
+}
 
 const searchedOf = (entry: AuditEntry): string =>
   [entry.action, aboutOf(entry), entry.listener ?? "", entry.actor.name, entry.from].join("\n");

@@ -2,22 +2,24 @@ import { useMemo, useState } from "preact/hooks";
 import type { EndedConnection, Snapshot } from "#ui/api/types.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { Segments, Select } from "#ui/parts/inputs.tsx";
+import { useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Chain, CloseButton, Empty, Tag } from "#ui/parts/small.tsx";
 import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
 import { useAction, useEnvironment, useResource, useStream, useWords } from "#ui/state/context.ts";
 import { ageMs, arrange, endedOf, ORDERS, REASONS, type LiveConnection, type Order } from "#ui/state/live.ts";
-import type { Words } from "#ui/words/words.ts";
+import type { SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey, Words } from "#ui/words/words.ts";
 import { ConnectionDetails } from "./connection-details.tsx";
 
-const COLUMNS = [
-  "connections.destination",
-  "connections.rule",
-  "connections.way",
-  "common.download",
-  "common.upload",
-  "connections.age",
-  "connections.close",
-] as const;
+const COLUMNS: readonly (readonly [PlainKey, SortKey<LiveConnection> | null])[] = [
+  ["connections.destination", ({ name }) => name],
+  ["connections.rule", ({ rule, rulePayload }) => `${rule} ${rulePayload}`],
+  ["connections.way", ({ chains }) => chains.toReversed().join(" ")],
+  ["common.download", ({ download }) => download],
+  ["common.upload", ({ upload }) => upload],
+  ["connections.age", ageMs],
+  ["connections.close", null],
+];
 /** A thousand are half a megabyte. */
 const ENDED_MS = 3_000;
 /** Requests in flight while a filtered list is closed one by one. */
@@ -34,7 +36,9 @@ export function ConnectionsPage() {
   const ended = useEnded(which === "ended");
   const listed = which === "live" ? live : ended.list;
   const all = listed ?? [];
-  const shown = arrange(all, filter, order);
+  const arranged = useMemo(() => arrange(all, filter, order), [listed, filter, order]);
+  const columns = COLUMNS.map(([name, key]) => ({ name: t(name), key }));
+  const { shown, ordering } = useOrdering("connections", arranged, columns);
   const filtered = filter.trim() !== "";
   const closeOne = useCloseOne();
   return (
@@ -59,7 +63,10 @@ export function ConnectionsPage() {
             label={t("connections.order")}
             value={order}
             options={ORDERS.map(([value, name]) => [value, t(name)])}
-            onChange={setOrder}
+            onChange={(next) => {
+              setOrder(next);
+              ordering.set(null);
+            }}
           />
           {which === "live" && <CloseMany shown={shown} all={all.length} filtered={filtered} />}
         </>
@@ -76,7 +83,8 @@ export function ConnectionsPage() {
       variant={`${which} ${order}`}
       label={t("connections.table")}
       kind="rows-connections"
-      columns={COLUMNS.map((name) => t(name))}
+      ordering={ordering}
+      hasOwnOrder
       items={shown}
       keyOf={({ id }) => id}
       onOpen={setChosen}

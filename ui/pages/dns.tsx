@@ -2,8 +2,11 @@ import { useState } from "preact/hooks";
 import type { DnsAnswer, DnsRecord } from "#ui/api/types.ts";
 import { QuestionForm } from "#ui/parts/question-form.tsx";
 import { Input, Select } from "#ui/parts/inputs.tsx";
+import { TableHead, useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Empty, Page, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
+import type { SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey } from "#ui/words/words.ts";
 import { useQuestion } from "#ui/state/question.ts";
 
 const TYPES = ["A", "AAAA", "CNAME", "MX", "TXT", "NS", "SOA", "SRV", "PTR", "HTTPS", "SVCB"] as const;
@@ -110,24 +113,24 @@ function Answer({
   );
 }
 
+const COLUMNS: readonly (readonly [PlainKey, SortKey<DnsRecord>])[] = [
+  ["common.name", ({ name }) => name],
+  ["common.type", ({ type }) => TYPE_NAMES[type] ?? String(type)],
+  ["dns.lifetime", ({ TTL }) => TTL],
+  ["dns.data", ({ data }) => data],
+];
+
 function Records({ records }: { readonly records: readonly DnsRecord[] }) {
   const words = useWords();
   const { t } = words;
+  const columns = COLUMNS.map(([name, key]) => ({ name: t(name), key }));
+  const { shown, ordering } = useOrdering("records", records, columns);
   return (
     <div class="scroll-x" tabIndex={0} role="region" aria-label={t("dns.records")}>
-      <table class="table">
-        <thead>
-          <tr>
-            <th scope="col">{t("common.name")}</th>
-            <th scope="col">{t("common.type")}</th>
-            <th scope="col" class="number">
-              {t("dns.lifetime")}
-            </th>
-            <th scope="col">{t("dns.data")}</th>
-          </tr>
-        </thead>
+      <table class="table" aria-label={t("dns.records")}>
+        <TableHead ordering={ordering} numbers={[2]} />
         <tbody>
-          {records.map(({ name, type, TTL, data }, at) => (
+          {shown.map(({ name, type, TTL, data }, at) => (
             <tr key={at}>
               <td>{name}</td>
               <td>{TYPE_NAMES[type] ?? type}</td>

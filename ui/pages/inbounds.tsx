@@ -1,17 +1,25 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Setup, SetupListener } from "#ui/api/setup-types.ts";
 import { hostPort } from "#ui/format.ts";
+import { useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Empty, Tag } from "#ui/parts/small.tsx";
 import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
 import { useResource, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
+import type { SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey } from "#ui/words/words.ts";
 import { removalOfListener, removalOfNode } from "#ui/state/recipes.ts";
 import { ChangeDialog } from "./change-dialog.tsx";
 import { ListenerEdit } from "./listener-edit.tsx";
 import { ListenerWizard } from "./listener-wizard.tsx";
 import { NodeDialog } from "./node-dialog.tsx";
 
-const COLUMNS = ["common.name", "common.kind", "setup.address", "common.state"] as const;
+const COLUMNS: readonly (readonly [PlainKey, SortKey<Item>])[] = [
+  ["common.name", ({ name }) => name],
+  ["common.kind", ({ listener, type }) => `${listener === null ? "node" : "listener"} ${type}`],
+  ["setup.address", ({ address }) => address],
+  ["common.state", ({ inert, listener }) => (inert !== null ? 0 : listener?.managed === true ? 1 : 2)],
+];
 
 /** A row of the table. */
 interface Item {
@@ -35,7 +43,9 @@ export function InboundsPage() {
   const [filter, setFilter] = useState("");
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
   const items = useMemo(() => (setup === null ? [] : itemsOf(setup)), [setup]);
-  const shown = useMemo(() => matching(items, filter, searchedOf), [items, filter]);
+  const matches = useMemo(() => matching(items, filter, searchedOf), [items, filter]);
+  const columns = [...COLUMNS.map(([name, key]) => ({ name: t(name), key })), { name: "", key: null }];
+  const { shown, ordering } = useOrdering("inbounds", matches, columns);
   const listeners = items.filter(({ listener }) => listener !== null).length;
   return (
     <TablePage
@@ -75,7 +85,7 @@ export function InboundsPage() {
       }
       label={t("setup.table")}
       kind="rows-inbounds"
-      columns={[...COLUMNS.map((name) => t(name)), ""]}
+      ordering={ordering}
       items={shown}
       keyOf={({ name, listener }) => `${listener === null ? "node" : "listener"} ${name}`}
       faded={({ inert }) => inert !== null}

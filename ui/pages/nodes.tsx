@@ -2,21 +2,23 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Fleet, FleetNode } from "#ui/api/fleet-types.ts";
 import { ApiError } from "#ui/api/request.ts";
 import { AdminGate } from "#ui/parts/admin-gate.tsx";
+import { useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Empty, Fault, Page, Tag } from "#ui/parts/small.tsx";
 import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
 import { Rich } from "#ui/parts/rich.tsx";
 import { textOf, useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
-import type { Words } from "#ui/words/words.ts";
+import type { SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey, Words } from "#ui/words/words.ts";
 
-const COLUMNS = [
-  "nodes.node",
-  "common.state",
-  "nodes.behind",
-  "common.down",
-  "common.up",
-  "nodes.connections",
-] as const;
+const COLUMNS: readonly (readonly [PlainKey, SortKey<FleetNode>])[] = [
+  ["nodes.node", ({ name }) => name],
+  ["common.state", ({ state }) => state],
+  ["nodes.behind", ({ lag, unacknowledged }) => lag.changes + unacknowledged],
+  ["common.down", ({ last_minute: moved }) => moved.download_bytes],
+  ["common.up", ({ last_minute: moved }) => moved.upload_bytes],
+  ["nodes.connections", ({ connections }) => connections],
+];
 const STATES = {
   live: "nodes.live",
   late: "nodes.late",
@@ -41,7 +43,9 @@ function NodeTable() {
   const { fleet, isAlone, error, reload } = useFleet();
   const [filter, setFilter] = useState("");
   const nodes = fleet?.nodes ?? [];
-  const shown = useMemo(() => matching(nodes, filter, searchedOf), [nodes, filter]);
+  const matches = useMemo(() => matching(nodes, filter, searchedOf), [fleet, filter]);
+  const columns = [...COLUMNS.map(([name, key]) => ({ name: t(name), key })), { name: "", key: null }];
+  const { shown, ordering } = useOrdering("nodes", matches, columns);
   if (isAlone)
     return (
       <Page title={t("page.nodes")}>
@@ -68,7 +72,7 @@ function NodeTable() {
       }
       label={t("nodes.table")}
       kind="rows-nodes"
-      columns={[...COLUMNS.map((name) => t(name)), ""]}
+      ordering={ordering}
       items={shown}
       keyOf={({ name }) => name}
       faded={({ state }) => state === "lost"}

@@ -1,10 +1,13 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Configs, Connection, Snapshot } from "#ui/api/types.ts";
 import { ModeChoice } from "#ui/parts/mode.tsx";
+import { TableHead, useOrdering } from "#ui/parts/ordering.tsx";
 import { ThroughputPlot } from "#ui/parts/throughput-plot.tsx";
 import { Empty, Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useEnvironment, useResource, useStream, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
+import type { SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey } from "#ui/words/words.ts";
 import { Troubles } from "./overview-troubles.tsx";
 import { UseProxy } from "./overview-use.tsx";
 
@@ -59,31 +62,38 @@ function Figure({ name, value, series }: { name: string; value: string | null; s
   );
 }
 
+interface Way {
+  readonly name: string;
+  readonly count: number;
+  readonly download: number;
+  readonly upload: number;
+}
+
+const WAYS: readonly (readonly [PlainKey, SortKey<Way>])[] = [
+  ["overview.way", ({ name }) => name],
+  ["page.connections", ({ count }) => count],
+  ["common.down", ({ download }) => download],
+  ["common.up", ({ upload }) => upload],
+];
+
 function Ways({ connections }: { readonly connections: readonly Connection[] }) {
   const words = useWords();
   const { t } = words;
+  const all = useMemo(
+    () =>
+      [...Map.groupBy(connections, ({ chains }) => chains[0] ?? t("overview.undecided"))]
+        .map(([name, members]): Way => ({ name, count: members.length, ...totals(members) }))
+        .sort((a, b) => b.count - a.count),
+    [connections],
+  );
+  const columns = WAYS.map(([name, key]) => ({ name: t(name), key }));
+  const { shown: ways, ordering } = useOrdering("ways", all, columns);
   if (connections.length === 0) return <Empty title={t("live.none")}>{t("live.noneText")}</Empty>;
-  const ways = [...Map.groupBy(connections, ({ chains }) => chains[0] ?? t("overview.undecided"))]
-    .map(([name, members]) => ({ name, count: members.length, ...totals(members) }))
-    .sort((a, b) => b.count - a.count);
   const shown = ways.slice(0, MAX_WAYS);
   const rest = ways.slice(MAX_WAYS);
   return (
-    <table class="table">
-      <thead>
-        <tr>
-          <th scope="col">{t("overview.way")}</th>
-          <th scope="col" class="number">
-            {t("page.connections")}
-          </th>
-          <th scope="col" class="number">
-            {t("common.down")}
-          </th>
-          <th scope="col" class="number">
-            {t("common.up")}
-          </th>
-        </tr>
-      </thead>
+    <table class="table" aria-label={t("overview.ways")}>
+      <TableHead ordering={ordering} numbers={[1, 2, 3]} />
       <tbody>
         {shown.map(({ name, count, download, upload }) => (
           <tr key={name}>

@@ -1,4 +1,5 @@
 import type { PolicyStatus } from "#ui/api/governance-types.ts";
+import { OrderSelect, useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Empty, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
 import { useWords } from "#ui/state/context.ts";
@@ -14,22 +15,40 @@ interface LinesProps {
 
 /** The policies with what they have counted. */
 export function PolicyLines({ enabled, policies, onEdit, onReset, onRemove }: LinesProps) {
-  const { t } = useWords();
+  const words = useWords();
+  const { t } = words;
+  const { shown, ordering } = useOrdering<PolicyStatus>("policies", policies, [
+    { name: t("common.name"), key: (status) => titleOf(words, status) },
+    { name: t("common.kind"), key: (status) => t(dimensionKey(status)) },
+    { name: t("common.down"), key: ({ counters }) => counters.download_bytes },
+    { name: t("common.up"), key: ({ counters }) => counters.upload_bytes },
+    { name: t("user.quota"), key: usedShare },
+    { name: t("page.connections"), key: ({ active_connections: active }) => active },
+  ]);
   if (policies.length === 0)
     return <Empty title={enabled ? t("policies.none") : t("policies.off")}>{t("policies.noneText")}</Empty>;
   return (
-    <ul class="lines">
-      {policies.map((status) => (
-        <PolicyLine
-          key={status.policy.id}
-          status={status}
-          onEdit={() => onEdit(status)}
-          onReset={() => onReset(status)}
-          onRemove={() => onRemove(status)}
-        />
-      ))}
-    </ul>
+    <>
+      {shown.length > 1 && <OrderSelect ordering={ordering} />}
+      <ul class="lines" aria-label={t("policies.title")}>
+        {shown.map((status) => (
+          <PolicyLine
+            key={status.policy.id}
+            status={status}
+            onEdit={() => onEdit(status)}
+            onReset={() => onReset(status)}
+            onRemove={() => onRemove(status)}
+          />
+        ))}
+      </ul>
+    </>
   );
+}
+
+/** Null: it has no quota. */
+function usedShare({ policy: { quota }, rolling }: PolicyStatus): number | null {
+  const { total_bytes: total = 0 } = quota;
+  return total === 0 ? null : (rolling.upload_bytes + rolling.download_bytes) / total;
 }
 
 interface LineProps {

@@ -1,7 +1,9 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { ProxyProvider } from "#ui/api/types.ts";
+import { OrderSelect, useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
+import { timeKey } from "#ui/state/sorted.ts";
 import { realProviders } from "#ui/state/nodes.ts";
 import type { Words } from "#ui/words/words.ts";
 
@@ -13,12 +15,19 @@ interface Props {
 /** Lists of nodes from elsewhere; nothing where there are none. */
 export function ProxyProvidersPanel({ providers, reload }: Props) {
   const { t } = useWords();
-  const real = realProviders(providers);
+  const real = useMemo(() => realProviders(providers), [providers]);
+  const { shown, ordering } = useOrdering<ProxyProvider>("proxy-providers", real, [
+    { name: t("common.name"), key: ({ name }) => name },
+    { name: t("common.kind"), key: ({ vehicleType }) => vehicleType },
+    { name: t("common.nodes"), key: ({ proxies }) => proxies.length },
+    { name: t("common.updated"), key: ({ updatedAt }) => timeKey(updatedAt) },
+  ]);
   if (real.length === 0) return null;
   return (
     <Panel title={t("groups.providers")}>
-      <ul class="lines">
-        {real.map((provider) => (
+      {shown.length > 1 && <OrderSelect ordering={ordering} />}
+      <ul class="lines" aria-label={t("groups.providers")}>
+        {shown.map((provider) => (
           <ProviderLine key={provider.name} provider={provider} reload={reload} />
         ))}
       </ul>

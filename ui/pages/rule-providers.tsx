@@ -1,5 +1,7 @@
 import type { RuleProvider } from "#ui/api/types.ts";
 import { Button } from "#ui/parts/small.tsx";
+import { OrderSelect, useOrdering } from "#ui/parts/ordering.tsx";
+import { timeKey } from "#ui/state/sorted.ts";
 import { useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 
 interface Props {
@@ -13,6 +15,12 @@ export function RuleProviders({ providers, reload }: Props) {
   const act = useAction();
   const words = useWords();
   const { t } = words;
+  const { shown, ordering } = useOrdering<RuleProvider>("rule-providers", providers, [
+    { name: t("common.name"), key: ({ name }) => name },
+    { name: t("common.kind"), key: ({ behavior, vehicleType }) => `${behavior} ${vehicleType}` },
+    { name: t("page.rules"), key: ({ ruleCount }) => ruleCount },
+    { name: t("common.updated"), key: ({ updatedAt }) => timeKey(updatedAt) },
+  ]);
   if (providers.length === 0) return null;
   const update = async (name: string): Promise<void> => {
     const path = `providers/rules/${encodeURIComponent(name)}`;
@@ -25,8 +33,9 @@ export function RuleProviders({ providers, reload }: Props) {
         <h2>{t("rules.providers")}</h2>
         <span class="note">{words.count(providers.length)}</span>
       </summary>
-      <ul class="lines">
-        {providers.map(({ name, behavior, vehicleType, ruleCount, updatedAt }) => (
+      {shown.length > 1 && <OrderSelect ordering={ordering} />}
+      <ul class="lines" aria-label={t("rules.providers")}>
+        {shown.map(({ name, behavior, vehicleType, ruleCount, updatedAt }) => (
           <li key={name} class="line">
             <span class="line-main">
               <span class="text">{name}</span>

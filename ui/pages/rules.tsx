@@ -1,21 +1,23 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Rule, RuleProvider } from "#ui/api/types.ts";
 import { Switch } from "#ui/parts/inputs.tsx";
+import { useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
 import { useAction, useEnvironment, useResource, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
-import type { Words } from "#ui/words/words.ts";
+import { timeKey, type SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey, Words } from "#ui/words/words.ts";
 import { RuleProviders } from "./rule-providers.tsx";
 
-const COLUMNS = [
-  "rules.number",
-  "rules.rule",
-  "common.target",
-  "rules.hits",
-  "rules.lastHit",
-  "rules.on",
-] as const;
+const COLUMNS: readonly (readonly [PlainKey, SortKey<Rule>])[] = [
+  ["rules.number", ({ index }) => index],
+  ["rules.rule", ({ type, payload }) => `${type} ${payload}`],
+  ["common.target", ({ proxy }) => proxy],
+  ["rules.hits", ({ extra }) => extra.hitCount],
+  ["rules.lastHit", ({ extra }) => timeKey(extra.hitAt)],
+  ["rules.on", ({ extra }) => (extra.disabled ? 1 : 0)],
+];
 /** Counters of longer lists are fetched by the button only: the answer is megabytes. */
 const REFRESH_UP_TO = 5_000;
 const REFRESH_MS = 5_000;
@@ -32,7 +34,9 @@ export function RulesPage() {
   const all = rules.value?.rules ?? [];
   const isLong = rules.value === null || all.length > REFRESH_UP_TO;
   if (isLong !== long) setLong(isLong);
-  const shown = useMemo(() => matching(all, filter, textOf), [all, filter]);
+  const matches = useMemo(() => matching(all, filter, textOf), [all, filter]);
+  const columns = COLUMNS.map(([name, key]) => ({ name: t(name), key }));
+  const { shown, ordering } = useOrdering("rules", matches, columns);
   const toggle = ({ index, type, payload }: Rule, on: boolean): Promise<boolean> =>
     act(
       async () => {
@@ -55,7 +59,7 @@ export function RulesPage() {
       nothing={rules.value !== null && shown.length === 0 ? <Nothing none={all.length === 0} /> : null}
       label={t("page.rules")}
       kind="rows-rules"
-      columns={COLUMNS.map((name) => t(name))}
+      ordering={ordering}
       items={shown}
       keyOf={({ index }) => index}
       faded={({ extra, unavailable }) => extra.disabled || unavailable !== undefined}

@@ -2,8 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 import type { NewToken, Token } from "#ui/api/token-types.ts";
 import { AdminGate } from "#ui/parts/admin-gate.tsx";
 import { Confirm } from "#ui/parts/dialog.tsx";
+import { OrderSelect, useOrdering } from "#ui/parts/ordering.tsx";
 import { Button, Empty, Fault, Page, Panel, Tag } from "#ui/parts/small.tsx";
 import { textOf, useAction, useEnvironment, useWords } from "#ui/state/context.ts";
+import type { SortKey } from "#ui/state/sorted.ts";
+import type { PlainKey } from "#ui/words/words.ts";
 import { NewTokenDialog, TokenForm } from "./token-form.tsx";
 
 export function TokensPage() {
@@ -15,9 +18,19 @@ export function TokensPage() {
   );
 }
 
+const COLUMNS: readonly (readonly [PlainKey, SortKey<Token>])[] = [
+  ["common.name", ({ name }) => name],
+  ["tokens.byCreated", ({ created_at: at }) => at],
+  ["tokens.byEnd", ({ expires_at: at }) => at ?? null],
+  ["tokens.byUse", ({ used_at: at }) => at ?? null],
+  ["common.listener", ({ listener }) => listener ?? null],
+];
+
 function Tokens() {
   const { t } = useWords();
   const { tokens, error, reload, revoke } = useTokens();
+  const columns = COLUMNS.map(([name, key]) => ({ name: t(name), key }));
+  const { shown, ordering } = useOrdering("tokens", tokens ?? [], columns);
   const [isNew, setIsNew] = useState(false);
   const [made, setMade] = useState<NewToken | null>(null);
   const [revoking, setRevoking] = useState<Token | null>(null);
@@ -30,8 +43,9 @@ function Tokens() {
       <Panel title={t("tokens.subject")}>
         <p class="note">{t("tokens.note")}</p>
         {tokens?.length === 0 && <Empty title={t("tokens.none")} />}
-        <ul class="lines">
-          {(tokens ?? []).map((token) => (
+        {shown.length > 1 && <OrderSelect ordering={ordering} />}
+        <ul class="lines" aria-label={t("tokens.subject")}>
+          {shown.map((token) => (
             <TokenLine key={token.id} token={token} onRevoke={() => setRevoking(token)} />
           ))}
         </ul>

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AdminOverview, ManagedUser, UserList } from "#ui/api/admin-types.ts";
-import type { ColumnOrder } from "#ui/parts/rows.tsx";
+import { useOrdering } from "#ui/parts/ordering.tsx";
 import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
 import { Select } from "#ui/parts/inputs.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
@@ -9,7 +9,7 @@ import { textOf, useEnvironment, useWords } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 import { hasLabel, labelCounts } from "#ui/state/labels.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
-import { nextOrder, ordered } from "#ui/state/user-order.ts";
+import { USER_KEYS } from "#ui/state/user-order.ts";
 import { useUserEditor } from "#ui/state/user-editor.ts";
 import { useBulk } from "#ui/state/bulk.ts";
 import { UserBatch } from "./user-batch.tsx";
@@ -37,7 +37,6 @@ export function UserTable() {
   const { list, history, rollback, error, reload } = useUsers();
   const [filter, setFilter] = useState("");
   const [label, setLabel] = useState("");
-  const [order, setOrder] = useState<ColumnOrder | null>(null);
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
   const [isBatch, setBatch] = useState(false);
   const [ids, setIds] = useState<ReadonlySet<string>>(NOBODY);
@@ -49,7 +48,11 @@ export function UserTable() {
     [list, label],
   );
   const matches = useMemo(() => matching(labelled, filter, searchedOf), [labelled, filter]);
-  const shown = useMemo(() => ordered(matches, order), [matches, order]);
+  const { shown, ordering } = useOrdering(
+    "users",
+    matches,
+    COLUMNS.map((name, at) => ({ name: t(name), key: USER_KEYS[at] ?? null })),
+  );
   const chosen = useMemo(() => list.users.filter(({ id }) => ids.has(id)), [list, ids]);
   const all = list.users.length;
   const choose = (id: string, on: boolean): void => {
@@ -102,9 +105,7 @@ export function UserTable() {
       label={t("users.subject")}
       kind="rows-users"
       variant={label}
-      columns={COLUMNS.map((name) => t(name))}
-      order={order}
-      onOrder={(column) => setOrder(nextOrder(order, column))}
+      ordering={ordering}
       items={shown}
       keyOf={({ id }) => id}
       faded={({ enabled }) => !enabled}

@@ -1,6 +1,7 @@
 /** A table of any length: only the rows in sight are in the page, so 100,000 cost what 40 do. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { HeadText, sortState, type Ordering } from "./ordering.tsx";
 
 /** Below this width a row takes two lines; `layout.css` has the same number. */
 const NARROW = "(max-width: 720px)";
@@ -11,7 +12,7 @@ export interface RowsProps<T> {
   readonly label: string;
   /** Names the grid of columns in the style sheet. */
   readonly kind: string;
-  readonly columns: readonly string[];
+  readonly ordering: Ordering;
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string | number;
   /** The cells, as many as columns, each with `role="cell"`. */
@@ -19,30 +20,9 @@ export interface RowsProps<T> {
   readonly faded?: (item: T) => boolean;
   /** A click anywhere in a row opens it; for keys its cells have a button that does the same. */
   readonly onOpen?: (item: T) => void;
-  /** The order that the items have; its column says so. Null: one of their own. */
-  readonly order?: ColumnOrder | null;
-  /** Each column's head asks for an order by it. Absent: none does. */
-  readonly onOrder?: (column: number) => void;
 }
 
-export interface ColumnOrder {
-  /** Of the column, from 0. */
-  readonly by: number;
-  readonly isDown: boolean;
-}
-
-export function Rows<T>({
-  label,
-  kind,
-  columns,
-  items,
-  keyOf,
-  cells,
-  faded,
-  onOpen,
-  order = null,
-  onOrder,
-}: RowsProps<T>) {
+export function Rows<T>({ label, kind, ordering, items, keyOf, cells, faded, onOpen }: RowsProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const rowHeight = useNarrow() ? 68 : 40;
@@ -69,13 +49,10 @@ export function Rows<T>({
       tabIndex={0}
     >
       <div class="row row-head" role="row" aria-rowindex={1}>
-        {columns.map((column, at) => (
-          <Head
-            key={column}
-            text={column}
-            isDown={order?.by === at ? order.isDown : null}
-            onPress={onOrder === undefined ? null : () => onOrder(at)}
-          />
+        {ordering.columns.map(({ name }, at) => (
+          <span key={name} role="columnheader" aria-sort={sortState({ ordering, at })}>
+            <HeadText ordering={ordering} at={at} />
+          </span>
         ))}
       </div>
       <div class="rows-all" role="rowgroup" style={{ height: `${items.length * rowHeight}px` }}>
@@ -95,30 +72,6 @@ export function Rows<T>({
         ))}
       </div>
     </div>
-  );
-}
-
-interface HeadProps {
-  readonly text: string;
-  /** Null: the rows are in another order. */
-  readonly isDown: boolean | null;
-  /** Null: there is no order by it. */
-  readonly onPress: (() => void) | null;
-}
-
-function Head({ text, isDown, onPress }: HeadProps) {
-  const state = isDown === null ? undefined : isDown ? "descending" : "ascending";
-  return (
-    <span role="columnheader" aria-sort={state}>
-      {onPress === null || text === "" ? (
-        text
-      ) : (
-        <button type="button" class="head-button" onClick={onPress}>
-          {text}
-          <span aria-hidden="true">{isDown === null ? "" : isDown ? " ↓" : " ↑"}</span>
-        </button>
-      )}
-    </span>
   );
 }
 

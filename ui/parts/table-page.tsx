@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { OrderSelect } from "./ordering.tsx";
 import { Rows, type RowsProps } from "./rows.tsx";
 import { Input } from "./inputs.tsx";
 import { Fault, Page } from "./small.tsx";
@@ -21,6 +22,8 @@ interface Props<T> extends RowsProps<T> {
   readonly nothing: ComponentChildren;
   /** Besides the filter: what makes another list of it, which begins at its top. */
   readonly variant?: string;
+  /** The tools have a choice of orders already. */
+  readonly hasOwnOrder?: boolean;
   readonly children?: ComponentChildren;
 }
 
@@ -37,6 +40,7 @@ export function TablePage<T>({
   warning = null,
   nothing,
   variant = "",
+  hasOwnOrder = false,
   children,
   ...rows
 }: Props<T>) {
@@ -53,6 +57,11 @@ export function TablePage<T>({
             onInput={onFilter}
             placeholder={filterHint}
           />
+          {!hasOwnOrder && (
+            <div class="narrow-only">
+              <OrderSelect ordering={rows.ordering} />
+            </div>
+          )}
           {tools}
         </>
       }

@@ -8,6 +8,7 @@ import { WordedError, type Words } from "#ui/words/words.ts";
 import type { Speedometer } from "./live.ts";
 import type { LanguageChoice } from "./language.ts";
 import type { Notices } from "./notices.ts";
+import type { Order } from "./sorted.ts";
 import { useStore, type Store } from "./store.ts";
 import type { ThemeChoice } from "./theme.ts";
 import type { TrafficWatch } from "./traffic.ts";
@@ -23,6 +24,8 @@ export interface Environment {
   readonly meter: Speedometer;
   /** The configuration file as typed and not applied; null: as it is. */
   readonly draft: Store<string | null>;
+  /** Of each table, that a person chose last. */
+  readonly orders: Map<string, Order | null>;
 }
 
 export const Shared = createContext<Environment | null>(null);

@@ -84,4 +84,8 @@ export const frame = {
   "unit.ms": "{value} ms",
   "unit.ago": "{duration} ago",
   "unit.never": "never",
+  "common.order": "Order",
+  "common.asListed": "As listed",
+  "common.updated": "Updated",
+  "common.nodes": "Nodes",
 } as const;

@@ -31,4 +31,7 @@ export const tokens = {
   "tokens.copy": "Copy token",
   "tokens.copied": "Token copied",
   "tokens.done": "Done",
+  "tokens.byCreated": "Created",
+  "tokens.byEnd": "Ends",
+  "tokens.byUse": "Last used",
 } as const;

@@ -85,4 +85,8 @@ export const frame: SameKeys<typeof english> = {
   "unit.ms": "{value} ms",
   "unit.ago": "{duration} پیش",
   "unit.never": "هرگز",
+  "common.order": "ترتیب",
+  "common.asListed": "به ترتیب فهرست",
+  "common.updated": "به‌روزرسانی",
+  "common.nodes": "گره‌ها",
 };

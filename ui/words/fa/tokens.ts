@@ -33,4 +33,7 @@ export const tokens: SameKeys<typeof english> = {
   "tokens.copy": "کپی توکن",
   "tokens.copied": "توکن کپی شد",
   "tokens.done": "تمام",
+  "tokens.byCreated": "زمان ساخت",
+  "tokens.byEnd": "پایان",
+  "tokens.byUse": "آخرین استفاده",
 };

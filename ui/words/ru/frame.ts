@@ -92,4 +92,8 @@ export const frame: SameKeys<typeof english> = {
   "unit.ms": "{value} мс",
   "unit.ago": "{duration} назад",
   "unit.never": "никогда",
+  "common.order": "Порядок",
+  "common.asListed": "Как в списке",
+  "common.updated": "Обновлено",
+  "common.nodes": "Узлы",
 };

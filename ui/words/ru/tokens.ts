@@ -33,4 +33,7 @@ export const tokens: SameKeys<typeof english> = {
   "tokens.copy": "Копировать токен",
   "tokens.copied": "Токен скопирован",
   "tokens.done": "Готово",
+  "tokens.byCreated": "Создан",
+  "tokens.byEnd": "Окончание",
+  "tokens.byUse": "Последнее использование",
 };

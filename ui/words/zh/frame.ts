@@ -84,4 +84,8 @@ export const frame: SameKeys<typeof english> = {
   "unit.ms": "{value} ms",
   "unit.ago": "{duration}前",
   "unit.never": "从未",
+  "common.order": "排序",
+  "common.asListed": "默认顺序",
+  "common.updated": "更新时间",
+  "common.nodes": "节点",
 };

@@ -32,4 +32,7 @@ export const tokens: SameKeys<typeof english> = {
   "tokens.copy": "复制令牌",
   "tokens.copied": "令牌已复制",
   "tokens.done": "完成",
+  "tokens.byCreated": "创建时间",
+  "tokens.byEnd": "到期时间",
+  "tokens.byUse": "最近使用",
 };
