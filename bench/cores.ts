@@ -75,10 +75,12 @@ function openNames(): Promise<ScriptedServer> {
   });
 }
 
-const namedConfig = (dnsPort: number): string =>
-  `dns: { enable: true, ipv6: false, enhanced-mode: normal, nameserver: ["127.0.0.1:${dnsPort}"] }
+const namedConfig = (dnsPort: number, mode = "normal"): string =>
+  `dns: { enable: true, ipv6: false, enhanced-mode: ${mode}, nameserver: ["127.0.0.1:${dnsPort}"] }
 ipv6: false
 `;
+
+const SNIFFED = "sniffer: { enable: true, sniff: { TLS: { ports: [443] }, HTTP: { ports: [80] } } }\n";
 
 type Open = (sinkPort: number, prefix: readonly string[], dnsPort: number) => Promise<Subject | null>;
 
@@ -92,6 +94,18 @@ const SUBJECTS: readonly Open[] = [
       prefix,
       more: namedConfig(dnsPort),
       rules: "  - IP-CIDR,10.0.0.0/8,REJECT\n",
+    }),
+  (sinkPort, prefix, dnsPort) =>
+    startWeir(sinkPort, {
+      name: `${BY_NAME}, sniffer on`,
+      prefix,
+      more: `${namedConfig(dnsPort)}${SNIFFED}`,
+    }),
+  (sinkPort, prefix, dnsPort) =>
+    startWeir(sinkPort, {
+      name: "weir by address, fake-ip on",
+      prefix,
+      more: namedConfig(dnsPort, "fake-ip"),
     }),
   haproxy,
   v2ray,
