@@ -192,7 +192,7 @@ export class Connection implements PacketHandler {
     const { isEliciting, isProbing, isAnswerable } = dispatch.read(space, frames, this.#nowMs, isEarly);
     // Where nothing will be said in answer, waiting for it costs a timer and a turn: a PING is acknowledged at once.
     const isUrgent = space.id !== APPLICATION_SPACE || !isAnswerable;
-    space.received.add(number, isEliciting, isUrgent, this.#nowMs, this.#ecn);
+    if (!space.isDropped) space.received.add(number, isEliciting, isUrgent, this.#nowMs, this.#ecn);
     idle.onReceived(this.#nowMs);
     if (space.id === HANDSHAKE_SPACE && isServer) {
       this.#cameBy.isValidated = true;

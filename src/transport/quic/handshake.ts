@@ -8,6 +8,7 @@ import type { PacketSpace, SpaceId } from "./recovery/packet-space.ts";
 import {
   type OpenQuicTls,
   type QuicTls,
+  RELEASED_TLS,
   TLS_APPLICATION,
   TLS_EARLY,
   TLS_HANDSHAKE,
@@ -44,7 +45,7 @@ export interface HandshakeOptions {
 }
 
 export class Handshake implements Disposable {
-  readonly tls: QuicTls;
+  tls: QuicTls;
   /** Not authenticated before the handshake is done; null: not there yet. */
   peer: TransportParameters | null = null;
   /** It went on with an earlier session. */
@@ -58,7 +59,10 @@ export class Handshake implements Disposable {
   constructor(options: HandshakeOptions, parameters: Uint8Array) {
     this.#options = options;
     this.tls = options.openTls(parameters, {
-      send: (level, bytes) => options.spaces[spaceOf(level)].crypto.write(bytes),
+      send: (level, bytes) => {
+        const space = options.spaces[spaceOf(level)];
+        if (!space.isDropped) space.crypto.write(bytes);
+      },
       secret: (level, forWriting, suite, secret) => this.#setSecret(level, forWriting, suite, secret),
       peerParameters: (bytes) => {
         this.peer = decodeTransportParameters(bytes, options.isServer ? "client" : "server");
@@ -98,6 +102,7 @@ export class Handshake implements Disposable {
 
   /** A CRYPTO frame. Throws `QuicFault`. */
   read(space: PacketSpace, offset: number, bytes: Uint8Array): void {
+    if (space.isDropped) return;
     const level = LEVEL_OF[space.id];
     space.crypto.read(offset, bytes, (piece) => this.#guard(() => this.tls.give(level, piece)));
   }
@@ -114,6 +119,7 @@ export class Handshake implements Disposable {
   /** The keys are made, and nothing more is asked of TLS; what the peer still says of it is not read. */
   release(): void {
     this[Symbol.dispose]();
+    this.tls = RELEASED_TLS;
   }
 
   /** Once both sides have finished: the peer's parameters. Throws `QuicFault` where the peer is not the right one. */

@@ -32,5 +32,22 @@ export interface QuicTls extends Disposable {
   explain(failure: Error): Error;
 }
 
+/** In place of one that was let go of: what it was asked for is known, or is not to be had any more. */
+export const RELEASED_TLS: QuicTls = {
+  isDone: true,
+  begin() {},
+  give() {},
+  refusal: () => null,
+  isResumed: false,
+  remembered: null,
+  isEarlyAccepted: false,
+  alpn: () => null,
+  exportKey() {
+    throw new Error("no key can be exported: the TLS of this connection was let go of");
+  },
+  explain: (failure) => failure,
+  [Symbol.dispose]() {},
+};
+
 /** Makes the TLS of a connection. `parameters`: our encoded transport parameters. */
 export type OpenQuicTls = (parameters: Uint8Array, events: QuicTlsEvents) => QuicTls;

@@ -9,11 +9,17 @@ export const HANDSHAKE_SPACE = 1;
 export const APPLICATION_SPACE = 2;
 export type SpaceId = 0 | 1 | 2;
 
+/** What spaces have in common that were dropped: nothing is received in them, and of their handshake bytes none. */
+const NOTHING = {
+  received: new ReceivedPackets(),
+  crypto: new CryptoStream(),
+} as const;
+
 export class PacketSpace {
   readonly id: SpaceId;
   readonly sent = new SentPackets();
-  readonly received = new ReceivedPackets();
-  readonly crypto = new CryptoStream();
+  received = new ReceivedPackets();
+  crypto = new CryptoStream();
   /** Null: there are none yet, or no more. */
   seals: PacketCipher | null = null;
   opens: PacketCipher | null = null;
@@ -45,8 +51,8 @@ export class PacketSpace {
     this.seals = this.opens = null;
     this.lossAtMs = Infinity;
     this.probes = this.eliciting = 0;
-    this.received.clear();
-    this.crypto.clear();
+    this.received = NOTHING.received;
+    this.crypto = NOTHING.crypto;
     return this.sent.release();
   }
 }

@@ -89,13 +89,6 @@ export class ReceivedPackets {
     this.#dueAtMs = Infinity;
   }
 
-  /** Nothing is received or said any more. */
-  clear(): void {
-    this.#ranges.clear();
-    this.#unsaid = 0;
-    this.#dueAtMs = Infinity;
-  }
-
   /** Between this range and the one above it, as the frame has it. */
   #gap(place: number): number {
     return this.#ranges.fromAt(place + 1) - this.#ranges.toAt(place) - 1;

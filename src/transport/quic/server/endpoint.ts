@@ -181,7 +181,6 @@ export class QuicEndpoint implements ServerConnectionHost {
     if (token.length === 0 && this.#options.filter === null) this.#sieve.count(nowMs);
     if (original === null && this.#mustShowAddress(nowMs))
       return this.#answer(() => this.#retry({ client: source, original: destination }, from, nowMs), from);
-    const { closeCode } = this.#options;
     const initial = new Uint8Array(destination);
     const made = this.#open({
       from,
@@ -192,16 +191,24 @@ export class QuicEndpoint implements ServerConnectionHost {
       resetTokenOf: (id) => this.#secrets.resetTokenOf(id),
     });
     if (made === null) return;
-    this.#ids.add(initial, made);
-    const entry = this.#unsettled.enter(sourceKey(from.ip), UNSETTLED_BYTES, () =>
-      made.connection.close(closeCode, ""),
-    );
-    this.#connections.set(made, { initial, entry, isUnvalidated: original === null });
-    if (original === null) this.#unvalidated++;
+    this.#enter(made, { initial, from, isUnvalidated: original === null });
     made.receive(datagram, from, 0);
     if (made.connection.isHeard) return;
     this.#forged.add();
     made.discard();
+  }
+
+  /** The closure is kept for long, and must not keep more than it needs. */
+  #enter(
+    made: QuicServerConnection,
+    { initial, from, isUnvalidated }: Omit<Place, "entry"> & { readonly from: Endpoint },
+  ): void {
+    const { closeCode } = this.#options;
+    this.#ids.add(initial, made);
+    const close = (): void => made.connection.close(closeCode, "");
+    const entry = this.#unsettled.enter(sourceKey(from.ip), UNSETTLED_BYTES, close);
+    this.#connections.set(made, { initial, entry, isUnvalidated });
+    if (isUnvalidated) this.#unvalidated++;
   }
 
   #mustShowAddress(nowMs: number): boolean {

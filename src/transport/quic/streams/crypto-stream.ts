@@ -26,12 +26,6 @@ export class CryptoStream {
     this.#end += bytes.length;
   }
 
-  /** Nothing is said or read any more. */
-  clear(): void {
-    this.#out.length = 0;
-    this.#in.clear();
-  }
-
   get hasData(): boolean {
     return this.#out.length > 0;
   }
