@@ -6,6 +6,7 @@ import { Shared, type Environment } from "./state/context.ts";
 import { LanguageChoice } from "./state/language.ts";
 import { Speedometer } from "./state/live.ts";
 import { Notices } from "./state/notices.ts";
+import type { Unkept } from "./state/running-settings.ts";
 import { Store } from "./state/store.ts";
 import { ThemeChoice } from "./state/theme.ts";
 import { TrafficWatch } from "./state/traffic.ts";
@@ -31,6 +32,7 @@ const environment: Environment = {
   watch: new TrafficWatch(link),
   meter: new Speedometer(),
   draft: new Store<string | null>(null),
+  unkept: new Store<Unkept>(new Map()),
   orders: new Map(),
 };
 render(

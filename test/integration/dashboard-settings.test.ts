@@ -1,7 +1,8 @@
-/** The built-in dashboard switches a TUN on and off. */
+/** The built-in dashboard changes what can be changed while the program runs. */
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { noBrowser, openBrowser } from "../support/browser.ts";
 import { freePorts } from "../support/free-ports.ts";
@@ -37,3 +38,65 @@ rules: ["MATCH,DIRECT"]
   assert.deepEqual(complaints, []);
   assert.equal(await core.stop(), 0);
 });
+
+test(
+  "settings change while running, are read back, refused with the reason, and kept in the file",
+  { skip: noBrowser },
+  async () => {
+    const [controller, mixed, socks] = (await freePorts(3)) as [number, number, number];
+    await using core = await startCore(`
+external-controller: 127.0.0.1:${controller}
+mixed-port: ${mixed} # of the browser
+rules: ["MATCH,DIRECT"]
+`);
+    const base = `http://127.0.0.1:${controller}`;
+    const running = async (key: string): Promise<unknown> =>
+      ((await (await fetch(`${base}/configs`)).json()) as Record<string, unknown>)[key];
+    await using browser = await openBrowser();
+    await using watched = await browser.open();
+    const { page, complaints } = watched;
+    await page.goto(`${base}/ui/#/settings`);
+    const set = async (label: string | RegExp, text: string): Promise<void> => {
+      await page.getByLabel(label).fill(text);
+      await page.getByLabel(label).press("Enter");
+    };
+    await page.getByLabel("Find the process").selectOption("always");
+    await page.getByText("Find the process of a connection changed").waitFor();
+    assert.equal(await running("find-process-mode"), "always");
+    await page.getByRole("switch", { name: "TCP concurrent" }).click();
+    await page.getByRole("switch", { name: "TCP concurrent", checked: true }).waitFor();
+    await set(/^Port of socks/, String(socks));
+    await page.getByText("socks-port changed").waitFor();
+    assert.equal(await running("socks-port"), socks);
+    await set(/^Interface name/, "lo");
+    const notice = page.getByText(/^Interface name.*changed/);
+    assert.match(await notice.innerText(), /\) changed/);
+    assert.equal(await running("interface-name"), "lo");
+    await set(/^Interface name/, "");
+    await until("it is the system's again", async () => (await running("interface-name")) === "");
+
+    await page.getByRole("switch", { name: "Sniffing" }).click();
+    await page.getByText(/the file has no sniffer block with enable: true/).waitFor();
+    await set(/^Port of http /, String(controller));
+    await page
+      .getByText(/port was not changed: .*another program listens there/)
+      .first()
+      .waitFor();
+    await set(/^Port of redir/, "70000");
+    await page.getByText("a port is a number from 0 to 65535").waitFor();
+
+    const before = readFileSync(join(core.home, "config.yaml"), "utf8");
+    assert.ok(!before.includes("find-process-mode"), "the file is as it was");
+    await page.getByRole("button", { name: "Keep in the file …" }).click();
+    await page.getByRole("button", { name: "Apply and keep" }).click();
+    await until("the file has them", () => readFileSync(join(core.home, "config.yaml"), "utf8") !== before);
+    const text = readFileSync(join(core.home, "config.yaml"), "utf8");
+    assert.match(text, /mixed-port: \d+ # of the browser/);
+    for (const line of ["find-process-mode: always", "tcp-concurrent: true", `socks-port: ${socks}`])
+      assert.ok(text.includes(line), text);
+    assert.doesNotMatch(text, /sniffer|redir-port/);
+    await page.getByRole("button", { name: "Keep in the file …" }).waitFor({ state: "hidden" });
+    assert.equal(await running("socks-port"), socks);
+    assert.deepEqual(complaints.filter((line) => !line.includes("Failed to load")), []); // prettier-ignore
+  },
+);

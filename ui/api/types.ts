@@ -6,6 +6,9 @@ export const MODES: readonly Mode[] = ["rule", "global", "direct"];
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** When the process of a connection is looked up. */
+export type ProcessMode = "off" | "strict" | "always";
+
 export interface Configs {
   readonly mode: Mode;
   readonly "log-level": LogLevel | "silent";
@@ -15,6 +18,8 @@ export interface Configs {
   readonly "tcp-concurrent": boolean;
   readonly "unified-delay": boolean;
   readonly sniffing: boolean;
+  readonly "interface-name": string;
+  readonly "find-process-mode": ProcessMode;
   readonly port: number;
   readonly "socks-port": number;
   readonly "redir-port": number;

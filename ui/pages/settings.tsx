@@ -1,9 +1,8 @@
 import { useState } from "preact/hooks";
-import { LOG_LEVELS, type Configs } from "#ui/api/types.ts";
+import type { Configs } from "#ui/api/types.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { type Fact, Facts } from "#ui/parts/facts.tsx";
-import { ModeChoice } from "#ui/parts/mode.tsx";
-import { Select, Switch } from "#ui/parts/inputs.tsx";
+import { Select } from "#ui/parts/inputs.tsx";
 import { Rich } from "#ui/parts/rich.tsx";
 import { saveFile } from "#ui/parts/save-file.ts";
 import { Button, Fault, Page, Panel } from "#ui/parts/small.tsx";
@@ -13,20 +12,13 @@ import type { Theme } from "#ui/state/theme.ts";
 import type { PlainKey, Words } from "#ui/words/words.ts";
 import { LanguageSelect } from "./language-select.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
+import { RunningSettings } from "./running-settings.tsx";
 
-const LEVELS = [...LOG_LEVELS, "silent"].map((level) => [level, level] as const);
 const THEMES: readonly (readonly [Theme, PlainKey])[] = [
   ["auto", "settings.asSystem"],
   ["light", "settings.light"],
   ["dark", "settings.dark"],
 ];
-const SWITCHES = [
-  ["allow-lan", "settings.allowLan"],
-  ["ipv6", "settings.ipv6"],
-  ["tcp-concurrent", "settings.tcpConcurrent"],
-  ["unified-delay", "settings.unifiedDelay"],
-  ["sniffing", "settings.sniffing"],
-] as const;
 /** Names of protocols are the same in every language. */
 const PORTS = [
   ["mixed-port", (t: Words["t"]) => t("settings.mixed")],
@@ -43,65 +35,11 @@ export function SettingsPage() {
   return (
     <Page title={t("page.settings")}>
       <Fault text={error} />
-      {value !== null && <Running configs={value} reload={reload} />}
+      {value !== null && <RunningSettings configs={value} reload={reload} />}
       {value !== null && <Ports configs={value} />}
       <ThisPage />
       <Maintenance onReloaded={reload} />
     </Page>
-  );
-}
-
-interface RunningProps {
-  readonly configs: Configs;
-  readonly reload: () => Promise<void>;
-}
-
-/** What is changed, and only that. */
-type Fragment = Partial<Omit<Configs, "tun">> | { readonly tun: Pick<Configs["tun"], "enable"> };
-
-function Running({ configs, reload }: RunningProps) {
-  const { link } = useEnvironment();
-  const act = useAction();
-  const { t } = useWords();
-  const change = (fragment: Fragment, what: string): Promise<boolean> =>
-    act(
-      async () => {
-        await link.send("PATCH", "configs", fragment);
-        await reload();
-      },
-      t("settings.notChanged", { what }),
-      t("settings.changed", { what }),
-    );
-  return (
-    <Panel title={t("settings.running")}>
-      <p class="note">{t("settings.runningText")}</p>
-      <div class="settings">
-        <div class="setting">
-          <span>{t("mode.label")}</span>
-          <ModeChoice mode={configs.mode} onChanged={reload} />
-        </div>
-        <div class="setting">
-          <Select
-            label={t("settings.logLevel")}
-            value={configs["log-level"]}
-            options={LEVELS as readonly (readonly [Configs["log-level"], string])[]}
-            onChange={(level) => change({ "log-level": level }, t("settings.logLevel"))}
-          />
-        </div>
-        {SWITCHES.map(([key, label]) => (
-          <div key={key} class="setting">
-            <Switch label={t(label)} on={configs[key]} onChange={(on) => change({ [key]: on }, t(label))} />
-          </div>
-        ))}
-        <div class="setting">
-          <Switch
-            label={t("settings.tun")}
-            on={configs.tun.enable}
-            onChange={(enable) => change({ tun: { enable } }, "TUN")}
-          />
-        </div>
-      </div>
-    </Panel>
   );
 }
 

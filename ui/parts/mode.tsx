@@ -10,7 +10,7 @@ export function ModeChoice({
   onChanged,
 }: {
   readonly mode: Mode;
-  readonly onChanged: () => Promise<void>;
+  readonly onChanged: (mode: Mode) => Promise<void>;
 }) {
   const { link } = useEnvironment();
   const { t } = useWords();
@@ -19,7 +19,7 @@ export function ModeChoice({
     act(
       async () => {
         await link.send("PATCH", "configs", { mode: next });
-        await onChanged();
+        await onChanged(next);
       },
       t("mode.failed"),
       t("mode.changed", { mode: t(NAMES[next]), hint: t(HINTS[next]) }),

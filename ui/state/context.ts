@@ -8,6 +8,7 @@ import { WordedError, type Words } from "#ui/words/words.ts";
 import type { Speedometer } from "./live.ts";
 import type { LanguageChoice } from "./language.ts";
 import type { Notices } from "./notices.ts";
+import type { Unkept } from "./running-settings.ts";
 import type { Order } from "./sorted.ts";
 import { useStore, type Store } from "./store.ts";
 import type { ThemeChoice } from "./theme.ts";
@@ -24,6 +25,8 @@ export interface Environment {
   readonly meter: Speedometer;
   /** The configuration file as typed and not applied; null: as it is. */
   readonly draft: Store<string | null>;
+  /** Running settings that were changed here and are not in the file. */
+  readonly unkept: Store<Unkept>;
   /** Of each table, that a person chose last. */
   readonly orders: Map<string, Order | null>;
 }
