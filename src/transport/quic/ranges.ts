@@ -99,4 +99,9 @@ export class RangeSet {
   dropLowest(): void {
     this.#drop(0, 1);
   }
+
+  /** With the memory of its ranges. */
+  clear(): void {
+    this.#from = this.#to = NONE;
+  }
 }
