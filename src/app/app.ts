@@ -72,6 +72,12 @@ export class App implements AsyncDisposable {
       reload: () => this.#readAgain(),
       settle: () => exclusively(() => this.#settle()).catch(() => {}), // the program ends
     });
+    this.#updates = new Updates({
+      host,
+      program: env.updates,
+      config: () => this.config,
+      runtime,
+    });
     this.control = openControl({
       host,
       loader,
@@ -86,7 +92,7 @@ export class App implements AsyncDisposable {
       configFile: this.#keeper,
       runtime,
       upgradeUi: () => this.#externalUi.update(),
-      update: (request) => this.#updates.update(request),
+      updates: this.#updates,
       restart: () => env.restart(),
     });
     this.#backups = new TimedBackups({
@@ -99,12 +105,6 @@ export class App implements AsyncDisposable {
       config: () => this.config,
       dialer: () => runtime().outbounds.direct,
       trust: () => runtime().trust,
-    });
-    this.#updates = new Updates({
-      host,
-      program: env.updates,
-      config: () => this.config,
-      runtime,
     });
     this.#controller = new ControllerSlot(this.control, host);
   }

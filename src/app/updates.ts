@@ -1,6 +1,6 @@
 /** The program updates itself, asked by its Controller. */
 import type { Config } from "#config/config.ts";
-import type { UpdateRequest } from "#core/control.ts";
+import type { OfferedView, UpdateRequest, UpdatesControl, UpdateView } from "#core/control.ts";
 import { ABORTED, ApiError, INTERRUPTED, messageOf } from "#core/errors.ts";
 import type { Host } from "#host/host.ts";
 import type { Runtime } from "#runtime/runtime.ts";
@@ -26,13 +26,28 @@ export interface UpdatesEnv {
 
 const CHANNELS: readonly string[] = ["", "release"];
 
-export class Updates implements AsyncDisposable {
+export class Updates implements UpdatesControl, AsyncDisposable {
   readonly #env: UpdatesEnv;
   readonly #stop = new AbortController();
   #running: Promise<string> | null = null;
 
   constructor(env: UpdatesEnv) {
     this.#env = env;
+  }
+
+  view(): UpdateView {
+    const { update } = this.#env.config();
+    return { version: VERSION, isConfigured: update !== null, byController: update?.byController === true };
+  }
+
+  async look(): Promise<OfferedView> {
+    try {
+      const { lookForUpdate } = await import("#update/update.ts");
+      const { version, age } = await lookForUpdate(await this.#source(), VERSION, this.#stop.signal);
+      return { version, age };
+    } catch (error) {
+      throw refusal(messageOf(error), error);
+    }
   }
 
   /** Resolves with the new version when it serves. Throws `ApiError` 500 with nothing changed; the reason is logged and reported, too. */
@@ -62,6 +77,8 @@ export class Updates implements AsyncDisposable {
     const { lookForUpdate, refuseOld, update } = await import("#update/update.ts");
     const { findInstallation, ownFolder } = await import("#update/installation.ts");
     const source = await this.#source();
+    if (!this.view().byController)
+      throw new Error("update.by-controller is not set: the Controller may not update the program");
     if (program === undefined) throw new Error("this process cannot be replaced");
     const installation = findInstallation(ownFolder());
     const { signal } = this.#stop;
@@ -82,10 +99,7 @@ export class Updates implements AsyncDisposable {
     const dialer = proxy === "" ? outbounds.direct : outbounds.all.get(proxy);
     if (dialer === undefined) throw new Error(`update.proxy: proxy ${proxy} not found`);
     const way = { dialer, trust, userAgent: `weir/${VERSION}` };
-    const source = await openReleaseSource(update, host.files, way);
-    if (update?.byController !== true)
-      throw new Error("update.by-controller is not set: the Controller may not update the program");
-    return source;
+    return await openReleaseSource(update, host.files, way);
   }
 }
 

@@ -12,6 +12,7 @@ import { LEAK_FLAGS, leakServers } from "#cli/doctor/leaks/servers.ts";
 import { networkFindings } from "#cli/doctor/network.ts";
 import { ownFindings } from "#cli/doctor/own.ts";
 import { systemFindings } from "#cli/doctor/system.ts";
+import { updateFindings } from "#cli/doctor/updates.ts";
 import { parseFlags, usageText, UsageError, type FlagTable, type ParsedFlags } from "./flags.ts";
 import { setUp, type Setup } from "./load.ts";
 import { SOURCE_FLAGS } from "./run-flags.ts";
@@ -35,7 +36,7 @@ export const DOCTOR_USAGE = usageText(
   FLAGS,
 );
 
-/** `weir doctor`. Nothing is changed; the nameservers of the system are asked for one name, other servers with `-leaks` alone. */
+/** `weir doctor`. Nothing is changed; the nameservers of the system are asked for one name, the release folder of `update` which version it has, other servers with `-leaks` alone. */
 export async function doctorCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const flags = parseFlags(args, FLAGS, env);
   if (flags.rest.length > 0) throw new UsageError(DOCTOR_USAGE);
@@ -51,7 +52,10 @@ export async function doctorCommand(args: readonly string[], env: NodeJS.Process
         ...(await networkFindings(config, name)),
         ...(config === null
           ? []
-          : await ownFindings(config, setup.files, await isRunning(config, setup.home))),
+          : [
+              ...(await ownFindings(config, setup.files, await isRunning(config, setup.home))),
+              ...(await updateFindings(config, setup.files)),
+            ]),
       ];
   for (const finding of findings)
     process.stdout.write(`${flags.on("json") ? JSON.stringify(finding) : textOf(finding)}\n`);

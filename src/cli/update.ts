@@ -1,13 +1,7 @@
-import type { Config } from "#config/config.ts";
 import { ABORTED, errnoOf, messageOf } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import type { Dialer } from "#core/outbound.ts";
-import { openDirectDialer } from "#net/dial/direct-dialer.ts";
-import { SYSTEM_RESOLVER } from "#net/dial/system-resolver.ts";
-import { openTrust } from "#net/dial/trust.ts";
 import { findInstallation, ownFolder, type Installation } from "#update/installation.ts";
 import type { ReleaseSource } from "#update/release-source.ts";
-import { openReleaseSource } from "#update/settings.ts";
 import { executableOf } from "#update/switching.ts";
 import { lookForUpdate, refuseOld, update, type Offered } from "#update/update.ts";
 import { UpdateError } from "#update/update-error.ts";
@@ -17,6 +11,7 @@ import { VERSION } from "#version.ts";
 import { parseFlags, usageText, UsageError, type FlagTable, type ParsedFlags } from "./flags.ts";
 import { linesOf, setUp, type Setup } from "./load.ts";
 import { SOURCE_FLAGS } from "./run-flags.ts";
+import { commandSource } from "./update-source.ts";
 
 const FLAGS: FlagTable = {
   ...SOURCE_FLAGS,
@@ -102,20 +97,7 @@ async function ask(home: string, to: string): Promise<string | null> {
 async function sourceOf(setup: Setup, isDirect: boolean): Promise<ReleaseSource> {
   const { file, result } = setup.first();
   if (result.errors !== undefined) throw new UpdateError(linesOf(file, result.errors).join("\n"));
-  const { config } = result;
-  const { proxy = "" } = config.update ?? {};
-  if (proxy !== "" && proxy !== "DIRECT" && !isDirect)
-    throw new UpdateError(
-      `update.proxy is ${proxy}, which the weir that runs knows and this command does not: POST /upgrade with update.by-controller, or -direct`,
-    );
-  const trust = await openTrust(config.tls.customCertifactes, setup.files, "tls.custom-certifactes");
-  const way = { dialer: directDialer(config), trust, userAgent: `weir/${VERSION}` };
-  return await openReleaseSource(config.update, setup.files, way);
-}
-
-function directDialer({ general }: Config): Dialer {
-  const { interfaceName, routingMark, ipv6, tcpConcurrent } = general;
-  return openDirectDialer({ resolver: SYSTEM_RESOLVER, interfaceName, routingMark, ipv6, tcpConcurrent });
+  return await commandSource(result.config, setup.files, isDirect);
 }
 
 /** What the new program checks; null where it comes by no file that it could read. */

@@ -41,6 +41,7 @@ export interface Control {
   readonly caches: CachesControl;
   readonly storage: StorageControl;
   readonly upkeep: UpkeepControl;
+  readonly updates: UpdatesControl;
   readonly governance: GovernanceControl;
   readonly kernelDirect: KernelDirectControl;
   /** Resident set of the process in bytes. */
@@ -109,11 +110,31 @@ export interface UpdateRequest {
   readonly channel: string;
 }
 
+export interface UpdateView {
+  /** The version that runs. */
+  readonly version: string;
+  /** There is a block `update`. */
+  readonly isConfigured: boolean;
+  readonly byController: boolean;
+}
+
+export interface OfferedView {
+  readonly version: string;
+  /** What it is to the one that runs; unknown: it cannot be told to be newer. */
+  readonly age: "older" | "same" | "newer" | "unknown";
+}
+
+export interface UpdatesControl {
+  view(): UpdateView;
+  /** Asks the release folder; changes nothing. `ApiError` 500 `update error: …`. */
+  look(): Promise<OfferedView>;
+  /** Fetches a newer version, which takes over; answers with its name. `ApiError` 500 `update error: …` where it does not, also where none is newer. */
+  update(request: UpdateRequest): Promise<string>;
+}
+
 export interface UpkeepControl {
   /** Checks that a restart can work (throws otherwise) and answers with what does it, called once the client knows; it never throws. */
   prepareRestart(): Promise<() => void>;
-  /** Fetches a newer version, which takes over; answers with its name. `ApiError` 500 `update error: …` where it does not, also where none is newer. */
-  upgrade(request: UpdateRequest): Promise<string>;
   /** Downloads `external-ui-url` into the UI folder. `ApiError` 500 where none is configured. */
   upgradeUi(): Promise<void>;
   /** Downloads the geodata files in use, verifies and swaps. `ApiError` 500, also when an update is running. */

@@ -256,11 +256,18 @@ export class MemoryControl implements c.Control {
     },
   };
 
+  readonly updates: c.UpdatesControl = {
+    view: () => ({ version: this.build.version, isConfigured: false, byController: false }),
+    look: async () => {
+      throw new ApiError(500, "update error: the configuration has no block update");
+    },
+    update: async () => {
+      throw new ApiError(500, "update error: the configuration has no block update");
+    },
+  };
+
   readonly upkeep: c.UpkeepControl = {
     prepareRestart: async () => () => void this.restarts.push("restart"),
-    upgrade: async () => {
-      throw new ApiError(500, "update error: this build does not update itself");
-    },
     upgradeUi: async () => {
       throw new ApiError(500, "external-ui is not configured");
     },

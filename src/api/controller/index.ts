@@ -25,6 +25,7 @@ import { setupRoutes } from "./setup.ts";
 import { storageRoutes } from "./storage.ts";
 import { trafficControlRoutes } from "./traffic-control.ts";
 import { trafficRoutes } from "./traffic.ts";
+import { updateRoutes } from "./updates.ts";
 import { upkeepRoutes } from "./upkeep.ts";
 
 export async function controllerRoutes(env: AppEnv): Promise<readonly Route[]> {
@@ -49,6 +50,7 @@ export async function controllerRoutes(env: AppEnv): Promise<readonly Route[]> {
     ...cacheRoutes(control.caches),
     ...storageRoutes(control.storage),
     ...upkeepRoutes(control.upkeep),
+    ...updateRoutes(control.updates),
     ...capabilityRoutes(control),
     ...kernelDirectRoutes(control.kernelDirect),
     ...trafficControlRoutes(control.governance),

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import type { UpkeepControl } from "#core/control.ts";
 import { route, type Route } from "#api/route.ts";
-import { queryOf } from "#api/shapes.ts";
 
 const OK = { status: "ok" } as const;
 
@@ -18,21 +17,6 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
       summary: "Answer, then start the process anew",
       async handle({ signal }) {
         afterwards(signal, await upkeep.prepareRestart());
-        return OK;
-      },
-    }),
-    route({
-      ...common,
-      path: "/upgrade",
-      scope: "owner",
-      summary: "Fetch a newer version of the program; it has taken over when the answer comes",
-      faults: {
-        500: "It is not configured, none is newer, or it did not take over; nothing has changed then",
-      },
-      query: queryOf({ channel: z.string().default(""), force: z.string().default("") }),
-      async handle({ query, note }) {
-        const version = await upkeep.upgrade({ channel: query.channel });
-        note({ action: "program.update", target: version });
         return OK;
       },
     }),

@@ -1,5 +1,5 @@
 /** What the views and commands of the Controller are made of. */
-import type { ConfigFileControl, ConfigsControl, UpdateRequest } from "#core/control.ts";
+import type { ConfigFileControl, ConfigsControl, UpdatesControl } from "#core/control.ts";
 import type { Health } from "#core/group.ts";
 import type { Loader } from "#app/loader.ts";
 import type { Host } from "#host/host.ts";
@@ -17,8 +17,7 @@ export interface ControlEnv {
   runtime(): Runtime;
   /** Downloads the dashboard of `external-ui`. */
   upgradeUi(): Promise<void>;
-  /** Fetches a newer version of the program, which takes over. */
-  update(request: UpdateRequest): Promise<string>;
+  readonly updates: UpdatesControl;
   /** Replaces the process by a fresh one with the same arguments. */
   restart(): void;
 }

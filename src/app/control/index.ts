@@ -57,8 +57,8 @@ export function openControl(env: ControlEnv): Control {
     upkeep: upkeepControl(restart, {
       updateGeo: () => runtime().lists.geoUpdater.update(),
       upgradeUi: () => env.upgradeUi(),
-      upgrade: (request) => env.update(request),
     }),
+    updates: env.updates,
     governance: governanceControl(env),
     kernelDirect: kernelDirectControl(host, () => names().resolver),
     memoryBytes: () => process.memoryUsage.rss(),
