@@ -1,4 +1,4 @@
-/** The built-in dashboard changes what can be changed while the program runs. */
+/** The built-in dashboard changes what can be changed while the program runs, and looks for newer versions of it. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { noBrowser, openBrowser } from "../support/browser.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { archiveOf, ReleaseFolder } from "../support/release.ts";
 import { startCore } from "../support/start-core.ts";
 import { until } from "../support/until.ts";
 
@@ -98,5 +99,34 @@ rules: ["MATCH,DIRECT"]
     await page.getByRole("button", { name: "Keep in the file …" }).waitFor({ state: "hidden" });
     assert.equal(await running("socks-port"), socks);
     assert.deepEqual(complaints.filter((line) => !line.includes("Failed to load")), []); // prettier-ignore
+  },
+);
+
+test(
+  "the settings say which version runs, and what the release folder has",
+  { skip: noBrowser },
+  async () => {
+    await using release = await ReleaseFolder.open();
+    const [controller] = (await freePorts(1)) as [number];
+    const key = JSON.stringify(release.publicKey);
+    const without = `external-controller: 127.0.0.1:${controller}\nsecret: ""\n`;
+    const text = `${without}update: { url: "${release.url}", public-key: ${key}, by-controller: true }\n`;
+    await using core = await startCore(without);
+    await using browser = await openBrowser();
+    await using watched = await browser.open();
+    const { page } = watched;
+    await page.goto(`http://127.0.0.1:${controller}/ui/#/settings`);
+    await page.getByText("Where newer versions come from is not configured").waitFor();
+    await core.reload(text);
+    await page.reload();
+    const check = page.getByRole("button", { name: "Check for a newer version" });
+    await check.click();
+    await page.getByText(/update error: 127\.0\.0\.1:\d+ answered with HTTP status 404/).waitFor();
+    release.publish("9.9.9", archiveOf("9.9.9"));
+    await check.click();
+    // A checkout calls itself dev.
+    await page.getByText("The release folder has 9.9.9, which cannot be told to be newer.").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Update to" }).count(), 0);
+    assert.equal(await core.stop(), 0);
   },
 );

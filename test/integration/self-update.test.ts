@@ -21,6 +21,7 @@ import { basename, dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { noBrowser, openBrowser } from "../support/browser.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { PLATFORM } from "../support/release.ts";
 import { startCore, type Core } from "../support/start-core.ts";
@@ -116,7 +117,7 @@ class World implements AsyncDisposable {
   }
 
   /** The old version is installed and runs. */
-  static async open(name: string, byController: boolean): Promise<World> {
+  static async open(name: string, byController: boolean, secret = SECRET): Promise<World> {
     const prefix = join(top, name);
     const archive = join(top, `weir-${OLD}-${PLATFORM}.tar.gz`);
     await exec("sh", [join(root, "deploy/install.sh"), "--prefix", prefix, archive]);
@@ -125,7 +126,7 @@ class World implements AsyncDisposable {
     const { port } = server.address() as AddressInfo;
     const text = `mixed-port: ${ports[0]}
 external-controller: 127.0.0.1:${ports[1]}
-secret: ${SECRET}
+secret: "${secret}"
 svc: { secret: ${SVC_SECRET} }
 update:
   url: http://127.0.0.1:${port}/
@@ -236,6 +237,30 @@ test(
     const log = await world.ask("GET", "/api/svc/audit?action=program.update", SVC_SECRET);
     assert.match(log.text, new RegExp(`"target":"${NEW}"`));
     await world.reports("program.update-failed", "program.upgraded");
+  },
+);
+
+test(
+  "the dashboard finds the newer version, and is that of the new one afterwards",
+  { skip: skip === false ? noBrowser : skip },
+  async () => {
+    await using world = await World.open("dashboard", true, "");
+    await using browser = await openBrowser();
+    await using watched = await browser.open();
+    const { page } = watched;
+    page.setDefaultTimeout(300_000); // only there to end a test that fails
+    await page.goto(`http://127.0.0.1:${world.controller}/ui/#/settings`);
+    await page.getByText(OLD).first().waitFor();
+    await page.getByRole("button", { name: "Check for a newer version" }).click();
+    await page.getByRole("button", { name: `Update to ${NEW}` }).click();
+    await page
+      .getByRole("dialog")
+      .getByRole("button", { name: `Update to ${NEW}` })
+      .click();
+    await page.getByText(`${NEW} runs`).waitFor();
+    await page.waitForLoadState("load");
+    await page.locator("dd", { hasText: NEW }).waitFor();
+    assert.equal(world.inForce, `weir-${NEW}`);
   },
 );
 

@@ -70,8 +70,9 @@ export class Link {
     return this.call<T>("GET", path);
   }
 
-  async send(method: Method, path: string, body?: unknown): Promise<void> {
-    await this.#fetch(method, path, body);
+  /** `timeoutMs`: absent, what is enough for all but large downloads. */
+  async send(method: Method, path: string, body?: unknown, timeoutMs?: number): Promise<void> {
+    await this.#fetch(method, path, body, timeoutMs);
   }
 
   async call<T>(method: Method, path: string, body?: unknown): Promise<T> {
@@ -102,9 +103,9 @@ export class Link {
     return this.call<T>("POST", sum === "" ? path : `${path}?sum=${sum}`, { file, headers });
   }
 
-  async #fetch(method: Method, path: string, body?: unknown): Promise<Response> {
+  async #fetch(method: Method, path: string, body?: unknown, timeoutMs?: number): Promise<Response> {
     try {
-      const response = await request(method, this.urlOf(path), this.#credential.value, body);
+      const response = await request(method, this.urlOf(path), this.#credential.value, body, timeoutMs);
       this.#credential.accepted();
       return response;
     } catch (error) {

@@ -19,7 +19,7 @@ export class UnreachableError extends WordedError {
   }
 }
 
-/** A delay test of a whole group may take its time; nothing takes longer. */
+/** A delay test of a whole group may take its time; nothing takes longer that does not say so. */
 const TIMEOUT_MS = 60_000;
 
 export type Method = "GET" | "PUT" | "PATCH" | "POST" | "DELETE";
@@ -34,7 +34,13 @@ const isFile = (body: unknown): body is FileBody =>
   typeof body === "object" && body !== null && "file" in body && body.file instanceof Blob;
 
 /** Throws `ApiError` or `UnreachableError`. `secret`: "" sends none. `body`: a `FileBody`, or what becomes JSON. */
-export async function request(method: Method, url: URL, secret: string, body?: unknown): Promise<Response> {
+export async function request(
+  method: Method,
+  url: URL,
+  secret: string,
+  body?: unknown,
+  timeoutMs = TIMEOUT_MS,
+): Promise<Response> {
   const sent = isFile(body) ? body.file : body === undefined ? undefined : JSON.stringify(body);
   const response = await fetch(url, {
     method,
@@ -45,7 +51,7 @@ export async function request(method: Method, url: URL, secret: string, body?: u
     ...(sent === undefined ? {} : { body: sent }),
     cache: "no-store",
     credentials: "omit",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.timeout(timeoutMs),
   }).catch(() => null);
   if (response === null) throw new UnreachableError();
   if (response.ok) return response;

@@ -13,6 +13,7 @@ import type { PlainKey, Words } from "#ui/words/words.ts";
 import { LanguageSelect } from "./language-select.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
 import { RunningSettings } from "./running-settings.tsx";
+import { Version } from "./version.tsx";
 
 const THEMES: readonly (readonly [Theme, PlainKey])[] = [
   ["auto", "settings.asSystem"],
@@ -38,6 +39,7 @@ export function SettingsPage() {
       {value !== null && <RunningSettings configs={value} reload={reload} />}
       {value !== null && <Ports configs={value} />}
       <ThisPage />
+      <Version />
       <Maintenance onReloaded={reload} />
     </Page>
   );

@@ -9,6 +9,7 @@ import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
 import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
+import { update } from "./update.ts";
 import { usage } from "./usage.ts";
 import { users } from "./users.ts";
 
@@ -25,5 +26,6 @@ export const en = {
   ...tokens,
   ...setup,
   ...restore,
+  ...update,
 };
 export type English = typeof en;

@@ -10,6 +10,7 @@ import { routing } from "./routing.ts";
 import { settings } from "./settings.ts";
 import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
+import { update } from "./update.ts";
 import { usage } from "./usage.ts";
 import { users } from "./users.ts";
 
@@ -26,4 +27,5 @@ export const ru: SameKeys<English> = {
   ...tokens,
   ...setup,
   ...restore,
+  ...update,
 };
