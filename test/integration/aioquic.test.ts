@@ -1,17 +1,21 @@
 /** QUIC with aioquic, both ways, on real sockets: the cases of the interop runner that need no failing network. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { DatagramFlow } from "#core/session.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { openDatagrams } from "#net/udp/datagram-listener.ts";
 import { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import type { QuicClient } from "#transport/quic/client.ts";
+import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
 import { openListener } from "../support/hysteria2-listener.ts";
 import { aioquicAbsent, runAioquic, startAioquic, visitByAioquic } from "../support/interop/aioquic.ts";
 import { dialQuic } from "../support/quic-dial.ts";
 import { echoed, echoing } from "../support/quic-server-network.ts";
-import { openEarlyClientTls, openQuicClientTls } from "../support/quic-tls.ts";
+import { openEarlyClientTls, openQuicClientTls, openQuicServerTls } from "../support/quic-tls.ts";
 import { until } from "../support/until.ts";
 
 const SKIP = process.platform === "linux" ? aioquicAbsent() : "SKIP libssl by FFI: only on Linux";
@@ -24,16 +28,64 @@ async function echoes(client: QuicClient, sizes: readonly number[]): Promise<voi
   for (const [index, bytes] of all.entries()) assert.ok(back[index]?.equals(bytes), `${bytes.length} bytes`);
 }
 
+/** As many clients as a server lets begin at once, of each the first datagram alone. */
+async function begin64(port: number): Promise<Disposable> {
+  const socket = createSocket("udp4");
+  const give = new AbortController();
+  const { promise: closed } = Promise.withResolvers<void>();
+  const openOne = (): Promise<unknown> => {
+    let isFirst = true;
+    const flow: DatagramFlow = {
+      send({ payload }) {
+        if (isFirst) socket.send(Buffer.from(payload), port, LOOPBACK_V4);
+        isFirst = false;
+      },
+      receive() {},
+      closed,
+      async [Symbol.asyncDispose]() {},
+    };
+    return dialQuic(port, { flow }, give.signal).catch(() => null);
+  };
+  for (let count = 0; count < 64; count++) void openOne();
+  await delay(500);
+  return {
+    [Symbol.dispose]() {
+      give.abort(new Error("the test ends"));
+      socket.close();
+    },
+  };
+}
+
 describe("QUIC with aioquic", { skip: SKIP }, () => {
-  test("as a client of ours", async () => {
+  /** What the cases print of an echo server of ours. */
+  async function ofClient(
+    cases: readonly string[],
+    options: Partial<QuicServerOptions> = {},
+    before: (port: number) => Promise<Disposable> | null = () => null,
+  ): Promise<readonly string[]> {
     const at = { ip: LOOPBACK_V4, port: 0 };
     const opened = await openDatagrams({ at, reusePort: false, configure() {} }, new DatagramSockets());
     try {
-      new QuicPorts().open(opened.socket, echoing());
-      assert.deepEqual(await runAioquic(opened.socket.local.port), CASES.split(" "));
+      new QuicPorts().open(opened.socket, { ...echoing(), ...options });
+      const { port } = opened.socket.local;
+      using _while = await before(port);
+      return await runAioquic(port, cases);
     } finally {
       opened.close();
     }
+  }
+
+  test("as a client of ours", async () => {
+    assert.deepEqual(await ofClient(CASES.split(" ")), CASES.split(" "));
+  });
+
+  test("as a client that begins by 0-RTT", async () => {
+    const openTls = openQuicServerTls({ isEarly: true });
+    assert.deepEqual(await ofClient(["zerortt"], { openTls }), ["zerortt"]);
+  });
+
+  test("as a client that has to show its address, because many begin and do not go on", async () => {
+    assert.deepEqual(await ofClient(["retry"], {}, begin64), ["retry"]);
   });
 
   test("as a visitor of a hysteria2 listener: a web site", async () => {
@@ -43,7 +95,7 @@ describe("QUIC with aioquic", { skip: SKIP }, () => {
   });
 
   test("as a server: transfer, many streams, datagrams, new keys, a session that goes on", async () => {
-    await using server = await startAioquic(false);
+    await using server = await startAioquic();
     const openTls = await openQuicClientTls();
     const datagrams: string[] = [];
     const first = await dialQuic(server.port, {
@@ -71,8 +123,17 @@ describe("QUIC with aioquic", { skip: SKIP }, () => {
     second.close(0);
   });
 
+  test("as a server that knows ChaCha20 alone", async () => {
+    await using server = await startAioquic("chacha20");
+    const client = await dialQuic(server.port);
+    await echoes(client, [1, 50_000, 300_000]);
+    client.connection.updateKeys();
+    await echoes(client, [20_000]);
+    client.close(0);
+  });
+
   test("as a server that takes 0-RTT", async () => {
-    await using server = await startAioquic(false);
+    await using server = await startAioquic();
     const early = { openTls: openEarlyClientTls(), startsEarly: true };
     const first = await dialQuic(server.port, early);
     await echoes(first, [1000]);
@@ -85,7 +146,7 @@ describe("QUIC with aioquic", { skip: SKIP }, () => {
   });
 
   test("as a server that asks for the address first", async () => {
-    await using server = await startAioquic(true);
+    await using server = await startAioquic("retry");
     const client = await dialQuic(server.port);
     await echoes(client, [1, 50_000]);
     client.close(0);

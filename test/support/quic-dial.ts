@@ -8,11 +8,14 @@ import { NewReno } from "#transport/quic/congestion/new-reno.ts";
 import { openQuicClientTls } from "./quic-tls.ts";
 import { literalsOnly } from "./resolvers.ts";
 
-export async function dialQuic(port: number, options: Partial<QuicClientOptions> = {}): Promise<QuicClient> {
+export async function dialQuic(
+  port: number,
+  options: Partial<QuicClientOptions> = {},
+  signal = AbortSignal.timeout(10_000),
+): Promise<QuicClient> {
   const library = quicLibrary();
   assert.ok(library !== null);
   const server = toDestination("127.0.0.1", port);
-  const signal = AbortSignal.timeout(10_000);
   const dialer = openDirectDialer({ resolver: literalsOnly });
   return QuicClient.open(
     {

@@ -28,11 +28,13 @@ function certificateFiles(): { readonly cert: string; readonly key: string } & D
   return { cert, key, [Symbol.dispose]: () => rmSync(folder, { recursive: true }) };
 }
 
-/** An echo server, which asks each client to show its address where `retries`. */
-export async function startAioquic(retries: boolean): Promise<{ readonly port: number } & AsyncDisposable> {
+/** An echo server, which asks each client to show its address (`retry`), or knows one cipher alone (`chacha20`). */
+export async function startAioquic(
+  ...how: readonly ("retry" | "chacha20")[]
+): Promise<{ readonly port: number } & AsyncDisposable> {
   const files = certificateFiles();
   const port = await freePort();
-  const args = ["server", String(port), files.cert, files.key, ...(retries ? ["retry"] : [])];
+  const args = ["server", String(port), files.cert, files.key, ...how];
   const peer = await startPeer([PYTHON, PROGRAM, ...args], port, "udp");
   return {
     port,
@@ -43,9 +45,9 @@ export async function startAioquic(retries: boolean): Promise<{ readonly port: n
   };
 }
 
-/** Runs the client's cases against an echo server: a line for each, its name where all was well. */
-export async function runAioquic(port: number): Promise<readonly string[]> {
-  return (await run("client", port)).split("\n");
+/** Runs these cases of the client against an echo server: a line for each, its name where all was well. */
+export async function runAioquic(port: number, cases: readonly string[]): Promise<readonly string[]> {
+  return (await run("client", port, cases)).split("\n");
 }
 
 /** Asks a web server for `/` by HTTP/3: the status, and behind it the body. */
