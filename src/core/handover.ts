@@ -57,8 +57,30 @@ export interface UnpaddingState {
   readonly command: number;
 }
 
-/** What a stream is over a wire that it has not become quite yet. */
-export type Layer = Opening | VisionLayer;
+/** Frames of WebSocket, both ways. */
+export interface WebSocketLayer {
+  readonly kind: "websocket";
+  /** Ours. */
+  readonly role: "client" | "server";
+  readonly reading: WebSocketFrame;
+}
+
+/** Within which frame the reading is; see `FrameReader`. */
+export interface WebSocketFrame {
+  /** Of the next frame. */
+  readonly head: Uint8Array;
+  readonly opcode: number;
+  /** Of the payload, still to come. */
+  readonly left: number;
+  /** How many bytes of the key have been used. */
+  readonly phase: number;
+  readonly key: Uint8Array;
+  /** Payload of a control frame, as far as it has come. */
+  readonly control: Uint8Array;
+}
+
+/** What a stream is over a wire that it has not become quite yet, or adds to it throughout. */
+export type Layer = Opening | VisionLayer | WebSocketLayer;
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {

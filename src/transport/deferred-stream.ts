@@ -1,4 +1,5 @@
 import { Duplex } from "node:stream";
+import { LOWER_DETACHED, LOWER_STREAM } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import { asError } from "#core/errors.ts";
 
@@ -23,11 +24,23 @@ export class DeferredStream extends Duplex {
   #opening: Promise<void> | null = null;
   #stream: Duplex | null = null;
   #afterDrain: (() => void) | null = null;
+  /** The far side has said its end. */
+  #hasEnded = false;
+  #isHandedOver = false;
 
   constructor(open: (first: Buffer) => Promise<Opened>, waitMs: number) {
     super({ allowHalfOpen: true });
     this.#open = open;
     this.#timer = setTimeout(() => void this.#start(EMPTY), waitMs);
+  }
+
+  [LOWER_STREAM](): Duplex | null {
+    const isBusy = this.destroyed || this.#hasEnded || this.writableEnded || this.#afterDrain !== null;
+    return isBusy ? null : this.#stream;
+  }
+
+  [LOWER_DETACHED](): void {
+    this.#isHandedOver = true;
   }
 
   override _read(): void {
@@ -72,10 +85,14 @@ export class DeferredStream extends Duplex {
     stream.on("data", (bytes: Buffer) => {
       if (!this.push(bytes)) stream.pause();
     });
-    stream.on("end", () => this.push(null));
+    stream.on("end", () => {
+      this.#hasEnded = true;
+      this.push(null);
+    });
     stream.on("error", (error) => this.destroy(error));
     stream.on("close", () => {
-      if (!stream.readableEnded) this.destroy(new Error("the connection below closed before its end"));
+      if (!stream.readableEnded && !this.#isHandedOver)
+        this.destroy(new Error("the connection below closed before its end"));
     });
     stream.on("drain", () => {
       const done = this.#afterDrain;

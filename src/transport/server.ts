@@ -77,7 +77,7 @@ export async function openTransportServer(
     where,
     alpn: carriers.alpn,
     bypassable: () => carriers.bare && bypassable?.() === true,
-    carriesHttp2: !carriers.bare,
+    carriesHttp2: carriers.http2 !== null,
     tls,
     files,
     dialer,
@@ -102,7 +102,7 @@ export async function openTransportServer(
   };
   return {
     security: security.kind,
-    contexts: carriers.bare ? security.contexts : null,
+    contexts: carriers.http2 === null ? security.contexts : null,
     isOverTcp: carriers.isOverTcp,
     quic,
     serve(connection, on) {

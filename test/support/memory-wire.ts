@@ -48,6 +48,7 @@ export class MemoryWire extends Readiness implements Wire {
 export const openIo = (): WireIo => ({
   calls: { buffer: new Uint8Array(BUFFER_BYTES) } as unknown as RelayCalls,
   bufferedBytes: 0,
+  wakeAtMs: Infinity,
 });
 /** All that can be read, and what the last read came to. */
 export function drain(wire: Wire, io: WireIo, size: number): { got: Buffer; last: number } {

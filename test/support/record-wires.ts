@@ -38,7 +38,7 @@ export function openBench({ id = 0x1301, mostContent = FULL_RECORD, unread = Buf
   const words = [contextOf(ofServer, OPEN), contextOf(ofClient, SEAL), 0, 0, id, mostContent];
   const state = Buffer.concat([ofServer, ofClient, unread]);
   const wire = new RecordWire(memory, 9, { word: (at) => words[at] ?? assert.fail(), suite, state });
-  const io = { calls: socket as unknown as RelayCalls, bufferedBytes: 0 };
+  const io = { calls: socket as unknown as RelayCalls, bufferedBytes: 0, wakeAtMs: Infinity };
   return {
     wire,
     socket,

@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
 import { ProtocolError, errnoOf, asError } from "#core/errors.ts";
-import { LOWER_STREAM, LAYERS, LOWER_DETACHED, type Opening } from "#core/handover.ts";
+import { LOWER_STREAM, LAYERS, LOWER_DETACHED, type Layer } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import { onEnd } from "./late-end.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
@@ -18,7 +18,7 @@ export interface StreamCodec {
   /** From now on plain and wire bytes are the same, both ways, and nothing is kept back. */
   readonly bare?: boolean;
   /** Apart from this they are the same, and nothing is kept back; null: they are not. */
-  readonly opening?: Opening | null;
+  readonly layer?: Layer | null;
   /** The stream is over: frees what no garbage collection sees. Called once; later calls of other methods may throw. */
   close?(): void;
 }
@@ -83,12 +83,12 @@ export class CodecStream extends Duplex {
 
   [LOWER_STREAM](): Duplex | null {
     const busy = this.destroyed || this.#plainEnded || this.writableEnded || this.#afterDrain !== null;
-    return busy || (this.#codec.bare !== true && (this.#codec.opening ?? null) === null) ? null : this.#wire;
+    return busy || (this.#codec.bare !== true && (this.#codec.layer ?? null) === null) ? null : this.#wire;
   }
 
-  [LAYERS](): readonly Opening[] {
-    const opening = this.#codec.opening ?? null;
-    return opening === null ? [] : [opening];
+  [LAYERS](): readonly Layer[] {
+    const layer = this.#codec.layer ?? null;
+    return layer === null ? [] : [layer];
   }
 
   [LOWER_DETACHED](): void {

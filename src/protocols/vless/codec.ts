@@ -15,7 +15,7 @@ export class ClientCodec implements StreamCodec {
     return this.#request === null && this.#answer.done;
   }
 
-  get opening(): Opening | null {
+  get layer(): Opening | null {
     const isPending = this.#request === null && !this.#answer.done;
     return isPending ? { kind: "opening", ours: null, isOwed: false, theirs: this.#answer.stage } : null;
   }
@@ -47,7 +47,7 @@ export class ServerCodec implements StreamCodec {
     return this.#answered;
   }
 
-  get opening(): Opening | null {
+  get layer(): Opening | null {
     return this.#answered ? null : { kind: "opening", ours: ANSWER, isOwed: false, theirs: null };
   }
 

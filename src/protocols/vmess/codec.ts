@@ -68,7 +68,7 @@ export class VmessCodec implements DepartingCodec {
     return this.#sealer.isBare && this.#responded && this.#opening.length === 0;
   }
 
-  get opening(): Opening | null {
+  get layer(): Opening | null {
     const isServers = this.#sealer.isBare && this.#responded && this.#opening.length > 0;
     return isServers ? { kind: "opening", ours: this.#opening, isOwed: true, theirs: null } : null;
   }

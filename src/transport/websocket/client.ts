@@ -6,6 +6,7 @@ import { DeferredStream } from "#transport/deferred-stream.ts";
 import { decodeHead, encodeHead, type HttpHead, readHead } from "#transport/http-head.ts";
 import { WebSocketCodec } from "./codec.ts";
 import { encodeEarlyData } from "./early-data.ts";
+import { END_AFTER_SILENCE_MS } from "./frames.ts";
 
 export interface WebSocketClientOptions {
   /** With its query, without `ed`. */
@@ -22,8 +23,6 @@ export interface WebSocketClientOptions {
 const ANSWER_TIMEOUT_MS = 30_000;
 /** How long the request waits for first bytes before it goes without them. */
 const EARLY_DATA_WAIT_MS = 200;
-/** Servers with one close frame for both directions write nothing any more once they have read it. */
-const END_AFTER_SILENCE_MS = 1000;
 const USER_AGENT =
   "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/136.0.0.0 Safari/537.36";
 /** Pongs wait in the socket's own queue; past this many waiting bytes they are dropped, not queued. */
@@ -138,6 +137,10 @@ export async function openHttpUpgradeClient(
 /** Passes everything through except the response head, which it removes from the front. */
 class LateAnswer implements StreamCodec {
   #waiting: Buffer | null = Buffer.alloc(0);
+
+  get bare(): boolean {
+    return this.#waiting === null;
+  }
 
   seal(plain: Buffer): Buffer {
     return plain;

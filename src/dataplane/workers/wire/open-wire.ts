@@ -20,6 +20,7 @@ import {
 import { OpeningWire } from "./opening-wire.ts";
 import { openEncryptedWire } from "./encrypted.ts";
 import { type Wire } from "./wire.ts";
+import { MaskKeys } from "./mask-keys.ts";
 import { CipherMemory } from "./cipher-memory.ts";
 import { RecordWire } from "./record-wire.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
@@ -27,11 +28,8 @@ import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memo
 import { TlsWire } from "./tls.ts";
 import { VisionWire } from "./vision-wire.ts";
 import { VmessWire } from "./vmess.ts";
+import { WebSocketWire } from "./websocket-wire.ts";
 import { int32At, float64At } from "#lib/at.ts";
-
-function layered(wire: Wire, layer: Layer): Wire {
-  return layer.kind === "opening" ? new OpeningWire(wire, layer) : new VisionWire(wire, layer);
-}
 
 const NO_MESSAGE: WireMessage = { unread: null, layers: [], details: {} };
 
@@ -43,6 +41,7 @@ export class Wires {
   /** Opened with the first port that needs it; null where it cannot be had. */
   #ssl: Ssl | null | undefined;
   #ciphers: CipherMemory | null | undefined;
+  readonly #maskKeys = new MaskKeys();
 
   /** `buffer` is the thread's. */
   constructor(table: RelayMemory, messages: MessagePort, buffer: Uint8Array) {
@@ -58,8 +57,15 @@ export class Wires {
   open(index: number): Wire | null {
     const message = this.#messageOf(index);
     let wire = this.#openInner(index, message);
-    for (const layer of message.layers) wire = wire === null ? null : layered(wire, layer);
+    for (const layer of message.layers) wire = wire === null ? null : this.#layered(wire, layer);
     return wire;
+  }
+
+  #layered(wire: Wire, layer: Layer): Wire {
+    if (layer.kind === "opening") return new OpeningWire(wire, layer);
+    return layer.kind === "vision"
+      ? new VisionWire(wire, layer)
+      : new WebSocketWire(wire, layer, this.#maskKeys);
   }
 
   #openInner(index: number, { unread, details }: WireMessage): Wire | null {

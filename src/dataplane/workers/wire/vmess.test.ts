@@ -265,8 +265,8 @@ test("without a cipher a server's response is all there is to add", () => {
   const request = { iv: Buffer.alloc(16), key: Buffer.alloc(16), verifier: 1, destination: null };
   const codec = new VmessCodec({ ...request, options: 0, security: 5, command: COMMAND_TCP }, null);
   assert.equal(codec.canDepart, false);
-  const { ours = null, theirs } = codec.opening ?? {};
+  const { ours = null, theirs } = codec.layer ?? {};
   assert.deepEqual([ours?.length, theirs, codec.bare], [38, null, false]);
   codec.seal(Buffer.from("x"));
-  assert.deepEqual([codec.opening, codec.bare], [null, true]);
+  assert.deepEqual([codec.layer, codec.bare], [null, true]);
 });

@@ -5,6 +5,8 @@ export interface WireIo {
   readonly calls: RelayCalls;
   /** Bytes that were read or sealed and found no room in a socket, of all connections of the worker. */
   bufferedBytes: number;
+  /** When a wire wants its turn though nothing happens to its socket: the earliest by `performance.now()`; Infinity: never. */
+  wakeAtMs: number;
 }
 
 /**

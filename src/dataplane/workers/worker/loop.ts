@@ -13,6 +13,7 @@ import { Acceptor, LISTENER_DATA } from "./acceptor.ts";
 import { Decider } from "./decider.ts";
 import type { AcceptorHost } from "./pending-task.ts";
 import { EventReporter } from "./event-reporter.ts";
+import { Alarms } from "./alarms.ts";
 import { Pipes } from "./pipes.ts";
 import { LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
 import { type Wire } from "#dataplane/workers/wire/wire.ts";
@@ -72,6 +73,7 @@ export class Loop {
   readonly #tasks = new Slots<Task>();
   /** Slots of tasks with more to do than one turn allows. */
   #queue: number[] = [];
+  readonly #alarms = new Alarms();
   #sleepMs = LONGEST_SLEEP_MS;
 
   constructor(options: LoopOptions) {
@@ -87,7 +89,14 @@ export class Loop {
       table.asked[index] = bytes;
       this.#events.report(index >>> 1, GRANT_WANTED + (index & 1));
     };
-    this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, ask, bufferedBytes: 0 };
+    this.#io = {
+      calls,
+      pipes: new Pipes(calls, pipes),
+      counts: table.counts,
+      ask,
+      bufferedBytes: 0,
+      wakeAtMs: Infinity,
+    };
     this.#epoll = table.epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
       throw new Error("a worker cannot watch its signal");
@@ -116,8 +125,10 @@ export class Loop {
       for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
       this.#takeCommands();
       this.#takeTurns();
+      this.#alarms.ring((slot) => this.#wake(slot));
       if (count > 0 || !mayWait) this.#table.endTurn();
-      this.#sleepMs = this.#events.signal(this.#acceptor.tick(LONGEST_SLEEP_MS));
+      const sleepMs = this.#alarms.sleepMs(LONGEST_SLEEP_MS);
+      this.#sleepMs = this.#events.signal(this.#acceptor.tick(sleepMs));
     }
     for (const slot of this.#tasks.taken()) this.#end(slot, true);
     this.#io.pipes.closeIdle();
@@ -140,11 +151,23 @@ export class Loop {
     const outcome = this.#run(task);
     const present = this.#tasks.get(slot) ?? task; // it may have become another one
     if (present.halfClosed) this.#table.halfClosed[slot] = 1;
+    if (this.#io.wakeAtMs !== Infinity) this.#setAlarm(slot);
     if (outcome === WAITS) return;
     if (outcome === BACK) return this.#giveBack(slot);
     if (outcome !== MORE) return this.#end(slot, outcome === FAILED);
     present.queued = true;
     this.#queue.push(slot);
+  }
+
+  /** As a wire of the task has asked in its turn. */
+  #setAlarm(slot: number): void {
+    this.#alarms.set(slot, this.#io.wakeAtMs);
+    this.#io.wakeAtMs = Infinity;
+  }
+
+  #wake(slot: number): void {
+    const task = this.#tasks.get(slot);
+    if (task !== null && !task.queued) this.#turn(slot, task);
   }
 
   #run(task: Task): Outcome {
@@ -245,6 +268,7 @@ export class Loop {
     const task = this.#tasks.get(slot);
     if (task === null) return;
     this.#tasks.set(slot, null);
+    this.#alarms.clear(slot);
     this.#wires.disown(slot * 2);
     this.#wires.disown(slot * 2 + 1);
     this.#atSeam?.("freeing");

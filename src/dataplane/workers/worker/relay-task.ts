@@ -65,7 +65,7 @@ export class RelayTask implements Task {
     if (one === MORE || other === MORE) return MORE;
     if (this.#up.isBroken) return this.#onReset(io, this.#up);
     if (this.#down.isBroken) return this.#onReset(io, this.#down);
-    if (first.isAbandoned && second.over && !wasOver) return MORE; // it waited for that
+    if (one === WAITS && second.over && !wasOver) return MORE; // it may have waited for that
     return one === OVER && other === OVER ? OVER : WAITS;
   }
 

@@ -1,0 +1,181 @@
+/** What lies in WebSocket and HTTPUpgrade, with and without TLS below, on both sides handed over to workers. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { test } from "node:test";
+import type { Protocol } from "#core/protocol.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { trojan } from "#protocols/trojan/index.ts";
+import { vless } from "#protocols/vless/index.ts";
+import { openThreads, pathsOver } from "../support/carriers.ts";
+import { echoed } from "../support/client.ts";
+import {
+  arrivesWhole,
+  keepsToALimit,
+  readsSlowly,
+  uploadsInSilence,
+  type OpenWay,
+} from "../support/connections.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
+import { freePort, missing } from "../support/peer.ts";
+import { startPeerWithFiles } from "../support/peer-folder.ts";
+import { openClient, openServer } from "../support/protocol-pair.ts";
+import { openRelayed } from "../support/relayed.ts";
+import { metadataOf } from "../support/metadata.ts";
+import { certificate, clientTls, password, serverTls, uuid } from "../support/tls-sides.ts";
+
+type Options = Readonly<Record<string, unknown>>;
+interface Form {
+  readonly protocol: Protocol;
+  readonly server: Options;
+  readonly client: Options;
+}
+
+const vlessForm = (server: Options, client: Options): Form => ({
+  protocol: vless,
+  server: { users: [{ uuid }], ...server },
+  client: { uuid, ...client },
+});
+const upgrade = (more: Options = {}): Options => ({
+  network: "ws",
+  "ws-opts": { path: "/up", "v2ray-http-upgrade": true, ...more },
+});
+const ws = (path = "/up"): Options => ({ network: "ws", "ws-opts": { path } });
+const bare = { "allow-insecure": true, "ws-path": "/up" };
+const secured = { ...serverTls, "ws-path": "/up" };
+const FAST = { "v2ray-http-upgrade-fast-open": true };
+
+const FORMS: Readonly<Record<string, Form>> = {
+  "vless in HTTPUpgrade": vlessForm(bare, upgrade()),
+  "vless in HTTPUpgrade, fast open": vlessForm(bare, upgrade(FAST)),
+  "vless in HTTPUpgrade and TLS": vlessForm(secured, { ...clientTls, ...upgrade() }),
+  "vless in WebSocket": vlessForm(bare, ws()),
+  "vless in WebSocket and TLS, early data": vlessForm(secured, { ...clientTls, ...ws("/up?ed=2048") }),
+  "vless in WebSocket and TLS of a browser": vlessForm(secured, {
+    ...clientTls,
+    ...ws(),
+    "client-fingerprint": "chrome",
+  }),
+  "trojan in WebSocket and TLS": {
+    protocol: trojan,
+    server: { users: [{ password }], ...secured },
+    client: { password, ...clientTls, ...ws() },
+  },
+  "trojan in HTTPUpgrade and TLS, fast open": {
+    protocol: trojan,
+    server: { users: [{ password }], ...secured },
+    client: { password, ...clientTls, ...upgrade(FAST) },
+  },
+};
+
+const backend =
+  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const skip = backend === null ? "SKIP WebSocket in a worker: needs Linux and node:ffi" : false;
+const taken = (): number => backend?.taken ?? 0;
+
+/** By our node, over a socket to its server. */
+const dialling =
+  ({ protocol, client }: Form, serverPort: number, originPort: number) =>
+  async (socket: Socket): Promise<Duplex> => {
+    const destination = toDestination("127.0.0.1", originPort);
+    const dialer = { connect: async () => socket, associate: () => assert.fail("a stream was asked for") };
+    const address = { server: "127.0.0.1", port: serverPort };
+    const node = await openClient(protocol, { ...address, ...client }, { dialer });
+    const metadata = metadataOf(destination);
+    return node.connect(destination, { signal: new AbortController().signal, metadata });
+  };
+
+/** A relay that dials by our node, whose listener relays to the origin. */
+const chain =
+  (form: Form): OpenWay =>
+  async (originPort, options = {}) => {
+    await using undo = new AsyncDisposableStack();
+    const far = undo.use(await openServer(form.protocol, form.server, undefined, backend));
+    const back = dialling(form, far.port, originPort);
+    const near = undo.use(await openRelayed(far.port, { backend, ...options, back }));
+    const opened = undo.move();
+    return { relays: [near], dial: () => near.dial(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  };
+
+for (const [name, form] of Object.entries(FORMS)) {
+  test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, async () => {
+    const before = taken();
+    await arrivesWhole(chain(form), { numRuns: 6, pauseMs: 1 });
+    assert.ok(taken() > before);
+  });
+
+  test(`${name}: an upload to a far side that says nothing goes by workers on both sides`, { skip }, () => {
+    const before = taken();
+    return uploadsInSilence(chain(form), () => taken() >= before + 2);
+  });
+}
+
+for (const name of [
+  "vless in HTTPUpgrade and TLS",
+  "vless in WebSocket",
+  "vless in WebSocket and TLS of a browser",
+])
+  test(`${name}: bulk both ways at once, to a client that reads slowly`, { skip }, () =>
+    readsSlowly(chain(FORMS[name] as Form)),
+  );
+
+for (const name of ["vless in WebSocket", "trojan in WebSocket and TLS"])
+  test(`${name}: a limit holds`, { skip }, () => keepsToALimit(chain(FORMS[name] as Form)));
+
+/** More than one read, several times, so that workers have it. */
+async function echoesBulk(port: number): Promise<void> {
+  const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  for (const size of [10, 200_000, 4 << 20]) await echoed(socket, size);
+  socket.destroy();
+}
+
+const startV2ray = (config: object, port: number): Promise<AsyncDisposable> =>
+  startPeerWithFiles(["v2ray", "-config", "{}/config.json"], port, {
+    "config.json": JSON.stringify({ log: { loglevel: "warning" }, ...config }),
+  });
+const lines = (pem: string): string[] => pem.trim().split("\n");
+const wsSettings = { path: "/up" };
+const V2RAY_SKIP = skip === false ? missing("v2ray") : skip;
+
+for (const isSecured of [false, true]) {
+  const how = isSecured ? "WebSocket and TLS" : "WebSocket";
+  const [serverKeys, clientKeys] = isSecured ? [secured, { ...clientTls, ...ws() }] : [bare, ws()];
+  const form = vlessForm(serverKeys, clientKeys);
+  const tls = isSecured ? { security: "tls" } : {};
+
+  test(`vless in ${how} to a v2ray server goes by workers`, { skip: V2RAY_SKIP }, async () => {
+    await using origin = await openTcpOrigin(echo);
+    const port = await freePort();
+    const certificates = [{ certificate: lines(certificate.cert), key: lines(certificate.key) }];
+    const streamSettings = { network: "ws", ...tls, wsSettings, tlsSettings: { certificates } };
+    const settings = { clients: [{ id: uuid }], decryption: "none" };
+    const inbound = { listen: "127.0.0.1", port, protocol: "vless", settings, streamSettings };
+    await using _peer = await startV2ray({ inbounds: [inbound], outbounds: [{ protocol: "freedom" }] }, port);
+    await using near = await openRelayed(port, { backend, back: dialling(form, port, origin.port) });
+    const before = taken();
+    await echoesBulk(near.port);
+    assert.equal(taken(), before + 1);
+  });
+
+  test(`vless in ${how} from a v2ray client goes by workers`, { skip: V2RAY_SKIP }, async () => {
+    await using origin = await openTcpOrigin(echo);
+    await using far = await openServer(form.protocol, form.server, undefined, backend);
+    const port = await freePort();
+    const users = [{ id: uuid, encryption: "none" }];
+    const tlsSettings = { serverName: "server.test", allowInsecure: true };
+    const outbound = {
+      protocol: "vless",
+      settings: { vnext: [{ address: "127.0.0.1", port: far.port, users }] },
+      streamSettings: { network: "ws", ...tls, wsSettings, tlsSettings },
+    };
+    const settings = { address: "127.0.0.1", port: origin.port, network: "tcp" };
+    const door = { listen: "127.0.0.1", port, protocol: "dokodemo-door", settings };
+    await using _peer = await startV2ray({ inbounds: [door], outbounds: [outbound] }, port);
+    const before = taken();
+    await echoesBulk(port);
+    assert.ok(taken() > before);
+  });
+}
