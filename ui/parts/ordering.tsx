@@ -56,15 +56,17 @@ export function OrderSelect({ ordering: { order, columns, set } }: { readonly or
       : [],
   );
   return (
-    <Select
-      label={t("common.order")}
-      value={order === null ? "" : `${order.by} ${order.isDown ? "down" : "up"}`}
-      options={[["", t("common.asListed")], ...options]}
-      onChange={(value) => {
-        const [by = "", way] = value.split(" ");
-        set(by === "" ? null : { by: Number(by), isDown: way === "down" });
-      }}
-    />
+    <div class="order">
+      <Select
+        label={t("common.order")}
+        value={order === null ? "" : `${order.by} ${order.isDown ? "down" : "up"}`}
+        options={[["", t("common.asListed")], ...options]}
+        onChange={(value) => {
+          const [by = "", way] = value.split(" ");
+          set(by === "" ? null : { by: Number(by), isDown: way === "down" });
+        }}
+      />
+    </div>
   );
 }
 

@@ -2,7 +2,7 @@
 export const settings = {
   "settings.running": "Running settings",
   "settings.runningText":
-    "They last until the next reload or restart; the configuration file stays as it is.",
+    "They last until the next reload or restart, unless they are kept in the file below.",
   "settings.changed": "{what} changed",
   "settings.notChanged": "{what} was not changed",
   "settings.logLevel": "Log level",

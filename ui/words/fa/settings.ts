@@ -3,7 +3,8 @@ import type { settings as english } from "../en/settings.ts";
 
 export const settings: SameKeys<typeof english> = {
   "settings.running": "تنظیمات در حال اجرا",
-  "settings.runningText": "تا بارگذاری یا شروع دوبارهٔ بعدی می‌مانند؛ فایل پیکربندی تغییر نمی‌کند.",
+  "settings.runningText":
+    "تا بارگذاری یا شروع دوبارهٔ بعدی می‌مانند، مگر آنکه در پایین در فایل نگه داشته شوند.",
   "settings.changed": "{what} تغییر کرد",
   "settings.notChanged": "{what} تغییر نکرد",
   "settings.logLevel": "سطح لاگ",

@@ -4,7 +4,7 @@ import type { settings as english } from "../en/settings.ts";
 export const settings: SameKeys<typeof english> = {
   "settings.running": "Текущие настройки",
   "settings.runningText":
-    "Действуют до следующей перезагрузки или перезапуска; файл конфигурации не меняется.",
+    "Действуют до следующей перезагрузки или перезапуска, если не записать их в файл ниже.",
   "settings.changed": "{what}: изменено",
   "settings.notChanged": "{what}: не изменено",
   "settings.logLevel": "Уровень журнала",

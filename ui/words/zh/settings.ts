@@ -3,7 +3,7 @@ import type { settings as english } from "../en/settings.ts";
 
 export const settings: SameKeys<typeof english> = {
   "settings.running": "运行时设置",
-  "settings.runningText": "在下次重载或重启之前有效；配置文件不会改变。",
+  "settings.runningText": "在下次重载或重启之前有效，除非在下方写入配置文件。",
   "settings.changed": "{what} 已更改",
   "settings.notChanged": "{what} 未能更改",
   "settings.logLevel": "日志级别",
