@@ -60,7 +60,9 @@ export async function update(offered: Offered, env: UpdateEnv, signal: AbortSign
   const failure = takeOver === null ? null : await asked(takeOver, join(installation.link, "weir"));
   if (failure === null) return;
   await switched.back();
-  throw new UpdateError(`weir ${version} did not take over, ${installation.version} goes on: ${failure}`);
+  throw new UpdateError(
+    `weir ${version} did not take over, ${installation.version} goes on: ${failure}; weir update -later leaves it to the next start`,
+  );
 }
 
 async function asked(takeOver: (program: string) => Promise<string | null>, program: string) {

@@ -23,6 +23,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { noBrowser, openBrowser } from "../support/browser.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { TLS_KEYS } from "../support/managed-core.ts";
 import { PLATFORM } from "../support/release.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 import { openSteadyTransfer, SteadyOrigin } from "../support/steady-transfers.ts";
@@ -117,7 +118,11 @@ class World implements AsyncDisposable {
   }
 
   /** The old version is installed and runs. */
-  static async open(name: string, byController: boolean, secret = SECRET): Promise<World> {
+  static async open(
+    name: string,
+    byController: boolean,
+    { secret = SECRET, more = "" } = {},
+  ): Promise<World> {
     const prefix = join(top, name);
     const archive = join(top, `weir-${OLD}-${PLATFORM}.tar.gz`);
     await exec("sh", [join(root, "deploy/install.sh"), "--prefix", prefix, archive]);
@@ -133,7 +138,7 @@ update:
   public-key: |
     ${key}
   by-controller: ${byController}
-`;
+${more}`;
     return new World(prefix, await startCore(text, { program: join(prefix, "bin/weir") }), ports);
   }
 
@@ -241,10 +246,33 @@ test(
 );
 
 test(
+  "what cannot be handed over leaves the version that runs in place, and both ways say why",
+  { skip },
+  async () => {
+    const lines = [
+      "- name: hy",
+      "  type: hysteria2",
+      "  listen: 127.0.0.1",
+      "  port: 0",
+      "  users: { ada: letmein }",
+    ];
+    const more = `listeners:\n${lines.map((line) => `  ${line}\n`).join("")}${TLS_KEYS}`;
+    await using world = await World.open("not-handed-over", true, { more });
+    const refused =
+      /weir 1\.0\.1-20260201-bbbb did not take over, .* goes on: what cannot be handed over yet/;
+    await assert.rejects(world.weir("update", "-d", world.core.home), refused);
+    assert.match((await world.ask("POST", "/upgrade")).text, refused);
+    assert.equal(await world.version(), OLD);
+    assert.equal(world.inForce, `weir-${OLD}`);
+    assert.deepEqual(readdirSync(world.prefix).sort(), ["bin", "weir", `weir-${OLD}`]);
+  },
+);
+
+test(
   "the dashboard finds the newer version, and is that of the new one afterwards",
   { skip: skip === false ? noBrowser : skip },
   async () => {
-    await using world = await World.open("dashboard", true, "");
+    await using world = await World.open("dashboard", true, { secret: "" });
     await using browser = await openBrowser();
     await using watched = await browser.open();
     const { page } = watched;
