@@ -50,7 +50,7 @@ function AskSecret({ refused, staleLink }: Omit<Extract<LinkState, { kind: "lock
       title={t("gate.secret")}
       label={t("gate.secret")}
       refused={refused}
-      onSecret={(secret) => link.unlock(secret)}
+      onSecret={(secret, code) => link.unlock(secret, code)}
     >
       {staleLink && (
         <p class="error" role="alert">

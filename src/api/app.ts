@@ -6,7 +6,7 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { CONTROLLER_OWNER, type AccessControl, type Caller } from "#core/access.ts";
 import { ApiError, messageOf } from "#core/errors.ts";
 import { Secret } from "./auth.ts";
-import { callerOf, checkScope } from "./credentials.ts";
+import { callerOf, checkScope, standsFor } from "./credentials.ts";
 import { controllerRoutes } from "./controller/index.ts";
 import { Cors } from "./cors.ts";
 import { answerTo, errorBody, forbidden, unauthorized, type ErrorAnswer } from "./errors.ts";
@@ -113,7 +113,9 @@ function controllerCaller(
   // Browsers have no other place for it with a WebSocket. A token is refused there: addresses are written into logs.
   const isInQuery = isUpgrade && typeof inQuery === "string" && inQuery !== "";
   const isOwn =
-    isInQuery && (secret.equals(inQuery) || access?.sessions.opens(inQuery, secret.mark) === true);
+    isInQuery &&
+    ((secret.equals(inQuery) && access?.codes.isOn !== true) ||
+      (access !== null && standsFor(inQuery, secret, access)));
   const inQueryCaller = isOwn ? CONTROLLER_OWNER : null;
   const caller = isInQuery ? inQueryCaller : callerOf(request, secret, CONTROLLER_OWNER, access);
   if (caller === null) throw unauthorized();

@@ -3,8 +3,12 @@ import type { FastifyRequest } from "fastify";
 import { allows, type AccessControl, type Caller, type RouteScope } from "#core/access.ts";
 import { ApiError } from "#core/errors.ts";
 import type { Secret } from "./auth.ts";
+import { CodeError } from "./errors.ts";
 
-/** The owner of the secret, by it or by a session that stands for it, or the holder of a token; null: neither. */
+/**
+ * The owner of the secret, by it or by what stands for it, or the holder of a token; null: neither. Throws `CodeError` for
+ * the secret itself where a code is to come with it.
+ */
 export function callerOf(
   request: FastifyRequest,
   secret: Secret,
@@ -12,11 +16,21 @@ export function callerOf(
   access: AccessControl | null,
 ): Caller | null {
   const { authorization } = request.headers;
-  if (secret.opens(authorization)) return owner;
+  if (secret.opens(authorization)) {
+    if (access?.codes.isOn !== true) return owner;
+    throw new CodeError(CODE_NEEDED);
+  }
   const token = bearerOf(authorization);
-  if (token !== null && access?.sessions.opens(token, secret.mark) === true) return owner;
+  if (token !== null && access !== null && standsFor(token, secret, access)) return owner;
   const grant = token === null ? null : (access?.tokenOf(token) ?? null);
   return grant === null ? null : { name: grant.name, token: grant };
+}
+
+export const CODE_NEEDED = "a code is needed: POST /api/svc/session with it, or use a token (svc.totp-file)";
+
+/** A session, or what a command of this machine sends. */
+export function standsFor(token: string, { mark }: Secret, { sessions, codes }: AccessControl): boolean {
+  return sessions.opens(token, codes.sessionMark(mark)) || codes.opensAsCommand(token, mark);
 }
 
 /**

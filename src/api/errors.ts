@@ -40,9 +40,19 @@ export class ShapeError extends ApiError {
   }
 }
 
+/** 401: the secret is right, and a one-time code is to come with it. The detail `code` tells programs so. */
+export class CodeError extends ApiError {
+  readonly details: readonly Detail[];
+  constructor(message: string) {
+    super(401, message);
+    this.details = [{ path: "code", message }];
+  }
+}
+
 export function answerTo(error: unknown): ErrorAnswer {
-  if (error instanceof ShapeError) {
-    return { status: 400, message: error.message, details: error.details, internal: false };
+  if (error instanceof ShapeError || error instanceof CodeError) {
+    const { status, message, details } = error;
+    return { status, message, details, internal: false };
   }
   const status = statusOf(error);
   if (status === null) return { status: 500, message: "Internal Server Error", internal: true };

@@ -148,6 +148,7 @@ export class Runtimes {
     { keepPolicies = false, asksTuns = true, takesOver }: SwapOptions = {},
   ): Promise<void> {
     const host = this.#host;
+    const journal = journalSettings(config, host.files);
     using undo = new DisposableStack();
     const policies = keepPolicies
       ? null
@@ -185,7 +186,7 @@ export class Runtimes {
     host.kernelDirect.use(fresh.classifier);
     this.#certificates.use(asked);
     if (old !== null) this.#retire(old, fresh);
-    await host.journal.adopt(journalSettings(config, host.files), this.reports.running);
+    await host.journal.adopt(journal, this.reports.running);
   }
 
   #retire(old: Runtime, next: Runtime): void {

@@ -7,6 +7,7 @@ import type { ParsedFlags } from "./flags.ts";
 import { entriesOf, repeatedId } from "#governance/policy-book.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
 import { listenerFaults, nodeFaults } from "#runtime/dry-run.ts";
+import { journalSettings } from "#runtime/user-settings.ts";
 import { summarize } from "#config/summary.ts";
 import { checkAccess } from "#store/file-safety.ts";
 import { linesOf, setUp } from "./load.ts";
@@ -31,6 +32,7 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
         say("error", repeated);
         return close(file, "failed", 1);
       }
+      for (const text of codeFaults(result.config, files)) say("warning", text);
       for (const text of storeFaults(result.config, files)) say("warning", text);
       for (const text of await nodeFaults(result.config, files)) say("warning", text);
       for (const text of await listenerFaults(result.config, files)) say("warning", text);
@@ -41,6 +43,16 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
     file ??= flags.text("config") === null && flags.text("f") !== "-" ? flags.text("f") : null;
   }
   return close(file, "failed", 1);
+}
+
+/** The file of one-time codes. */
+function codeFaults(config: Config, files: SafeFiles): readonly string[] {
+  try {
+    journalSettings(config, files);
+    return [];
+  } catch (error) {
+    return [`${messageOf(error)}; a start or a reload is refused`];
+  }
 }
 
 /** Stores that may be ours, and that others could read or replace. */

@@ -1,10 +1,11 @@
 /** A request of a command to the running weir on this machine. */
 import { request } from "#lib/node-http.ts";
 
-export type ControllerAddress = { readonly secret: string } & (
+export type ControllerPlace =
   | { readonly socketPath: string }
-  | { readonly host: string; readonly port: number }
-);
+  | { readonly host: string; readonly port: number };
+/** `secret`: what opens it, or stands for that. */
+export type ControllerAddress = ControllerPlace & { readonly secret: string };
 
 const TIMEOUT_MS = 30_000;
 const MOST_ANSWER_BYTES = 256 * 1024 * 1024;

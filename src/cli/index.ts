@@ -68,6 +68,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       return { help: TOKEN_USAGE, run: tokenCommand };
     },
   },
+  totp: {
+    usage: "totp FILE               a secret of one-time codes for the dashboard",
+    load: async () => {
+      const { TOTP_USAGE, totpCommand } = await import("./totp.ts");
+      return { help: TOTP_USAGE, run: totpCommand };
+    },
+  },
   audit: {
     usage: "audit verify|export     the log of who changed what",
     load: async () => {

@@ -57,9 +57,27 @@ export interface SessionBook {
   takeCode(guess: string): boolean;
 }
 
+/** What became of a code. `later`: so many were wrong that none is looked at before. */
+export type CodeAnswer =
+  | { readonly kind: "right" | "wrong" | "used" }
+  | { readonly kind: "later"; readonly afterSeconds: number };
+
+/** The codes of `svc.totp-file`. A `mark` stands for a secret. */
+export interface CodeGate {
+  /** A secret opens nothing but a session, and that with a code. */
+  readonly isOn: boolean;
+  /** By which a session knows a secret: another one while codes are asked for, so that no session without one goes on. */
+  sessionMark(mark: string): string;
+  /** Is it what a command of this machine sends, which can read the file? In constant time. */
+  opensAsCommand(credential: string, mark: string): boolean;
+  /** A right code is right once. `from`: the address that it came from. Settles when its use is kept. Never rejects. */
+  take(code: string, from: string): Promise<CodeAnswer>;
+}
+
 /** What the Controller asks of tokens and the audit log for every request. */
 export interface AccessControl {
   readonly sessions: SessionBook;
+  readonly codes: CodeGate;
   /** Null: unknown, revoked or expired. In constant time for all tokens with the same id. */
   tokenOf(token: string): TokenGrant | null;
   /**

@@ -6,6 +6,7 @@ import type { EventDraft, EventFeed, EventSinks, WebhooksControl, WeirEvent } fr
 import type { JournalControl, TokenDraft, TokenView } from "#core/journal.ts";
 import { withoutFolders } from "#core/places.ts";
 import { Retry } from "#lib/retry.ts";
+import { Codes } from "./code-gate.ts";
 import { openReports } from "./event-reports.ts";
 import { OpenJournal, type OpenJournalEnv, UNSENT } from "./open-journal.ts";
 import type { JournalSettings } from "./settings.ts";
@@ -38,6 +39,7 @@ const VERSION_KEY = "version";
 
 export class Journal implements JournalControl {
   readonly sessions = new Sessions();
+  readonly codes: Codes;
   readonly #env: OpenJournalEnv;
   readonly #retry = new Retry(() => this.#tryAgain());
   #settings: JournalSettings | null = null;
@@ -66,6 +68,11 @@ export class Journal implements JournalControl {
       markOf: (key) => this.#markOf(key),
       emit: (draft, mark) => this.#emit(draft, mark ?? null),
     });
+    this.codes = new Codes({
+      nowMs: env.nowMs,
+      keep: async (used) => this.#open?.keepCode(used),
+      warn: (text) => env.log.warning(text),
+    });
     this.#env = { ...env, send: () => this.#running?.send ?? UNSENT, events: this.sinks };
   }
 
@@ -75,8 +82,17 @@ export class Journal implements JournalControl {
    */
   adopt(settings: JournalSettings | null, running: Running): Promise<void> {
     this.#running = running;
+    this.#askCodes(settings?.totpKey ?? null);
     this.#queue = this.#queue.then(() => this.#adopt(settings));
     return this.#queue;
+  }
+
+  #askCodes(key: Buffer | null): void {
+    if (key !== null && !this.codes.isOn)
+      this.#env.log.info(
+        "svc.totp-file: a secret opens nothing without a code; programs and other dashboards use tokens (weir token)",
+      );
+    this.codes.adopt(key);
   }
 
   /** An event of the process before. What both have noticed is said once. */
@@ -148,6 +164,7 @@ export class Journal implements JournalControl {
     const opened = await OpenJournal.open(settings, this.#env);
     if (this.#isOver) return opened.closeNow();
     this.#open = opened;
+    if (opened.usedCode !== null) this.codes.recall(opened.usedCode);
     opened.events.watch((event) => {
       for (const on of this.#watchers) on(event);
     });

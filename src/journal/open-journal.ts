@@ -11,6 +11,7 @@ import type { AsyncStore, OpenedStore, StoredRecords, SupervisedOptions } from "
 import { DamageError } from "#store/sealed-blob.ts";
 import { openSupervisedStore } from "#store/supervised-store.ts";
 import { AuditLog } from "./audit-log.ts";
+import type { UsedCode } from "./code-gate.ts";
 import { EventLog } from "./event-log.ts";
 import { AUDIT, DELIVERIES, EVENTS, HEADS, MARKS, PARTS, TOKENS } from "./parts.ts";
 import type { JournalSettings } from "./settings.ts";
@@ -36,6 +37,8 @@ export class OpenJournal {
   readonly audit: AuditLog;
   readonly events: EventLog;
   readonly webhooks: Webhooks;
+  /** The last one-time code that was taken; null: none was. */
+  readonly usedCode: UsedCode | null;
   readonly #store: AsyncStore;
   readonly #log: Log;
 
@@ -46,6 +49,8 @@ export class OpenJournal {
     this.tokens = new TokenBook(store, recordsOf(records, TOKENS), env.nowMs);
     this.audit = new AuditLog(store, auditOf(records), settings.audit, env);
     const heads = recordsOf(records, HEADS);
+    const used = heads.find(([key]) => key === CODE_KEY)?.[1];
+    this.usedCode = used === undefined ? null : (JSON.parse(used.toString()) as UsedCode);
     const { send = () => UNSENT, log, nowMs } = env;
     const event = (seq: number) => this.events.event(seq);
     const instance = this.#instanceOf(heads);
@@ -116,6 +121,16 @@ export class OpenJournal {
     await settled;
   }
 
+  /** Never rejects: the code was right, and is used as long as this process runs. */
+  async keepCode(used: UsedCode): Promise<void> {
+    const change = { part: HEADS, key: CODE_KEY, value: Buffer.from(JSON.stringify(used)) };
+    await this.#store
+      .commit([change], { backup: true })
+      .catch((error: unknown) =>
+        this.#log.warning(`a code is not kept as used beyond a restart: ${messageOf(error)}`),
+      );
+  }
+
   configure(settings: JournalSettings): void {
     this.audit.settings = settings.audit;
     this.webhooks.adopt(settings.webhooks);
@@ -161,6 +176,7 @@ export class OpenJournal {
 }
 
 const INSTANCE_KEY = "instance";
+const CODE_KEY = "code";
 export const UNSENT: SendWebhook = () => Promise.reject(new Error("nothing is sent from here"));
 
 /** Of what weir does by itself. */

@@ -6,6 +6,8 @@ export interface JournalSettings {
   /** Absolute path. */
   readonly path: string;
   readonly audit: AuditSettings;
+  /** Of one-time codes; null: the secrets open everything by themselves. */
+  readonly totpKey: Buffer | null;
   readonly webhooks: readonly WebhookSettings[];
 }
 

@@ -2,7 +2,9 @@ import { hostname } from "node:os";
 import type { Config } from "#config/config.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { isPemText, JOURNAL_SUFFIX } from "#core/files.ts";
+import { ConfigError } from "#core/errors.ts";
 import type { JournalSettings } from "#journal/settings.ts";
+import { readTotpFile } from "#journal/totp.ts";
 import { FormerPaths } from "#users/former-paths.ts";
 import type { FleetSettings } from "#users/fleet-settings.ts";
 import type { ManagedListener, UsersSettings } from "#users/settings.ts";
@@ -36,16 +38,27 @@ export function userSettings(config: Config, files: SafeFiles): UsersSettings | 
   };
 }
 
-/** Tokens and the audit log lie beside the state file; null: there is no `svc` block. Throws `ConfigError` for an unsafe path. */
-export function journalSettings({ svc }: Config, files: SafeFiles): JournalSettings | null {
+/** Tokens and the audit log lie beside the state file; null: there is no `svc` block. Throws `ConfigError` for an unsafe path, or a file of codes that cannot be used. */
+export function journalSettings({ svc, controller }: Config, files: SafeFiles): JournalSettings | null {
   if (svc === null) return null;
-  const { secret, store, audit } = svc;
+  const { secret, store, audit, totpFile } = svc;
+  if (totpFile !== null && controller.secret === "")
+    throw new ConfigError(
+      "svc.totp-file: the Controller has no secret and would ask for no code; set secret",
+    );
+  const totpKey = totpFile === null ? null : readTotpFile(files.resolve(totpFile));
   const path = `${files.resolve(store)}${JOURNAL_SUFFIX}`;
   const hooks = svc.webhooks.map(({ secretFile, ...hook }) => ({
     ...hook,
     secretFile: secretFile === null ? null : files.resolve(secretFile),
   }));
-  return { secret, path, audit: { keepMs: audit.keep, mostEntries: audit.entries }, webhooks: hooks };
+  return {
+    secret,
+    path,
+    audit: { keepMs: audit.keep, mostEntries: audit.entries },
+    totpKey,
+    webhooks: hooks,
+  };
 }
 
 /** What is not written is told by this machine and by `public-base-url`. Throws `ConfigError` for an unsafe path. */

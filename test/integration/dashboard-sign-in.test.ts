@@ -1,9 +1,16 @@
 /** Signing in at the built-in dashboard: by a secret, by the link of the start, and over a reload of the page. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
+import { codeOf, stepAt } from "#journal/totp.ts";
+import { encodeBase32 } from "#lib/base32.ts";
+import { en } from "#ui/words/en/index.ts";
 import { noBrowser, openBrowser, type Browser } from "../support/browser.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { stateFolder } from "../support/managed-core.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 
 const SECRET = "a secret that only this test knows";
@@ -108,3 +115,40 @@ test("the link of the start opens both APIs, once, and is gone from the address"
   await again.page.getByLabel("Secret", { exact: true }).waitFor();
   await again.page.getByText("This link was used before or has expired.").waitFor();
 });
+
+test(
+  "with svc.totp-file the form asks for a code, says that one is wrong, and one is enough for both secrets",
+  options,
+  async () => {
+    using state = stateFolder();
+    const [controller = 0] = await freePorts(1);
+    const key = randomBytes(20);
+    const file = join(state.path, "totp.txt");
+    writeFileSync(file, encodeBase32(key), { mode: 0o600 });
+    const text = `external-controller: 127.0.0.1:${controller}
+secret: ${SECRET}
+svc: { secret: "${ADMIN_SECRET}", store: ${state.store}, managed-listeners: [edge], totp-file: ${file} }
+listeners:
+  - { name: edge, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, users: [] }
+`;
+    await using _ = await startCore(text, { env: { SAFE_PATHS: state.path } });
+    await using watched = await browser.open();
+    const { page } = watched;
+    await page.goto(`http://127.0.0.1:${controller}/ui/#/users`);
+    await give(page, "Secret", "wrong");
+    await page.getByText("That is not the secret.").waitFor();
+    assert.equal(await page.getByLabel(en["gate.code"]).count(), 0, "not asked for without the secret");
+    await give(page, "Secret", SECRET);
+    const code = page.getByLabel(en["gate.code"]);
+    await code.waitFor();
+    assert.equal(await code.getAttribute("autocomplete"), "one-time-code");
+    assert.equal(await page.evaluate("document.activeElement.name"), "code");
+    await give(page, en["gate.code"], "000000");
+    await page.getByText(en["gate.codeWrong"]).waitFor();
+    await give(page, en["gate.code"], codeOf(key, stepAt(Date.now())));
+    await give(page, "Admin secret", ADMIN_SECRET);
+    await page.getByRole("button", { name: "New user" }).waitFor();
+    await page.reload();
+    await page.getByRole("button", { name: "New user" }).waitFor();
+  },
+);

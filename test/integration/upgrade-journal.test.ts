@@ -13,7 +13,7 @@ import { until } from "../support/until.ts";
 const OVER: EventDraft = { type: "user.over-quota", subject: "user/1", data: {} };
 const DELETED: EventDraft = { type: "user.deleted", subject: "user/2", data: {} };
 
-const SETTINGS = { secret: "", audit: { keepMs: 1e12, mostEntries: 100 }, webhooks: [] };
+const SETTINGS = { secret: "", audit: { keepMs: 1e12, mostEntries: 100 }, totpKey: null, webhooks: [] };
 const send = () => Promise.reject(new Error("no webhook is configured"));
 const RUNNING = { version: "1", send };
 

@@ -8,6 +8,7 @@ import { EventLog } from "#journal/event-log.ts";
 import { Webhooks } from "#journal/webhooks.ts";
 import { TokenBook } from "#journal/token-book.ts";
 import { ADMIN_SECRET } from "./memory-users.ts";
+import { Codes } from "#journal/code-gate.ts";
 import { Sessions } from "#journal/sessions.ts";
 
 export const WEBHOOK_SECRET = `whsec_${Buffer.alloc(24, 7).toString("base64")}`;
@@ -15,6 +16,7 @@ const STORE = { commit: async () => {} };
 
 export class MemoryJournal implements JournalControl {
   readonly sessions = new Sessions();
+  readonly codes = new Codes({ nowMs: () => this.nowMs, keep: async () => {}, warn: () => {} });
   readonly secret: string | null = ADMIN_SECRET;
   nowMs = 1_785_312_000_000;
   readonly #now = (): number => this.nowMs;

@@ -41,6 +41,6 @@ export async function openSendingJournal(
   const audit = { keepMs: 1e12, mostEntries: 100 };
   const send = (request: Parameters<typeof postWebhook>[0], signal: AbortSignal) =>
     postWebhook(request, { dialer, trust: DEFAULT_TRUST }, signal);
-  await journal.adopt({ secret: "", path, audit, webhooks }, { version: "1", send });
+  await journal.adopt({ secret: "", path, audit, totpKey: null, webhooks }, { version: "1", send });
   return journal;
 }

@@ -2,7 +2,7 @@
 import { Store } from "#ui/state/store.ts";
 import type { Link } from "./link.ts";
 import { ApiError, jsonOf, request, type Method } from "./request.ts";
-import { Credential } from "./session.ts";
+import { type CodeAsked, Credential } from "./session.ts";
 
 export type AdminState =
   /** Not asked yet. */
@@ -27,10 +27,13 @@ export class AdminLink {
     this.#credential = new Credential(link, "weir.session.admin");
   }
 
-  /** Throws as `probe` does. */
-  async unlock(secret: string): Promise<void> {
-    await this.#credential.give(secret);
-    await this.probe();
+  /** As the link's; a code that has opened that one is enough for both. Throws as `probe` does. */
+  async unlock(secret: string, code = ""): Promise<CodeAsked | null> {
+    const { session } = this.#link;
+    const proof = { ...(code === "" ? {} : { code }), ...(session === "" ? {} : { session }) };
+    const asked = await this.#credential.give(secret, proof);
+    if (asked === null) await this.probe();
+    return asked;
   }
 
   lock(): void {

@@ -1,7 +1,7 @@
 /** The way to the Controller: requests, streams, and one state: is it reachable, and is the secret accepted? */
 import { Store } from "#ui/state/store.ts";
 import { ApiError, jsonOf, request, UnreachableError, type Method } from "./request.ts";
-import { Credential } from "./session.ts";
+import { type CodeAsked, Credential } from "./session.ts";
 
 export type LinkState =
   | { readonly kind: "connecting" }
@@ -31,10 +31,16 @@ export class Link {
     this.#credential = new Credential(this, "weir.session");
   }
 
-  /** Never rejects. */
-  async unlock(secret: string): Promise<void> {
-    await this.#credential.give(secret);
-    await this.probe();
+  /** Answers with what is asked for besides the secret; null: nothing. Never rejects. */
+  async unlock(secret: string, code = ""): Promise<CodeAsked | null> {
+    const asked = await this.#credential.give(secret, code === "" ? {} : { code });
+    if (asked === null) await this.probe();
+    return asked;
+  }
+
+  /** "": there is none. */
+  get session(): string {
+    return this.#credential.inAddress;
   }
 
   /** With the code of a link. Never rejects. */

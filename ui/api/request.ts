@@ -5,9 +5,12 @@ import { WordedError } from "#ui/words/words.ts";
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
-  constructor(status: number, message: string) {
+  /** What of the request it is about; "": nothing in particular. */
+  readonly field: string;
+  constructor(status: number, message: string, field = "") {
     super(message);
     this.status = status;
+    this.field = field;
   }
 }
 
@@ -55,7 +58,7 @@ export async function request(
   }).catch(() => null);
   if (response === null) throw new UnreachableError();
   if (response.ok) return response;
-  throw new ApiError(response.status, await messageOf(response));
+  throw await errorOf(response);
 }
 
 /** The JSON of an answer; null where it has none. Throws `UnreachableError` where it is cut off or none of ours. */
@@ -66,15 +69,20 @@ export async function jsonOf<T>(response: Response): Promise<T> {
   });
 }
 
-async function messageOf(response: Response): Promise<string> {
+async function errorOf(response: Response): Promise<ApiError> {
+  const { status } = response;
   const text = await response.text().catch(() => "");
   try {
-    const { message } = JSON.parse(text) as { message?: unknown };
-    if (typeof message === "string" && message !== "") return message;
+    const { message, details } = JSON.parse(text) as {
+      message?: unknown;
+      details?: readonly { readonly path: string }[];
+    };
+    if (typeof message === "string" && message !== "")
+      return new ApiError(status, message, details?.[0]?.path);
   } catch {
     // not JSON: the text itself is the message
   }
-  return text.trim().slice(0, 500) || `status ${response.status}`;
+  return new ApiError(status, text.trim().slice(0, 500) || `status ${status}`);
 }
 
 /** Header values are bytes to a browser: a secret outside ASCII goes as its UTF-8 bytes, one character each. */

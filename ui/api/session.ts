@@ -8,6 +8,20 @@ interface Base {
 
 const PATH = "api/svc/session";
 
+export interface Proof {
+  readonly code?: string;
+  readonly session?: string;
+}
+
+/** A code of an authenticator app is needed, was wrong or used before, or none is looked at for some minutes. */
+export type CodeAsked = "needed" | "wrong" | "later";
+
+function codeAsked({ status, field }: ApiError, isGiven: boolean): CodeAsked | null {
+  if (status === 429) return "later";
+  if (field !== "code") return null;
+  return isGiven ? "wrong" : "needed";
+}
+
 export class Credential {
   readonly #base: Base;
   /** Under which the session is kept, for as long as the page's tab is open. */
@@ -29,14 +43,26 @@ export class Credential {
     return this.#value;
   }
 
-  /** What there is no session for, a token or a wrong secret, is used as it is until the page is left; without an answer nothing is. Never rejects. */
-  async give(secret: string): Promise<void> {
+  /**
+   * What there is no session for, a token or a wrong secret, is used as it is until the page is left; without an answer nothing
+   * is. `proof`: a code, or a session that one has opened. Answers with what is asked for besides the secret; null: nothing.
+   * Never rejects.
+   */
+  async give(secret: string, proof: Proof = {}): Promise<CodeAsked | null> {
     this.#isNew = true;
     this.#isSession = false;
-    const opened = request("POST", this.#base.urlOf(PATH), secret).then(tokenOf);
-    await opened.then(
-      (session) => this.#keep(session),
-      (error: unknown) => (this.#value = error instanceof ApiError ? secret : ""),
+    const isGiven = (proof.code ?? "") !== "";
+    const opened = request("POST", this.#base.urlOf(PATH), secret, proof).then(tokenOf);
+    return opened.then(
+      (session) => {
+        this.#keep(session);
+        return null;
+      },
+      (error: unknown) => {
+        const asked = error instanceof ApiError ? codeAsked(error, isGiven) : null;
+        this.#value = error instanceof ApiError && asked === null ? secret : "";
+        return asked;
+      },
     );
   }
 

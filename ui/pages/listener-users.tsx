@@ -33,7 +33,7 @@ export function ListenerUsers({ name, isManaged }: Props) {
         label={t("admin.secret")}
         account="weir users"
         refused={state.refused}
-        onSecret={(secret) => admin.unlock(secret)}
+        onSecret={(secret, code) => admin.unlock(secret, code)}
       >
         {null}
       </SecretForm>

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { CodeAsked } from "#ui/api/session.ts";
 import { textOf, useAction, useEnvironment, useWords } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import { Rich } from "./rich.tsx";
@@ -48,7 +49,12 @@ export function AdminGate({ title, subject, absent, children }: Props) {
           label={t("admin.secret")}
           account="weir users"
           refused={state.refused}
-          onSecret={(secret) => act(() => admin.unlock(secret), t("admin.askFailed", { subject }))}
+          onSecret={async (secret, code) => {
+            let asked: CodeAsked | null = null;
+            const open = async (): Promise<void> => void (asked = await admin.unlock(secret, code));
+            await act(open, t("admin.askFailed", { subject }));
+            return asked;
+          }}
         >
           <p>
             <Rich text={t("admin.secretText")} />

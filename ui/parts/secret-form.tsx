@@ -1,6 +1,7 @@
 /** Asks for a secret; it goes to the caller and stays nowhere. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { CodeAsked } from "#ui/api/session.ts";
 import { useWords } from "#ui/state/context.ts";
 import { Button } from "./small.tsx";
 
@@ -11,8 +12,8 @@ interface Props {
   readonly account?: string;
   /** The secret that was given last is wrong. */
   readonly refused: boolean;
-  /** Never rejects: the caller shows what went wrong. */
-  readonly onSecret: (secret: string) => Promise<unknown>;
+  /** Answers with what is asked for besides the secret. Never rejects: the caller shows what went wrong. */
+  readonly onSecret: (secret: string, code: string) => Promise<CodeAsked | null>;
   readonly level?: "h1" | "h2";
   readonly children: ComponentChildren;
 }
@@ -28,14 +29,21 @@ export function SecretForm({
 }: Props) {
   const { t } = useWords();
   const [secret, setSecret] = useState("");
+  const [code, setCode] = useState("");
+  const [asked, setAsked] = useState<CodeAsked | null>(null);
   const [busy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const errorId = useId();
+  const codeField = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    if (asked !== null) codeField.current?.focus();
+  }, [asked]);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     setBusy(true);
-    await onSecret(secret);
+    setAsked(await onSecret(secret, code));
+    setCode("");
     setBusy(false);
   };
   const Title = level;
@@ -67,8 +75,28 @@ export function SecretForm({
           onInput={(event) => setSecret(event.currentTarget.value)}
         />
       </label>
+      {asked !== null && (
+        <label class="field">
+          <span>{t("gate.code")}</span>
+          <input
+            ref={codeField}
+            type="text"
+            value={code}
+            name="code"
+            autocomplete="one-time-code"
+            inputMode="numeric"
+            dir="ltr"
+            required
+            aria-invalid={asked !== "needed"}
+            aria-describedby={errorId}
+            onInput={(event) => setCode(event.currentTarget.value)}
+          />
+        </label>
+      )}
       <p id={errorId} class="error" role="alert">
-        {refused ? t("gate.wrong") : ""}
+        {refused && asked === null ? t("gate.wrong") : ""}
+        {asked === "wrong" ? t("gate.codeWrong") : ""}
+        {asked === "later" ? t("gate.codeLater") : ""}
       </p>
       <Button label={t("gate.open")} kind="main" busy={busy} />
     </form>

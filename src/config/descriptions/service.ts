@@ -56,6 +56,10 @@ export const service: Descriptions = {
     "Table of subscription addresses that another program gave out, written by `weir import` (docs/import.md).",
     "former-subscriptions.json",
   ],
+  "totp-file": [
+    "File with the secret of one-time codes, as `weir totp` writes it: the two secrets alone open nothing any more, a session takes one of them and a code (docs/tokens.md).",
+    "totp.txt",
+  ],
   audit: "The log of who changed what.",
   "audit.keep": ["How long its entries are kept.", "365d"],
   "audit.entries": ["Entries that are kept at most; the oldest go first.", 100000],

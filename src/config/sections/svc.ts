@@ -69,6 +69,7 @@ export const svc = block({
   store: filePath().default("svc-state.db"),
   "managed-listeners": list(name()).default([]),
   "former-subscriptions": maybe(filePath()),
+  "totp-file": maybe(filePath()),
   audit: audit().default({ keep: AUDIT_KEEP_MS, entries: AUDIT_ENTRIES }),
   backup: maybe(backup()),
   webhooks: webhooks(),

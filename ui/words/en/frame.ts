@@ -60,6 +60,9 @@ export const frame = {
   "gate.secretText":
     "The Controller asks for its secret: the value of `secret` in the configuration, or the one printed at the start.",
   "gate.staleLink": "This link was used before or has expired.",
+  "gate.code": "Code from your authenticator app",
+  "gate.codeWrong": "That code is wrong or was used already. Wait for the next one.",
+  "gate.codeLater": "Too many wrong codes. Try again in some minutes.",
   "gate.wrong": "That is not the secret.",
   "gate.open": "Open",
 

@@ -61,6 +61,9 @@ export const frame: SameKeys<typeof english> = {
   "gate.secret": "密钥",
   "gate.secretText": "控制器需要密钥：配置中 `secret` 的值，或启动时打印的那一个。",
   "gate.staleLink": "此链接已被使用过或已过期。",
+  "gate.code": "身份验证器应用中的验证码",
+  "gate.codeWrong": "验证码错误或已使用过，请等待下一个。",
+  "gate.codeLater": "错误的验证码过多，请几分钟后再试。",
   "gate.wrong": "密钥不正确。",
   "gate.open": "进入",
 
