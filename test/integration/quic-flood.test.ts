@@ -87,7 +87,15 @@ test("a sieve is set at a high rate, follows it, and goes when the flood is over
   assert.equal(sieve.isOn, true);
   come(4, 200); // in its program's eyes a fiftieth of the rate
   t.mock.timers.tick(200);
+  assert.equal(sieve.isOn, true, "it leaves twice as many now");
+  come(400, 5);
+  const back = programs.length;
+  for (let look = 0; look < 12 && sieve.isOn; look++) {
+    nowMs += 200;
+    t.mock.timers.tick(200);
+  }
   assert.deepEqual([sieve.isOn, programs.at(-1)], [false, null]);
+  assert.ok(programs.length - back > 3, "not at once");
 
   const cannot = new InitialSieve(() => false);
   for (let at = 0; at < 1000; at++) cannot.count((nowMs += 0.01));

@@ -34,7 +34,7 @@ export class InitialSieve {
   /** A first packet without a token has come. */
   count(nowMs: number): void {
     if (this.#count++ === 0 && !this.isOn) this.#sinceMs = nowMs;
-    if (this.#count < LEAST_COUNT || this.isOn) return;
+    if (this.#count < LEAST_COUNT) return;
     if (this.#rate(nowMs) > MOST_A_SECOND) this.#set(LEFT_A_SECOND / this.#rate(nowMs), nowMs);
     this.#count = 0;
   }
@@ -45,9 +45,11 @@ export class InitialSieve {
   }
 
   #look(nowMs: number): void {
+    if (nowMs - this.#sinceMs < LOOK_MS / 2) return; // it was set a moment ago
     const rate = this.#rate(nowMs);
     this.#count = 0;
-    this.#set(rate < MOST_A_SECOND ? 1 : LEFT_A_SECOND / rate, nowMs);
+    // Floods come in bursts: behind one it leaves twice as many at each look, and is back at once with the next.
+    this.#set(rate < MOST_A_SECOND ? Math.min(1, 2 * this.#share) : LEFT_A_SECOND / rate, nowMs);
   }
 
   #set(share: number, nowMs: number): void {
