@@ -165,6 +165,30 @@ for (const role of ROLES) {
   });
 }
 
+test("random bytes, and frames that are spoilt, never do more than end it", () => {
+  const frames = fc.uint8Array({ maxLength: 300 }).map((body) => encodeFrame("client", BINARY, body));
+  const hostile = fc.tuple(fc.oneof(fc.uint8Array({ maxLength: 400 }), frames), fc.nat(20), fc.nat(255));
+  fc.assert(
+    fc.property(fc.array(hostile, { maxLength: 4 }), asks, (pieces, sizes) => {
+      const bytes = Buffer.concat(pieces.map(([piece]) => piece));
+      for (const [, at, value] of pieces) if (at < bytes.length) bytes[at] = value;
+      const { wire, memory } = openWire("server", bytes);
+      memory.hasEnded = true;
+      const io = openIo();
+      let gotBytes = 0;
+      for (const size of sizes) {
+        const available = wire.available(io);
+        assert.ok(available >= BROKEN);
+        gotBytes += drain(wire, io, size).got.length;
+      }
+      assert.ok(gotBytes <= bytes.length);
+      assert.ok([0, BROKEN].includes(wire.read(io, 1)));
+      while (wire.pending) wire.flush(io);
+      assert.ok(memory.sent.length <= 131, "more than one answer to pings");
+    }),
+  );
+});
+
 test("behind a close frame nothing is read, and the other direction goes on", () => {
   const body = encodeFrame("client", BINARY, Buffer.from("last"));
   const { wire, memory } = openWire("server", Buffer.concat([body, encodeClose("client"), body]));
