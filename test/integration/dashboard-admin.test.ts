@@ -126,7 +126,7 @@ test(
     assert.equal(await page.evaluate("navigator.clipboard.readText()"), zoe.subscription_url);
     await details.getByRole("button", { name: "QR code" }).click();
     await details.getByRole("img", { name: "QR code of the subscription link" }).waitFor();
-    await details.getByRole("img", { name: /^Usage of <b>zoe<\/b>/ }).waitFor();
+    await details.getByRole("img", { name: /^Usage of <b>zoe<\/b>, last 31 days/ }).waitFor();
     await details.getByRole("button", { name: "New link" }).click();
     await details.getByText(zoe.subscription_url).waitFor({ state: "detached" });
     assert.notEqual((await userNamed("<b>zoe</b>")).subscription_url, zoe.subscription_url);

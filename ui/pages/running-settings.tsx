@@ -111,7 +111,7 @@ function useChange(reload: () => Promise<void>) {
   const change = (setting: Setting, asked: Json, what: string): Promise<boolean> =>
     act(
       async () => {
-        const value = setting.endsWith("port") ? portOf(String(asked)) : asked;
+        const value = setting.endsWith("port") && typeof asked === "string" ? portOf(asked) : asked;
         try {
           await link.send("PATCH", "configs", fragmentOf(setting, value));
           const configs = await link.get<Configs>("configs");
