@@ -10,22 +10,26 @@ export class WebSocketCodec implements StreamCodec {
   readonly #reader: FrameReader;
   /** Of the call that is under way. */
   #wire: Buffer = EMPTY;
+  #hasMore = false;
   #emit: (plain: Buffer | null) => void = () => {};
 
   /** `reply` sends an answer to a ping; it may drop it. */
   constructor(role: WebSocketRole, reply: (frame: Buffer) => void) {
     this.#role = role;
     this.#reader = new FrameReader(role, {
-      onPayload: (from, to) => this.#emit(this.#wire.subarray(from, to)),
+      onPayload: (from, to) => {
+        this.#hasMore = to < this.#wire.length;
+        this.#emit(this.#wire.subarray(from, to));
+      },
       onPing: (payload) => reply(encodeFrame(role, PONG, payload)),
       // Our own close frame goes out when our side has no more to say: so the other direction may still finish.
       onClose: () => this.#emit(null),
     });
   }
 
-  /** Null within a call of `open`: what lies behind the payload that is handed on has been read, and no worker would see it. */
+  /** Null while something lies behind the payload that is handed on: it has been read, and no worker would see it. */
   get layer(): WebSocketLayer | null {
-    if (this.#wire !== EMPTY) return null;
+    if (this.#hasMore) return null;
     return { kind: "websocket", role: this.#role, reading: this.#reader.within };
   }
 
@@ -40,7 +44,9 @@ export class WebSocketCodec implements StreamCodec {
   open(wire: Buffer, emit: (plain: Buffer | null) => void): void {
     this.#emit = emit;
     this.#wire = wire;
+    this.#hasMore = true;
     this.#reader.read(wire, 0, wire.length);
+    this.#hasMore = false;
     this.#wire = EMPTY;
   }
 
