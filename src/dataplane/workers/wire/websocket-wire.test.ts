@@ -218,3 +218,12 @@ test("a client's end waits for silence, or for the server's end", () => {
   assert.equal(wire.endWriting(io), 0);
   assert.equal(payloadOf("server", memory.sent).hasClosed, true);
 });
+
+test("a client's end is said at once where the answer has no reader", () => {
+  const { wire, memory } = openWire("client");
+  const io = openIo();
+  assert.equal(wire.endWriting(io), EAGAIN);
+  wire.onUnwanted();
+  assert.equal(wire.endWriting(io), 0);
+  assert.equal(payloadOf("server", memory.sent).hasClosed, true);
+});

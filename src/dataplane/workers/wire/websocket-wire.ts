@@ -32,7 +32,7 @@ export class WebSocketWire extends WireLayer implements Wire {
   readonly #keys: MaskKeys;
   readonly #reader: FrameReader;
   /** A client's end, which waits: see `endAfterSilenceMs` of `CodecStream`. */
-  readonly #lateEnd: SilentEnd | null;
+  #lateEnd: SilentEnd | null;
   /** Of the call that is under way: where frames lie, and how many plain bytes stand at its start. */
   #bytes: Uint8Array = new Uint8Array(0);
   #plainBytes = 0;
@@ -166,6 +166,10 @@ export class WebSocketWire extends WireLayer implements Wire {
     if (this.#rest !== null) return EAGAIN;
     if (this.#last !== null) this.#drain(io);
     return this.inner.endWriting(io);
+  }
+
+  override onUnwanted(): void {
+    this.#lateEnd = null;
   }
 
   #drain(io: WireIo): void {

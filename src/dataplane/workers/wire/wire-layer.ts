@@ -40,6 +40,10 @@ export abstract class WireLayer {
     this.inner.onBulk?.(io);
   }
 
+  onUnwanted(): void {
+    this.inner.onUnwanted?.();
+  }
+
   flush(io: WireIo): number {
     return this.inner.flush(io);
   }

@@ -45,6 +45,8 @@ export interface Wire {
   flush(io: WireIo): number;
   /** Says that no more follows. 0, EAGAIN (to be called again once writable), or another errno. */
   endWriting(io: WireIo): number;
+  /** Nothing that still comes is wanted: an end that waits for it is said at once. */
+  onUnwanted?(): void;
   /** The kernel's events of its socket, epoll(7) bits. */
   onEvents(events: number): void;
   /**

@@ -91,7 +91,10 @@ export class RelayTask implements Task {
   }
 
   #abandon(io: TaskIo, half: RelayDirection): Outcome {
-    if (!half.over && !half.isAbandoned) half.abandon(io);
+    if (!half.over && !half.isAbandoned) {
+      half.abandon(io);
+      this.#portOf(half).onUnwanted?.();
+    }
     return MORE;
   }
 
