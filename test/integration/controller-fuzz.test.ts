@@ -55,7 +55,7 @@ const FAMILIAR = new Map<string, readonly string[]>([
   ["from", ["1785300000"]],
   ["to", ["1785312000"]],
 ]);
-/** What cannot go well in a core in memory: it has no file and no fleet; ids of tokens are random. */
+/** What cannot go well in a core in memory: it has no file, no fleet and no releases; ids of tokens and sums of backups are not guessed. */
 const NEVER_WELL = [
   "DELETE /api/svc/fleet/nodes/{name}",
   "DELETE /api/svc/tokens/{id}",
@@ -69,8 +69,10 @@ const NEVER_WELL = [
   "POST /api/svc/config/rollback",
   "POST /api/svc/fleet/nodes/{name}/drain",
   "POST /api/svc/fleet/nodes/{name}/resume",
+  "POST /api/svc/restore",
   "POST /api/svc/session/code",
   "POST /api/svc/setup/nodes",
+  "POST /api/svc/update/check",
   "POST /upgrade",
   "POST /upgrade/ui",
   "PUT /api/svc/config",
