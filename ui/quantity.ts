@@ -35,7 +35,12 @@ type Units = typeof AMOUNT_UNITS;
 
 function written(value: number, units: Units): string {
   if (value === 0) return "";
-  const found = units.find(([, size]) => value >= size && (value * 1000) % size === 0);
+  const found = units.find(
+    ([, size]) =>
+      value >= size &&
+      (value * 1000) % size === 0 && // which is rounded itself where it is beyond all integers that numbers can be
+      Math.round((value / size) * size) === value,
+  );
   const [name, size] = found ?? lastOf(units);
   return `${value / size} ${name}`;
 }

@@ -23,5 +23,6 @@ test("what is shown means the same when it is typed back", () => {
       assert.equal(parseAmount(amountText(value)), value);
       assert.equal(parseRateLimit(rateLimitText(value)), value);
     }),
+    { examples: [[4_456_754_485_956_864]] },
   );
 });
