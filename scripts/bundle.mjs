@@ -12,6 +12,7 @@ const PARTS = { "#api/index.ts": "api", "#fleet/index.ts": "fleet", "#acme/index
 const THREADS = {
   "nft-worker": "src/platform/linux/nft/worker.ts",
   "relay-worker": "src/dataplane/workers/worker/main.ts",
+  "quic-worker": "src/dataplane/workers/worker/quic-main.ts",
   "store-thread": "src/store/worker.ts",
   "list-thread": "src/documents/list-worker.ts",
   "node-thread": "src/documents/node-worker.ts",

@@ -52,6 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "platform",
     "protocols",
     "router/tables", // decides by them
+    "transport", // has the connections of QUIC
     "dataplane/workers/shared",
     "dataplane/workers/wire",
   ],

@@ -7,9 +7,9 @@ import type { WireDetails } from "./wire-details.ts";
 /**
  * What lies between a socket and the plain bytes. `tls`: by libssl. `records`: TLS 1.3 by our own engine. `framed`: a
  * stream in frames of a session, in TLS. `encrypted`: records with a header in the clear and a counted nonce. `sealed`:
- * chunks of Shadowsocks.
+ * chunks of Shadowsocks. `quic`: a stream whose connection is in the worker's own thread.
  */
-export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encrypted" | "vmess";
+export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encrypted" | "vmess" | "quic";
 
 /**
  * What a stream still adds to its first bytes and takes off those of the peer, over a wire that carries the rest as it is.
@@ -89,9 +89,11 @@ export interface Detachable {
   readonly isLayered?: boolean;
   /**
    * A socket of the runtime, which is duplicated and destroyed; or a descriptor, whose ownership passes to the caller
-   * of `detach`.
+   * of `detach`; -1: there is none, and the worker has the stream.
    */
   readonly socket: Socket | number;
+  /** The one worker that can go on with it; absent: any. */
+  readonly worker?: object;
   /** From here on the stream reads, writes and closes nothing; destroying it still ends the whole connection. */
   detach(): DetachedState;
   /**
@@ -136,6 +138,9 @@ export const LAYERS = Symbol("what this stream adds to the first bytes");
 
 /** On the same: the one below was taken over, and its close says nothing any more. */
 export const LOWER_DETACHED = Symbol("the stream below was taken over");
+
+/** On streams of a connection that another thread has: bytes go by that thread alone once they are detached. */
+export const IN_THREAD = Symbol("another thread has the connection of this stream");
 
 interface DetachSteps {
   readonly [DETACHABLE]?: () => Detachable | null;

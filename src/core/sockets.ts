@@ -36,10 +36,30 @@ export interface DatagramListener {
    * or absent: this system cannot.
    */
   sieve?(program: SocketProgram | null): boolean;
+  /**
+   * Another thread reads and writes by the same socket until `receive` or `takeBack`, or the close, which waits for it. Absent
+   * or null: it cannot.
+   */
+  lend?(reader: SocketReader): LentSocket | null;
   /** Calls `on`, which must not throw, when the socket is about to close: what it sends still goes out. */
   beforeClose(on: () => void): void;
   /** Settles when the socket is closed. */
   readonly closed: Promise<void>;
+}
+
+/** Who reads a socket that is lent. */
+export interface SocketReader {
+  /** Reads no more, and writes on. */
+  pause(): void;
+  /** Reads and writes no more, once what it says last is out. Resolves when its own descriptor is closed. */
+  close(): Promise<void>;
+}
+
+export interface LentSocket {
+  /** The owner's. */
+  readonly fd: number;
+  /** The reader is gone. False: so is the socket. */
+  takeBack(): boolean;
 }
 
 /** What a transparent socket took off the wire, lent until the receiver returns; `destination` is where it was going. */

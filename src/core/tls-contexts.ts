@@ -11,10 +11,10 @@ export interface SharedTlsContext {
 /** The contexts of a listener, one after the other. */
 export interface TlsContextSource {
   /**
-   * For new connections in one thread, whose choice of a protocol (ALPN) has the address `onAlpn` (0: the library chooses, as over QUIC); to be released. Null:
-   * threads cannot have it.
+   * For new connections in one thread, whose choice of a protocol (ALPN) has the address `onAlpn` (0: that of the main thread); to be released. `isQuic`: for QUIC, where no authority
+   * validates names; absent: where `onAlpn` is 0. Null: threads cannot have it.
    */
-  share(onAlpn: bigint): SharedTlsContext | null;
+  share(onAlpn: bigint, isQuic?: boolean): SharedTlsContext | null;
   /** Calls `onChange` when `share` answers with another one from now on, until it is disposed of. */
   watch(onChange: () => void): Disposable;
 }

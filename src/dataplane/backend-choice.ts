@@ -4,6 +4,7 @@ import type { RelayBackend } from "./backend.ts";
 import type { DecisionSource } from "./decision-source.ts";
 import {
   openWorkerBackend,
+  type QuicWorker,
   type WorkerBackend,
   type WorkerBackendOptions,
 } from "./workers/main/worker-backend.ts";
@@ -55,6 +56,18 @@ export class BackendChoice implements AsyncDisposable {
   #waysOf(threads: number): string {
     const number = threads === 1 ? "1 thread" : `${threads} threads`;
     return `plain TCP by ${number} (${this.#count.why}; accept, dial, splice), the rest by the portable pump`;
+  }
+
+  /** The thread of QUIC; null: there can be none. `onDeath` as `WorkerBackend.openQuic` has it. To be called once. */
+  async openQuic(onDeath: (why: string) => void): Promise<QuicWorker | null> {
+    const engine = await this.#engine;
+    if (engine === null || engine.threads === 0) return null;
+    try {
+      return await engine.openQuic(onDeath);
+    } catch (error) {
+      this.#log.warning(`relay: QUIC stays on the main thread: ${messageOf(error)}`);
+      return null;
+    }
   }
 
   /** Has the engine report what it has moved; see `Engine.look`. */

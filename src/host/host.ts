@@ -41,6 +41,7 @@ import { MemoryChoices } from "#store/memory-choices.ts";
 import { OpenStores } from "#store/open-stores.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
 import { DocumentReader } from "#documents/reader.ts";
+import { QuicThreadSlot } from "#transport/quic-thread-slot.ts";
 import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { Users } from "#users/users.ts";
 import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";
@@ -189,6 +190,8 @@ export function openHost(
     report: (query) => governance.report(query),
     inherited: ({ host, port }) => inherited.take(`portal ${host}:${port}`)?.fd ?? null,
   });
+  const memory = new KeptByHost();
+  memory.of(QuicThreadSlot).start = async () => (await import("./quic-thread.ts")).startQuicThread(relayPath);
   return {
     home,
     log,
@@ -198,7 +201,7 @@ export function openHost(
     egress: new Egress(onBasis),
     live,
     clock: new NetworkClock(),
-    memory: new KeptByHost(),
+    memory,
     ledger,
     metering: users.metering(ledger),
     users,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Duplex, Readable } from "node:stream";
 import type { Dialer, Outbound } from "#core/outbound.ts";
-import type { Accept } from "#core/inbound.ts";
+import type { Accept, HostMemory } from "#core/inbound.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { hysteria2 } from "#protocols/hysteria2/index.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
@@ -26,12 +26,13 @@ export function openListener(
   accept: Accept,
   options: Readonly<Record<string, unknown>> = {},
   dialer?: Dialer,
+  memory?: HostMemory,
 ): Promise<OpenedInbound> {
   const { cert, key } = quicCertificate;
   return openTestInbound(
     hysteria2,
     { users: USERS, certificate: cert, "private-key": key, ...options },
-    { accept, ...(dialer === undefined ? {} : { dialer }) },
+    { accept, memory, ...(dialer === undefined ? {} : { dialer }) },
   );
 }
 

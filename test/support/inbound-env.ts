@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { DialError } from "#core/errors.ts";
-import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
+import type { Accept, Access, HostMemory, Inbound, InboundEnv } from "#core/inbound.ts";
 import { SILENT } from "#core/log.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
@@ -26,13 +26,15 @@ export interface TestEnvOptions {
   readonly accept: Accept;
   readonly access?: Partial<Access>;
   readonly ip?: Ip;
+  /** As the host's; absent: nothing is kept. */
+  readonly memory?: HostMemory | undefined;
   /** Absent: nothing is dialled. */
   readonly dialer?: Dialer;
 }
 
 /** Disposing it closes the listening sockets; connections end by themselves or with the test. */
 export function openInboundEnv(options: TestEnvOptions): TestInboundEnv {
-  const { accept, access = {}, ip = LOOPBACK_V4 } = options;
+  const { accept, access = {}, ip = LOOPBACK_V4, memory } = options;
   const opened = new AsyncDisposableStack();
   const nowhere = () => Promise.reject(new DialError("failed", "this test dials nothing"));
   return {
@@ -40,6 +42,7 @@ export function openInboundEnv(options: TestEnvOptions): TestInboundEnv {
     accept,
     access: { ...OPEN_ACCESS, ...access },
     nowMs: Date.now,
+    ...(memory === undefined ? {} : { memory }),
     log: SILENT,
     files: textFiles,
     tls: tlsProvider,
@@ -73,7 +76,10 @@ export function openInboundEnv(options: TestEnvOptions): TestInboundEnv {
     listenTransparentUdp: () => Promise.reject(new Error("captured datagrams need a namespace of their own")),
     async listenUdp(on) {
       const { socket, close } = await listeningDatagrams({ ip, port: 0 });
-      opened.defer(close);
+      opened.defer(() => {
+        close();
+        return socket.closed;
+      });
       on(socket);
       return [socket.local];
     },

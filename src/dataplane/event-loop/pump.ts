@@ -1,7 +1,7 @@
 /** Moves the bytes of one TCP connection by data, write and drain (docs/adr/0015). */
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
-import { detachable } from "#core/handover.ts";
+import { detachable, IN_THREAD } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import type { RelayBackend, RelayBackendOptions, RelayPair } from "#dataplane/backend.ts";
 import { PumpDirection, type PumpDirectionEnv } from "./pump-direction.ts";
@@ -20,9 +20,10 @@ export interface RelayOptions extends RelayBackendOptions {
  * and the end.
  */
 export function relay(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions): Promise<void> {
-  if (options.backend?.afterBytes === 0) {
+  const { backend } = options;
+  if (backend !== null && (backend.afterBytes === 0 || IN_THREAD in client)) {
     const pair = pairOf(client, remote);
-    const carried = pair === null ? null : options.backend.relay(pair, meter, options);
+    const carried = pair === null ? null : backend.relay(pair, meter, options);
     if (carried !== null) return carried;
   }
   return new Promise((done) => new Pump(client, remote, meter, options, done).start());

@@ -163,7 +163,7 @@ async function openUdp(
     deliver: deliverer(holders, (next) => (next === null ? socket.receive(ignore) : next(socket))),
     handedOver: async () => {},
     drain: async () => {},
-    close: closer({ pause, close }, lent),
+    close: closer({ pause, close, closed: socket.closed }, lent),
   };
 }
 
@@ -171,14 +171,18 @@ function ignore(): void {}
 
 /** At once, or where another process reads the socket behind the last flow. */
 function closer(
-  { pause, close }: { pause(): void; close(): void },
+  { pause, close, closed }: { pause(): void; close(): void; readonly closed: Promise<void> },
   lent: UdpParts["lent"],
 ): () => Promise<void> {
   return async () => {
     const waiting = lent();
-    if (waiting === null) return close();
-    pause();
-    waiting.push(close);
+    if (waiting !== null) {
+      pause();
+      waiting.push(close);
+      return;
+    }
+    close();
+    await closed;
   };
 }
 
@@ -196,6 +200,6 @@ async function openTransparent(
     deliver: deliverer(holders, (next) => next?.(socket)),
     handedOver: async () => {},
     drain: async () => {},
-    close: closer({ pause, close }, lent),
+    close: closer({ pause, close, closed: socket.closed }, lent),
   };
 }

@@ -2,7 +2,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { Endpoint } from "#core/session.ts";
-import type { DatagramListener } from "#core/sockets.ts";
+import type { DatagramListener, SocketReader } from "#core/sockets.ts";
 import { datagramDescriptorOf } from "./datagram-descriptor.ts";
 import {
   BUFFERS,
@@ -18,6 +18,9 @@ export interface OpenedDatagrams {
   readonly fd: number;
   /** Reads no more, and sends on. */
   pause(): void;
+  /** The opposite. */
+  resume(): void;
+  /** `socket.closed` settles when no other thread has it any more. */
   close(): void;
 }
 
@@ -60,6 +63,9 @@ export async function openDatagrams(
   let receiver: OnDatagram | null = null;
   let refuses: Refuses = () => false;
   const closing: (() => void)[] = [];
+  let reader: SocketReader | null = null;
+  let isReading = false;
+  let isOpen = true;
   const bound: DatagramSocket = sockets.take(socket, (payload, from, ecn) => receiver?.(payload, from, ecn), {
     batchesInATurn,
     refuses: (payload) => refuses(payload),
@@ -68,10 +74,23 @@ export async function openDatagrams(
     socket: {
       local: { ip: socketIp(address), port },
       receive(on, refused = () => false) {
-        const first = receiver === null;
+        void reader?.close();
+        reader = null;
         receiver = on;
         refuses = refused;
-        if (first) bound.begin();
+        if (!isReading) bound.begin();
+        isReading = true;
+      },
+      lend(next) {
+        if (!bound.isLendable || !isOpen) return null;
+        bound.pause();
+        isReading = false;
+        reader = next;
+        const takeBack = (): boolean => {
+          if (reader === next) reader = null;
+          return isOpen;
+        };
+        return { fd: bound.fd, takeBack };
       },
       send: (payload, { ip, port: to }, isMarked) => bound.send(null, payload, ip, to, isMarked),
       sendRun: (payloads, size, { ip, port: to }, isMarked) =>
@@ -82,11 +101,24 @@ export async function openDatagrams(
       closed,
     },
     fd: bound.fd,
-    pause: () => bound.pause(),
+    pause() {
+      reader?.pause();
+      bound.pause();
+      isReading = false;
+    },
+    resume() {
+      if (!isReading && isOpen) bound.begin();
+      isReading = true;
+    },
     close() {
+      isOpen = false;
       for (const on of closing.splice(0)) on();
-      bound.close();
-      resolve();
+      const finish = (): void => {
+        bound.close();
+        resolve();
+      };
+      if (reader === null) finish();
+      else void reader.close().then(finish);
     },
   };
 }

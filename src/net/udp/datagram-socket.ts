@@ -37,6 +37,8 @@ export interface DatagramSocket {
   readonly port: number;
   /** Its descriptor as long as it is open; negative: the system has none. */
   readonly fd: number;
+  /** It can be read by another thread: what comes while none reads it waits in the kernel. */
+  readonly isLendable: boolean;
   /** Begins to read. Of what came before the kernel has kept what fits, but without batches it is lost. */
   begin(): void;
   /** Reads no more. */
@@ -111,6 +113,7 @@ const MOST_LINKS = 4096;
 class PlainSocket implements DatagramSocket {
   readonly port: number;
   readonly fd: number;
+  readonly isLendable = false;
   readonly #socket: Socket;
   readonly #isV6: boolean;
   /** Link-local peers as the runtime writes them, with their links: an answer goes there. */
@@ -176,6 +179,7 @@ function ignore(): void {}
 class BatchedSocket implements DatagramSocket {
   readonly port: number;
   readonly fd: number;
+  readonly isLendable = true;
   readonly #batches: DatagramBatches;
   readonly #outgoing: Outgoing;
   readonly #isV6: boolean;

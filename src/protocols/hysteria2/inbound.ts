@@ -1,16 +1,14 @@
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import { listenThreaded } from "#protocols/managed/listen-threaded.ts";
 import { PasswordTable } from "#protocols/managed/password-table.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { NO_ERROR, REQUEST_CANCELLED } from "#transport/http3/request.ts";
-import { Bbr } from "#transport/quic/congestion/bbr.ts";
 import { OWN_NUMBERS } from "#transport/quic/connection-options.ts";
-import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
-import { QuicPorts } from "#transport/quic/server/port.ts";
 import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
 import { openMasquerade } from "./masquerade/index.ts";
 import { bbrProfile, type InboundOptions, receiveWindows } from "./options.ts";
-import { openObfs } from "./obfs.ts";
+import { obfsSpec, openObfs } from "./obfs.ts";
 import { ServerSession, type ServerSessionOptions } from "./server-session.ts";
 
 /** What visitors may send ahead: much more than a request, and little for each of many. */
@@ -51,17 +49,15 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     udpMtu: options["udp-mtu"],
     mux: options["mux-option"],
   };
-  const quic: QuicServerOptions = {
-    ciphers: tls.ciphers,
-    openTls: tls.open,
+  const endpoints = await listenThreaded(env, {
+    tls,
     numbers: { idleTimeoutMs: options["max-idle-time"], ...windows, maxData: VISITOR_WINDOW_BYTES },
     abortCode: REQUEST_CANCELLED,
     closeCode: NO_ERROR,
-    makeCongestion: () => new Bbr(bbrProfile(options)),
+    congestion: { kind: "bbr", profile: bbrProfile(options) },
     filter,
-    onConnection: (client) => new ServerSession(client, session),
-  };
-  const ports = env.memory?.of(QuicPorts) ?? new QuicPorts();
-  const endpoints = await env.listenUdp((socket) => void ports.open(socket, quic));
+    filterSpec: filter === null ? null : obfsSpec(options),
+    onClient: (client) => new ServerSession(client, session),
+  });
   return shell.open(endpoints, undo.move());
 }

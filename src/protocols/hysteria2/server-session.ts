@@ -7,9 +7,7 @@ import { isMux } from "#protocols/mux/inbound.ts";
 import { Http3Server, type Http3Answer, type Http3Request } from "#transport/http3/server.ts";
 import { NO_ERROR } from "#transport/http3/request.ts";
 import type { Field } from "#transport/http3/qpack.ts";
-import { Brutal } from "#transport/quic/congestion/brutal.ts";
-import type { QuicServerConnection, QuicServerEvents } from "#transport/quic/server/connection.ts";
-import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import type { ServedClient, ServedEvents, ServedStream } from "#transport/quic/server/served.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 import type { Masquerade } from "./masquerade/index.ts";
 import { ServerUdp } from "./server-udp.ts";
@@ -32,15 +30,15 @@ export interface ServerSessionOptions {
   readonly mux: MuxServerOptions | undefined;
 }
 
-export class ServerSession implements QuicServerEvents {
-  readonly #client: QuicServerConnection;
+export class ServerSession implements ServedEvents {
+  readonly #client: ServedClient;
   readonly #options: ServerSessionOptions;
   readonly #http: Http3Server;
   readonly #ends: ConnectionEnds;
   /** Null: it has shown no password. */
   #user: { readonly connection: AuthenticatedConnection; readonly udp: ServerUdp } | null = null;
 
-  constructor(client: QuicServerConnection, options: ServerSessionOptions) {
+  constructor(client: ServedClient, options: ServerSessionOptions) {
     this.#client = client;
     this.#options = options;
     this.#ends = {
@@ -56,7 +54,7 @@ export class ServerSession implements QuicServerEvents {
     });
   }
 
-  onStream(stream: QuicStream): void {
+  onStream(stream: ServedStream): void {
     this.#http.take(stream);
   }
 
@@ -117,7 +115,7 @@ export class ServerSession implements QuicServerEvents {
     const takes = /^\d{1,15}$/.test(said) ? Number(said) : 0;
     if (takes === 0 || ignoresClientBandwidth) return;
     const rate = upBytes > 0 ? Math.min(takes, upBytes) : takes;
-    this.#client.useCongestion(() => new Brutal(rate));
+    this.#client.useCongestion({ kind: "brutal", bytesPerSecond: rate });
   }
 
   #welcome(): Http3Answer {
@@ -130,7 +128,7 @@ export class ServerSession implements QuicServerEvents {
     return { status: Number(STATUS_AUTHENTICATED), fields, body: null };
   }
 
-  async #serve(stream: QuicStream): Promise<void> {
+  async #serve(stream: ServedStream): Promise<void> {
     guardErrors(stream);
     try {
       const address = await readHandshake(stream, takeTcpRequest, REQUEST_TIMEOUT_MS);
@@ -149,7 +147,7 @@ export class ServerSession implements QuicServerEvents {
 }
 
 /** A client learns of a failed dial in one word. */
-function answer(stream: QuicStream, failure: Error | null): void {
+function answer(stream: ServedStream, failure: Error | null): void {
   if (failure === null) return void stream.write(encodeTcpResponse(true, ""));
   stream.end(encodeTcpResponse(false, failure instanceof DialError ? failure.reason : "failed"));
   stream.resume();

@@ -1,14 +1,12 @@
-import { Bbr, type BbrProfile } from "#transport/quic/congestion/bbr.ts";
-import type { Congestion } from "#transport/quic/congestion/congestion.ts";
-import { Cubic } from "#transport/quic/congestion/cubic.ts";
-import { NewReno } from "#transport/quic/congestion/new-reno.ts";
+import type { BbrProfile } from "#transport/quic/congestion/bbr.ts";
+import type { CongestionChoice } from "#transport/quic/congestion/choice.ts";
 
 /** Of either side. */
 export function congestionOf(options: {
   readonly "congestion-controller": string;
   readonly "bbr-profile": BbrProfile | "";
-}): Congestion {
+}): CongestionChoice {
   const kind = options["congestion-controller"];
-  if (kind === "bbr") return new Bbr(options["bbr-profile"] || "standard");
-  return kind === "new_reno" ? new NewReno() : new Cubic();
+  if (kind === "bbr") return { kind, profile: options["bbr-profile"] || "standard" };
+  return kind === "new_reno" ? { kind } : { kind: "cubic" };
 }

@@ -2,8 +2,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
-import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
-import { QuicPorts } from "#transport/quic/server/port.ts";
+import { listenThreaded } from "#protocols/managed/listen-threaded.ts";
 import { openQuicTlsServer } from "#transport/quic/server/tls.ts";
 import type { InboundOptions } from "./inbound-options.ts";
 import { congestionOf } from "./congestion.ts";
@@ -54,20 +53,19 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     mostPacketBytes: options["max-udp-relay-packet-size"] || DEFAULT_PACKET_BYTES,
     mux: options["mux-option"],
   };
-  const quic: QuicServerOptions = {
-    ciphers: server.ciphers,
-    openTls: server.open,
-    numbers: {
-      idleTimeoutMs: options["max-idle-time"] || DEFAULT_IDLE_MS,
-      maxData: UNAUTHENTICATED_WINDOW_BYTES,
-    },
+  const idleTimeoutMs = options["max-idle-time"] || DEFAULT_IDLE_MS;
+  const common = {
+    numbers: { idleTimeoutMs, maxData: UNAUTHENTICATED_WINDOW_BYTES },
     abortCode: NO_ERROR,
     closeCode: NO_ERROR,
-    makeCongestion: () => congestionOf(options),
     filter: null,
-    onConnection: (client) => new ServerSession(client, session),
   };
-  const ports = env.memory?.of(QuicPorts) ?? new QuicPorts();
-  const endpoints = await env.listenUdp((socket) => void ports.open(socket, quic));
+  const endpoints = await listenThreaded(env, {
+    ...common,
+    tls: server,
+    congestion: congestionOf(options),
+    filterSpec: null,
+    onClient: (client) => new ServerSession(client, session),
+  });
   return shell.open(endpoints, undo.move());
 }

@@ -10,6 +10,7 @@ import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";
 import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
+import { makeCongestion } from "#transport/quic/congestion/choice.ts";
 import { congestionOf } from "./congestion.ts";
 import { type OutboundOptions, uuidBytes } from "./options.ts";
 import { TuicSession } from "./session.ts";
@@ -93,7 +94,7 @@ async function openSession(
         filter: null,
         ciphers: library.ciphers,
         openTls,
-        congestion: congestionOf(options),
+        congestion: makeCongestion(congestionOf(options)),
         ...(options["disable-mtu-discovery"] ? { mostDatagramBytes: LEAST_DATAGRAM_BYTES } : {}),
         numbers: numbersOf(options),
       },

@@ -7,8 +7,7 @@ import type { AuthenticatedConnection } from "#protocols/managed/authenticated-c
 import { isMux } from "#protocols/mux/inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
-import type { QuicServerConnection, QuicServerEvents } from "#transport/quic/server/connection.ts";
-import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import type { ServedClient, ServedEvents, ServedStream } from "#transport/quic/server/served.ts";
 import type { PacketWay } from "./packet-channel.ts";
 import { ServerAssociations } from "./server-associations.ts";
 import type { TuicUser, TuicUsers } from "./users.ts";
@@ -34,13 +33,20 @@ export interface ServerSessionOptions {
   readonly mux: MuxServerOptions | undefined;
 }
 
+/** What a client has shown, and whether it is right. */
+interface Shown {
+  readonly user: TuicUser | null;
+  readonly table: TuicUsers;
+  readonly isRight: boolean;
+}
+
 interface Known {
   readonly connection: AuthenticatedConnection;
   readonly associations: ServerAssociations;
 }
 
-export class ServerSession implements QuicServerEvents {
-  readonly #client: QuicServerConnection;
+export class ServerSession implements ServedEvents {
+  readonly #client: ServedClient;
   readonly #options: ServerSessionOptions;
   readonly #native: PacketWay;
   readonly #byStreams: PacketWay;
@@ -48,7 +54,7 @@ export class ServerSession implements QuicServerEvents {
   #held: ((known: Known) => void)[] = [];
   #heldDatagrams = 0;
 
-  constructor(client: QuicServerConnection, options: ServerSessionOptions) {
+  constructor(client: ServedClient, options: ServerSessionOptions) {
     this.#client = client;
     this.#options = options;
     const { connection, closed } = client;
@@ -80,7 +86,7 @@ export class ServerSession implements QuicServerEvents {
     stream?.end(packet);
   }
 
-  onStream(stream: QuicStream): void {
+  onStream(stream: ServedStream): void {
     guardErrors(stream);
     if (stream.send === null) this.#readCommand(stream);
     else this.#whenKnown(({ connection }) => void this.#serve(stream, connection));
@@ -96,7 +102,7 @@ export class ServerSession implements QuicServerEvents {
   }
 
   /** Commands of streams of one direction end with their stream. */
-  #readCommand(stream: QuicStream): void {
+  #readCommand(stream: ServedStream): void {
     const pieces: Buffer[] = [];
     let bytes = 0;
     stream.on("data", (piece: Buffer) => {
@@ -143,7 +149,14 @@ export class ServerSession implements QuicServerEvents {
     const { connection } = this.#client;
     // An unknown uuid takes as much time as a wrong password.
     const expected = connection.exportKey(uuid, Buffer.from(user?.password ?? " "), wire.TOKEN_BYTES);
-    const isRight = timingSafeEqual(expected, token);
+    const check = (key: Buffer): void => this.#check({ user, table, isRight: timingSafeEqual(key, token) });
+    if (!(expected instanceof Promise)) return check(expected);
+    expected.then(check, () => this.#end(wire.END.refused));
+  }
+
+  /** The first one counts whose key has come. */
+  #check({ user, table, isRight }: Shown): void {
+    if (this.#known !== null) return;
     if (user === null || !isRight) return this.#end(wire.END.refused);
     this.#admit(user, table);
   }
@@ -174,7 +187,7 @@ export class ServerSession implements QuicServerEvents {
     for (const run of this.#held.splice(0)) run(known);
   }
 
-  async #serve(stream: QuicStream, connection: AuthenticatedConnection): Promise<void> {
+  async #serve(stream: ServedStream, connection: AuthenticatedConnection): Promise<void> {
     try {
       const destination = await readHandshake(stream, wire.takeConnect, REQUEST_TIMEOUT_MS);
       const version = versionOf(destination);

@@ -3,6 +3,7 @@ import { ProtocolError } from "#core/errors.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
 import type { Connection } from "#transport/quic/connection.ts";
+import type { ServedConnection } from "#transport/quic/server/served.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import { varintBytes, WireWriter } from "#transport/quic/wire/writer.ts";
@@ -21,7 +22,7 @@ const CONTROL_STREAM = Buffer.of(0x00, 0x04, 0x00);
 export const MOST_FRAME_BYTES = 64 * 1024;
 
 /** Our side of the connection (RFC 9114 §6.2.1). False: the peer allows no stream. */
-export function openControlStream(connection: Connection): boolean {
+export function openControlStream(connection: Pick<ServedConnection, "open">): boolean {
   const stream = connection.open(false);
   stream?.on("error", () => {});
   stream?.write(CONTROL_STREAM); // it never ends

@@ -1,8 +1,7 @@
 /** The accepting side of HTTP/3 (RFC 9114) on one QUIC connection: requests in, answers out; no pushes, no dynamic table. */
 import type { Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
-import type { Connection } from "#transport/quic/connection.ts";
-import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import type { ServedConnection, ServedStream } from "#transport/quic/server/served.ts";
 import { H3_MESSAGE_ERROR, H3_NO_ERROR } from "./codes.ts";
 import { DataFrames } from "./data-frames.ts";
 import { PeerStreams } from "./peer-streams.ts";
@@ -36,19 +35,19 @@ export interface Http3ServerOptions {
   /** Never rejects. */
   readonly answer: (request: Http3Request) => Promise<Http3Answer>;
   /** By the type of its first frame: takes a stream over, with all its bytes unread; null: it is a request. */
-  readonly takeStream?: (type: number) => ((stream: QuicStream) => void) | null;
+  readonly takeStream?: (type: number) => ((stream: ServedStream) => void) | null;
 }
 
 /** Requests of one connection whose fields are still coming. */
 const MOST_READING = 32;
 
 export class Http3Server {
-  readonly #connection: Connection;
+  readonly #connection: ServedConnection;
   readonly #options: Http3ServerOptions;
   readonly #peerStreams: PeerStreams;
   #reading = 0;
 
-  constructor(connection: Connection, options: Http3ServerOptions) {
+  constructor(connection: ServedConnection, options: Http3ServerOptions) {
     this.#connection = connection;
     this.#options = options;
     this.#peerStreams = new PeerStreams((code) => connection.close(code, ""));
@@ -56,7 +55,7 @@ export class Http3Server {
   }
 
   /** A stream that the client has opened. */
-  take(stream: QuicStream): void {
+  take(stream: ServedStream): void {
     if (stream.send === null) return this.#peerStreams.take(stream);
     stream.on("error", () => {});
     let isReading = false;
@@ -89,7 +88,7 @@ export class Http3Server {
     });
   }
 
-  async #serve(stream: QuicStream, reader: RequestReader, request: Http3Request): Promise<void> {
+  async #serve(stream: ServedStream, reader: RequestReader, request: Http3Request): Promise<void> {
     const { status, fields, body, keepsRequest = false } = await this.#options.answer(request);
     const isBodyless = request.method === "HEAD" || body === null;
     if (!stream.destroyed) stream.write(encodeHeaders([[":status", String(status)], ...fields]));
@@ -112,7 +111,7 @@ export class Http3Server {
 }
 
 /** The reset carries the code. */
-function abort(stream: QuicStream, code: number): void {
+function abort(stream: ServedStream, code: number): void {
   stream.abortCode = code;
   stream.destroy(new Error("the request is refused"));
 }

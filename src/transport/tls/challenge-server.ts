@@ -57,12 +57,13 @@ async function show(pair: KeyPair, stream: Duplex, signal: AbortSignal | undefin
 }
 
 /**
- * A worker cannot look at a hello. A listener that opens meanwhile goes without workers until the next reload. Over QUIC,
- * where the choice of ALPN is the library's own (0), no authority asks.
+ * A worker cannot look at a hello. A listener that opens meanwhile goes without workers until the next reload. Over QUIC
+ * no authority asks.
  */
 function withoutWorkersMeanwhile(contexts: TlsContextSource, challenges: TlsChallenges): TlsContextSource {
   return {
-    share: (onAlpn) => (challenges.isEmpty || onAlpn === 0n ? contexts.share(onAlpn) : null),
+    share: (onAlpn, isQuic = onAlpn === 0n) =>
+      challenges.isEmpty || isQuic ? contexts.share(onAlpn, isQuic) : null,
     watch(onChange) {
       const both = [contexts.watch(onChange), challenges.watch(onChange)];
       return {

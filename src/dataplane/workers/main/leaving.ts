@@ -8,6 +8,7 @@ import {
   ENCRYPTED,
   FRAMED,
   PLAIN,
+  QUIC,
   RECORDS,
   SEALED,
   TLS,
@@ -25,6 +26,7 @@ const KINDS: Readonly<Record<WireKind, WireCode>> = {
   framed: FRAMED,
   encrypted: ENCRYPTED,
   vmess: VMESS,
+  quic: QUIC,
 };
 
 /** Bytes that were read already and perhaps must be held back are the pump's business. */
@@ -34,6 +36,7 @@ export function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
 
 /** It may have to, as two sockets. */
 export function cannotReturn({ client, remote, resume }: RelayPair): boolean {
+  if (client.detachable.kind === "quic") return remote.detachable.kind === "framed";
   if (client.detachable.kind !== "framed") return false;
   const { kind, isLayered } = remote.detachable;
   return kind !== "plain" || isLayered === true || resume === undefined;

@@ -7,6 +7,7 @@ import {
   ENCRYPTED,
   FRAMED,
   PLAIN,
+  QUIC,
   RECORDS,
   WIRE_NUMBERS,
   SEALED,
@@ -29,6 +30,7 @@ export function makeFree(library: TlsLibrary): Free {
   };
   const frees: Readonly<Record<WireCode, (word: (at: number) => bigint) => void>> = {
     [PLAIN]: () => {},
+    [QUIC]: () => {},
     [TLS]: freeTls,
     [FRAMED]: freeTls,
     [SEALED]: freeCiphers,

@@ -15,6 +15,8 @@ export interface StartWorkerOptions {
   readonly unauthenticated: PendingBounds;
   /** Of a `VersionWord`, for all workers. */
   readonly version: SharedArrayBuffer;
+  /** The thread's end; absent: it is no thread of QUIC. */
+  readonly quic?: MessagePort;
   /** For tests: how long its seams last, see seams.ts. */
   readonly seams?: SharedArrayBuffer | undefined;
 }
@@ -33,9 +35,15 @@ export interface StartedWorker {
 /** It keeps some hundred bytes for each connection, and makes next to no garbage. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 256 };
 
+/** It has the state of connections, and what waits on their streams. */
+const QUIC_LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 2048 };
+
+const RELAY_PROGRAM = { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker" };
+const QUIC_PROGRAM = { from: import.meta.url, source: "../worker/quic-main.ts", built: "quic-worker" };
+
 /** It does not keep the process alive. Throws where no descriptor is left for its signals. */
 export function startWorker(options: StartWorkerOptions): StartedWorker {
-  const { calls, pipes, unauthenticated, version, seams } = options;
+  const { calls, pipes, unauthenticated, version, quic, seams } = options;
   const memory = newRelayMemory();
   const accepts = newAcceptMemory(CAPACITY);
   const table = new RelayMemory(memory);
@@ -51,12 +59,19 @@ export function startWorker(options: StartWorkerOptions): StartedWorker {
     decisions: decisions.port2,
     version,
     unauthenticated,
+    ...(quic === undefined ? {} : { quic }),
     seams,
   };
-  const worker = openThread(
-    { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker" },
-    { workerData, transferList: [messages, decisions.port2], resourceLimits: RESOURCE_LIMITS, name: "relay" },
-  );
+  const transferList = [messages, decisions.port2, ...(quic === undefined ? [] : [quic])];
+  const worker =
+    quic === undefined
+      ? openThread(RELAY_PROGRAM, {
+          workerData,
+          transferList,
+          resourceLimits: RESOURCE_LIMITS,
+          name: "relay",
+        })
+      : openThread(QUIC_PROGRAM, { workerData, transferList, resourceLimits: QUIC_LIMITS, name: "quic" });
   worker.unref();
   const shared = { table, accepts: new AcceptMemory(accepts), pipes: pipeMemory };
   return { worker, ...shared, messages: port1, decisions: decisions.port1 };

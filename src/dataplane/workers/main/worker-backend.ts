@@ -1,5 +1,6 @@
 /** Workers as a `RelayBackend`: connections between two kernel sockets leave the event loop for good. */
 import { availableParallelism } from "node:os";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { descriptorOf } from "#core/handover.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 import type { Direction, Meter } from "#core/meter.ts";
@@ -23,10 +24,22 @@ import type { DecisionSource } from "#dataplane/decision-source.ts";
 import { AcceptDispatcher } from "./accept-dispatcher.ts";
 import { Decisions } from "./decisions.ts";
 import { canLeave, cannotReturn, deliver, depart, giveBack, mustWait, shellOf } from "./leaving.ts";
+import { itemAt } from "#lib/at.ts";
 import { makeFree } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
 import { WorkerHandle, type WorkerHandleOptions } from "./worker-handle.ts";
 import { socketOf } from "./socket-of.ts";
+
+/** A thread of QUIC, of which this side knows the relay worker. */
+export interface QuicWorker {
+  /** For what `transport/quic/remote` says. */
+  readonly port: MessagePort;
+  readonly worker: object;
+  /** Of its choice of a protocol, as `TlsContextSource.share` takes it. */
+  readonly onAlpn: bigint;
+  readonly hold: (change: 1 | -1) => void;
+  readonly closeDescriptor: (fd: number) => void;
+}
 
 export interface WorkerBackendOptions {
   /** Of the main thread, which ends what a worker leaves of TLS. */
@@ -76,12 +89,16 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   readonly #options: WorkerBackendOptions;
   readonly #decisions: Decisions;
   #threads: readonly WorkerHandle[] = [];
+  /** It accepts nothing and decides nothing, and relays streams of its own connections. */
+  #quic: WorkerHandle | null = null;
+  #onQuicEnd: (why: string) => void = () => {};
   #lookedAtMs = 0;
   /** Of all threads together. */
   #lookedAtTurns = -1;
   /** The process cannot end while a thread sits in a system call. */
   readonly #onExit = (): void => {
     for (const thread of this.#threads) thread.stop();
+    this.#quic?.stopAndWait();
   };
 
   constructor(calls: RelayCalls, poller: Poller, options: WorkerBackendOptions) {
@@ -101,10 +118,41 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
 
   /** Once, before anything else. */
   async start(count: number): Promise<void> {
-    const options: WorkerHandleOptions = {
+    const options = this.#optionsFor(count);
+    const opening = Array.from({ length: count }, () => WorkerHandle.open(options));
+    const opened = await Promise.allSettled(opening);
+    this.#threads = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    process.once("exit", this.#onExit);
+    for (const one of opened) if (one.status === "rejected") throw one.reason;
+  }
+
+  /**
+   * The thread of QUIC; to be called until it has started once. `onDeath` is called when nothing of it runs any more. Rejects
+   * where it does not start.
+   */
+  async openQuic(onDeath: (why: string) => void): Promise<QuicWorker> {
+    const { port1, port2 } = new MessageChannel();
+    const worker = await WorkerHandle.open({
+      ...this.#optionsFor(this.#threads.length),
+      quic: port2,
+      onDeath: (why) => {
+        this.#quic = null;
+        this.#options.onDeath(why, this.threads);
+        onDeath(why);
+      },
+    });
+    this.#quic = worker;
+    this.#onQuicEnd = onDeath;
+    const hold = (change: 1 | -1): void => worker.holdProcess(change);
+    const onAlpn = itemAt(worker.accepts.onAlpn, 0);
+    return { port: port1, worker, onAlpn, hold, closeDescriptor: (fd) => this.#calls.close(fd) };
+  }
+
+  #optionsFor(count: number): WorkerHandleOptions {
+    return {
       calls: this.#calls,
       poller: this.#poller,
-      pipes: Math.floor(PIPES / count),
+      pipes: Math.floor(PIPES / (count + 1)),
       unauthenticated: { count: PENDING_BOUNDS.count / count, bytes: PENDING_BOUNDS.bytes / count },
       version: this.#decisions.word.memory,
       free: makeFree(this.#options.tlsLibrary),
@@ -121,11 +169,10 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
         this.accepting?.died(thread);
       },
     };
-    const opening = Array.from({ length: count }, () => WorkerHandle.open(options));
-    const opened = await Promise.allSettled(opening);
-    this.#threads = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-    process.once("exit", this.#onExit);
-    for (const one of opened) if (one.status === "rejected") throw one.reason;
+  }
+
+  get #all(): readonly WorkerHandle[] {
+    return this.#quic === null ? this.#threads : [...this.#threads, this.#quic];
   }
 
   /** Those that are alive. */
@@ -135,10 +182,11 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
 
   relay(pair: RelayPair, meter: Meter, options: RelayBackendOptions): Promise<void> | null {
     const { client, remote } = pair;
-    const thread = this.#leastBusy();
+    const thread = this.#threadFor(client);
     if (thread === null || options.signal.aborted || mustWait(pair, meter) || cannotReturn(pair)) return null;
     const near = this.#descriptorOf(client);
-    const far = near < 0 ? -1 : this.#descriptorOf(remote);
+    const isMissing = near < 0 && client.detachable.kind !== "quic";
+    const far = isMissing ? -1 : this.#descriptorOf(remote);
     if (far < 0) return this.#giveUp(client, near);
     deliver(client, remote, (bytes) => count(meter, options, "upload", bytes));
     deliver(remote, client, (bytes) => count(meter, options, "download", bytes));
@@ -198,7 +246,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
 
   /** The same for a reader: those that have ended are counted, too. */
   reportDecided(): void {
-    for (const thread of this.#threads) thread.takeEvents();
+    for (const thread of this.#all) thread.takeEvents();
     this.joinDecided();
   }
 
@@ -231,11 +279,18 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs < maxAgeMs) return;
     this.#lookedAtMs = nowMs;
-    const turns = this.#threads.reduce((sum, { table }) => sum + table.turns, 0);
+    const turns = this.#all.reduce((sum, { table }) => sum + table.turns, 0);
     if (turns === this.#lookedAtTurns) return; // no worker has moved a byte or accepted a client
     this.#lookedAtTurns = turns;
     this.joinDecided();
-    for (const thread of this.#threads) thread.look();
+    for (const thread of this.#all) thread.look();
+  }
+
+  /** A stream of QUIC can be gone on with in the thread of its connection alone. */
+  #threadFor({ detachable: { worker } }: RelayEnd): WorkerHandle | null {
+    if (worker === undefined) return this.#leastBusy();
+    const own = this.#quic;
+    return own !== null && own === worker && own.hasRoom ? own : null;
   }
 
   #leastBusy(): WorkerHandle | null {
@@ -259,7 +314,8 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     process.off("exit", this.#onExit);
     this.stopDeciding();
-    await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
+    await Promise.all(this.#all.map((thread) => thread[Symbol.asyncDispose]()));
+    this.#onQuicEnd("the program ends");
   }
 }
 

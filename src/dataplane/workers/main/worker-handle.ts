@@ -44,6 +44,8 @@ export interface WorkerHandleOptions extends StartWorkerOptions {
  * CPU time takes them; they wait in the ring, and timers and sockets have their turn meanwhile.
  */
 const TURN_MS = 10;
+/** At the end of the process. */
+const LONGEST_END_MS = 2_000;
 
 export class WorkerHandle implements AsyncDisposable {
   readonly table: RelayMemory;
@@ -273,6 +275,16 @@ export class WorkerHandle implements AsyncDisposable {
   stop(): void {
     this.#eventWatch.want(0);
     this.#postStop();
+  }
+
+  /**
+   * The same for a thread with an event loop, and blocks until it has ended: what libuv watches for it would be still watched
+   * when the runtime takes its loop down, which aborts the process.
+   */
+  stopAndWait(): void {
+    if (!this.alive) return;
+    this.stop();
+    this.table.awaitGone(LONGEST_END_MS);
   }
 
   #postStop(): void {

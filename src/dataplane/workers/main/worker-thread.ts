@@ -18,7 +18,8 @@ export class WorkerThread {
   constructor(worker: Worker, onExit: (why: string | null) => void) {
     this.#worker = worker;
     worker.once("message", () => (this.#alive = this.#isWanted = true));
-    worker.on("message", ({ fault }: ThreadMessage) => {
+    worker.on("message", ({ fault, why }: ThreadMessage) => {
+      if (why !== undefined) this.#why = why;
       if (fault !== undefined) throw fault; // reported where faults of the main thread are
     });
     worker.on("error", (error) => {

@@ -91,6 +91,7 @@ const ACCEPTED_SLOTS = 8;
 const EVENT_SIGNAL = 9;
 const EPOLL = 10;
 const TURNS = 11;
+const GONE = 12;
 const HEADER_WORDS = 16;
 
 const WORDS = HEADER_WORDS + COMMAND_RING + EVENT_RING + CAPACITY * 10;
@@ -241,6 +242,17 @@ export class RelayMemory {
 
   get stopped(): boolean {
     return Atomics.load(this.#header, STOP) === 1;
+  }
+
+  /** Of a thread with an event loop: it has closed all, and ends now. */
+  goAway(): void {
+    Atomics.store(this.#header, GONE, 1);
+    Atomics.notify(this.#header, GONE);
+  }
+
+  /** Blocks until that thread has said so, or for `ms`. */
+  awaitGone(ms: number): void {
+    Atomics.wait(this.#header, GONE, 0, ms);
   }
 
   /** What was done has been counted. */

@@ -13,6 +13,8 @@ export const LEFT_OPEN = 3;
 export const RECORDS = 5;
 export const ENCRYPTED = 6;
 export const VMESS = 7;
+/** Its words: client, stream, bytes that the main thread has taken of it. */
+export const QUIC = 8;
 export type WireCode =
   | typeof PLAIN
   | typeof TLS
@@ -20,7 +22,8 @@ export type WireCode =
   | typeof FRAMED
   | typeof RECORDS
   | typeof ENCRYPTED
-  | typeof VMESS;
+  | typeof VMESS
+  | typeof QUIC;
 
 /** Numbers that a wire gets at its start; addresses of this process fit into a double. */
 export const WIRE_NUMBERS = 8;
@@ -28,7 +31,7 @@ export const WIRE_NUMBERS = 8;
 /** How the main thread describes a wire to the worker. */
 export interface WireSpec {
   readonly kind: WireCode;
-  /** The worker's own from the moment that it is added. */
+  /** The worker's own from the moment that it is added; -1: the wire has none. */
   readonly fd: number;
   /** At most `PORT_WORDS`; their meaning is the kind's. */
   readonly numbers: readonly number[];

@@ -21,6 +21,8 @@ export interface ThreadData {
   readonly version: SharedArrayBuffer;
   /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
+  /** Of a thread of QUIC: `ToThread` comes, `FromThread` goes. */
+  readonly quic?: MessagePort;
   /** Of tests only; see seams.ts. */
   readonly seams: SharedArrayBuffer | undefined;
 }
@@ -29,6 +31,8 @@ export interface ThreadData {
 export interface ThreadMessage {
   /** Of ours, in one connection. */
   readonly fault?: unknown;
+  /** The thread ends, for this. */
+  readonly why?: string;
 }
 
 /** What the worker returns of the wire at an index. */

@@ -10,6 +10,7 @@ import {
   ENCRYPTED,
   LEFT_OPEN,
   PLAIN,
+  QUIC,
   RECORDS,
   SEALED,
   TLS,
@@ -17,6 +18,7 @@ import {
   WIRE_NUMBERS,
   type WireMessage,
 } from "#dataplane/workers/shared/wire-spec.ts";
+import { QuicWire, type QuicStreams } from "./quic.ts";
 import { OpeningWire } from "./opening-wire.ts";
 import { openEncryptedWire } from "./encrypted.ts";
 import { type Wire } from "./wire.ts";
@@ -38,16 +40,23 @@ export class Wires {
   readonly #table: RelayMemory;
   readonly #messages: MessagePort;
   readonly #buffer: Uint8Array;
+  readonly #streams: QuicStreams | null;
   /** Opened with the first port that needs it; null where it cannot be had. */
   #ssl: Ssl | null | undefined;
   #ciphers: CipherMemory | null | undefined;
   readonly #maskKeys = new MaskKeys();
 
-  /** `buffer` is the thread's. */
-  constructor(table: RelayMemory, messages: MessagePort, buffer: Uint8Array) {
+  /** `buffer` is the thread's; `streams` are those of connections that it has. */
+  constructor(
+    table: RelayMemory,
+    messages: MessagePort,
+    buffer: Uint8Array,
+    streams: QuicStreams | null = null,
+  ) {
     this.#table = table;
     this.#messages = messages;
     this.#buffer = buffer;
+    this.#streams = streams;
   }
 
   /**
@@ -73,6 +82,7 @@ export class Wires {
     const fd = int32At(descriptors, index);
     const kind = int32At(kinds, index);
     if (kind === PLAIN) return new PlainWire(fd);
+    if (kind === QUIC) return QuicWire.open(this.#streams, index, (at) => this.#number(index, at));
     if (kind === SEALED) return this.#openSealed(index, fd, unread, details.shadowsocks);
     if (kind === VMESS) return this.#openVmess(index, fd, unread, details.vmess);
     if (kind === ENCRYPTED) return this.#openEncrypted(index, fd, unread);

@@ -2,6 +2,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type { PendingBounds } from "#net/listen/pending-limiter.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { READABLE } from "#platform/linux/relay-calls.ts";
 import { PendingConnection } from "./pending-connection.ts";
 import { BACK, FAILED, MORE, WAITS } from "./task.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
@@ -57,6 +58,10 @@ export interface LoopOptions {
   readonly version: VersionWord;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
+}
+
+function sideOf(index: number): Side {
+  return (index & 1) === CLIENT ? CLIENT : 1;
 }
 
 export class Loop {
@@ -117,19 +122,48 @@ export class Loop {
 
   /** Blocks until the main thread says stop; every remaining connection is reset. */
   run(): void {
-    while (!this.#table.stopped) {
-      const mayWait = this.#queue.length === 0 && this.#table.fallAsleep();
-      const count = this.#calls.wait(this.#epoll, mayWait ? this.#sleepMs : 0);
-      this.#table.wakeUp();
-      if (count === 0 && mayWait) this.#io.pipes.closeIdle();
-      for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
-      this.#takeCommands();
-      this.#takeTurns();
-      this.#alarms.ring((slot) => this.#wake(slot));
-      if (count > 0 || !mayWait) this.#table.endTurn();
-      const sleepMs = this.#alarms.sleepMs(LONGEST_SLEEP_MS);
-      this.#sleepMs = this.#events.signal(this.#acceptor.tick(sleepMs));
-    }
+    while (!this.#table.stopped) this.#round(this.#queue.length === 0 && this.#table.fallAsleep());
+    this.finish();
+  }
+
+  /**
+   * For a thread with an event loop of its own, which calls it when `table.epoll` is readable. Answers when it is to be called
+   * again at the latest, in ms; 0: in the next turn.
+   */
+  poll(): number {
+    this.#round(false);
+    return this.#queue.length === 0 && this.#table.fallAsleep() ? this.#sleepMs : 0;
+  }
+
+  /** The same where nothing has happened for a while. */
+  rest(): void {
+    this.#io.pipes.closeIdle();
+  }
+
+  /** A wire without a socket is ready for something, as epoll says it of one; `poll` is to be called. */
+  onWire(index: number, events: number): void {
+    const slot = index >>> 1;
+    const task = this.#tasks.get(slot);
+    if (task === null || !task.onEvents(sideOf(index), events) || task.queued) return;
+    task.queued = true;
+    this.#queue.push(slot);
+  }
+
+  #round(mayWait: boolean): void {
+    const count = this.#calls.wait(this.#epoll, mayWait ? this.#sleepMs : 0);
+    this.#table.wakeUp();
+    if (count === 0 && mayWait) this.#io.pipes.closeIdle();
+    for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
+    this.#takeCommands();
+    this.#takeTurns();
+    this.#alarms.ring((slot) => this.#wake(slot));
+    if (count > 0 || !mayWait) this.#table.endTurn();
+    const sleepMs = this.#alarms.sleepMs(LONGEST_SLEEP_MS);
+    this.#sleepMs = this.#events.signal(this.#acceptor.tick(sleepMs));
+  }
+
+  /** Every remaining connection is reset, and nothing is to be called any more. */
+  finish(): void {
     for (const slot of this.#tasks.taken()) this.#end(slot, true);
     this.#io.pipes.closeIdle();
     this.#table.epoll = -1;
@@ -143,7 +177,7 @@ export class Loop {
     const slot = data >>> 1;
     const task = this.#tasks.get(slot); // it may have ended earlier in this batch
     if (task === null) return;
-    const hasNewEvents = task.onEvents((data & 1) as Side, events);
+    const hasNewEvents = task.onEvents(sideOf(data), events);
     if (hasNewEvents && !task.queued) this.#turn(slot, task);
   }
 
@@ -238,11 +272,13 @@ export class Loop {
     this.#tasks.set(slot, task);
     // What is ready already is the first event of each.
     const data = slot * 2 + CLIENT;
-    if (
-      this.#calls.watch(this.#epoll, client, data) < 0 ||
-      this.#calls.watch(this.#epoll, remote, data + 1) < 0
-    )
-      this.#end(slot, true);
+    if (!this.#watch(client, data) || !this.#watch(remote, data + 1)) this.#end(slot, true);
+    else if (client < 0) this.onWire(data, READABLE);
+  }
+
+  /** A wire without a socket says by itself when it is ready. */
+  #watch(fd: number, data: number): boolean {
+    return fd < 0 || this.#calls.watch(this.#epoll, fd, data) >= 0;
   }
 
   #pair(slot: number): Task | null {

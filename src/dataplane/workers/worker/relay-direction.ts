@@ -195,10 +195,15 @@ export class RelayDirection {
       if (bytes === HANDS_BACK) return BACK;
       if (bytes > 0 || bytes === EINTR) continue;
       if (bytes !== EAGAIN) this.#ended = true;
-      this.over = this.#ended || (isLast && io.calls.unsent(this.#from.fd) <= 0);
+      this.over = this.#ended || (isLast && this.#hasSentAll(io));
       return this.over ? OVER : WAITS;
     }
     return MORE;
+  }
+
+  #hasSentAll({ calls }: TaskIo): boolean {
+    const { fd } = this.#from;
+    return fd < 0 || calls.unsent(fd) <= 0;
   }
 
   /** What was read and not handed on goes back to where it came from. */

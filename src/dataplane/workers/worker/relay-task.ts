@@ -86,7 +86,8 @@ export class RelayTask implements Task {
     half.isBroken = false;
     const opposite = this.#opposite(half);
     const hasSaidAll = half.ended || opposite.isAbandoned;
-    const isOrderly = hasSaidAll || io.calls.takeError(this.#portOf(half).fd) === EPIPE;
+    const { fd } = this.#portOf(half);
+    const isOrderly = hasSaidAll || (fd >= 0 && io.calls.takeError(fd) === EPIPE);
     return isOrderly ? this.#abandon(io, opposite) : FAILED;
   }
 

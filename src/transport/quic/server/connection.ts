@@ -1,5 +1,6 @@
 /** One client of a server: its connection, its clock, and its time after the end. */
 import type { Endpoint } from "#core/endpoint.ts";
+import { type CongestionChoice, makeCongestion } from "#transport/quic/congestion/choice.ts";
 import type { Congestion } from "#transport/quic/congestion/congestion.ts";
 import { Connection } from "#transport/quic/connection.ts";
 import { ConnectionClock } from "#transport/quic/connection-clock.ts";
@@ -112,9 +113,9 @@ export class QuicServerConnection {
   }
 
   /** From now on with this congestion control, and with another one of it where the client moves to another host. */
-  useCongestion(make: () => Congestion): void {
-    this.#makeCongestion = make;
-    this.connection.setCongestion(make());
+  useCongestion(choice: CongestionChoice): void {
+    this.#makeCongestion = () => makeCongestion(choice);
+    this.connection.setCongestion(this.#makeCongestion());
   }
 
   /**

@@ -1,5 +1,6 @@
 /** The QUIC endpoints of one UDP socket: a listener that is opened anew takes new clients, and those of the one before stay. */
 import type { DatagramListener } from "#core/sockets.ts";
+import type { QuicThread, ThreadedServer } from "#transport/quic/remote/quic-thread.ts";
 import { QuicEndpoint, type QuicServerOptions } from "./endpoint.ts";
 import { InitialSieve } from "./initial-sieve.ts";
 import { ServerSecrets } from "./secrets.ts";
@@ -13,7 +14,22 @@ export class QuicPorts {
     this.#secrets = secrets;
   }
 
-  /** From now on new clients of the socket are the endpoint's. */
+  /** From now on new clients of the socket are the listener's, in the thread where there is one. */
+  serve(
+    socket: DatagramListener,
+    options: QuicServerOptions,
+    thread: QuicThread | null,
+    threaded: ThreadedServer,
+  ): void {
+    const behindThread = (): void => {
+      socket.sieve?.(null); // of the thread that has died
+      this.open(socket, options);
+    };
+    const isRemote = !this.#ports.has(socket) && thread?.listen(socket, threaded, behindThread) === true;
+    if (!isRemote) this.open(socket, options);
+  }
+
+  /** The same, here. */
   open(socket: DatagramListener, options: QuicServerOptions): QuicEndpoint {
     let port = this.#ports.get(socket);
     if (port === undefined) this.#ports.set(socket, (port = new QuicPort(socket)));

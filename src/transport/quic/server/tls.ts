@@ -3,7 +3,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { SharedTlsContext, TlsContextSource } from "#core/tls-contexts.ts";
-import type { TlsProvider } from "#core/tls.ts";
+import type { ClientAuthType, TlsProvider } from "#core/tls.ts";
 import { type QuicCiphers, quicLibrary } from "#platform/quic.ts";
 import { serverTls } from "#transport/quic/native-tls.ts";
 import type { OpenQuicTls } from "#transport/quic/tls.ts";
@@ -28,11 +28,19 @@ export interface QuicTlsServer extends Disposable {
   readonly ciphers: QuicCiphers;
 }
 
+/** With what another thread needs for the same. */
+export interface SharableTlsServer extends QuicTlsServer {
+  readonly contexts: TlsContextSource;
+  readonly clientAuthType: ClientAuthType;
+  /** Disposed of with this one. */
+  keep(part: Disposable): void;
+}
+
 /** Throws `ConfigError` where there is no certificate, keys do not fit together, or this runtime has no QUIC. */
 export async function openQuicTlsServer(
   fields: TlsServerFields,
   { where, alpn, tls, files, log, mayBeEarly = false }: QuicTlsServerContext,
-): Promise<QuicTlsServer> {
+): Promise<SharableTlsServer> {
   if ((fields["ech-key"] ?? "") !== "")
     throw new ConfigError(
       `${where}: ech-key: Encrypted ClientHello is not available over QUIC; remove the key`,
@@ -53,10 +61,15 @@ export async function openQuicTlsServer(
       `${where}: type: QUIC needs a runtime with node:ffi and OpenSSL 3.5 on Linux, and not relay: portable`,
     );
   }
+  const parts = new DisposableStack();
   return {
     open,
     ciphers: library.ciphers,
+    contexts: server.contexts,
+    clientAuthType: options.clientAuthType,
+    keep: (part) => void parts.use(part),
     [Symbol.dispose]() {
+      parts[Symbol.dispose]();
       context[Symbol.dispose]();
       server[Symbol.dispose]();
     },
