@@ -41,7 +41,7 @@ import { MemoryChoices } from "#store/memory-choices.ts";
 import { OpenStores } from "#store/open-stores.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
 import { DocumentReader } from "#documents/reader.ts";
-import { QuicThreadSlot } from "#transport/quic-thread-slot.ts";
+import { QuicThreadSlot } from "#transport/thread-slot.ts";
 import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { Users } from "#users/users.ts";
 import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";

@@ -4,7 +4,7 @@ import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/w
 import { TlsLibrary } from "#platform/tls.ts";
 import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";
 import { QuicThread } from "#transport/quic/remote/quic-thread.ts";
-import { QuicThreadSlot } from "#transport/quic-thread-slot.ts";
+import { QuicThreadSlot } from "#transport/thread-slot.ts";
 
 export interface QuicEngine extends AsyncDisposable {
   readonly memory: HostMemory;

@@ -5,7 +5,7 @@ import { type CongestionChoice, makeCongestion } from "#transport/quic/congestio
 import type { PacketFilter } from "#transport/quic/packet-filter.ts";
 import type { ThreadedSpec } from "#transport/quic/remote/messages.ts";
 import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
-import { QuicThreadSlot } from "#transport/quic-thread-slot.ts";
+import { QuicThreadSlot } from "#transport/thread-slot.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
 import type { ServedClient, ServedEvents } from "#transport/quic/server/served.ts";
 import type { SharableTlsServer } from "#transport/quic/server/tls.ts";
