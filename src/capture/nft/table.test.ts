@@ -15,6 +15,8 @@ class Kernel {
   readonly sessions: Session[] = [];
   readonly ran: string[] = [];
   refuses = false;
+  /** What begins with this is refused. */
+  refusesText: string | null = null;
   /** Of another process. */
   foreign: readonly string[] = [];
   /** What opening a session waits for. */
@@ -52,6 +54,8 @@ class Session implements NftSession {
   async run(commands: string): Promise<string> {
     const kernel = this.#kernel;
     if (!this.isOpen) throw new NftError("nftables: the session has ended");
+    if (kernel.refusesText !== null && commands.startsWith(kernel.refusesText))
+      throw new NftError("nftables: Device or resource busy");
     if (kernel.refuses) throw new NftError("nftables: No buffer space available");
     kernel.ran.push(commands);
     if (commands.startsWith("list tables")) return kernel.tables.map((name) => `table ${name}`).join("\n");
@@ -142,6 +146,10 @@ test("beside the table of another process it has a second name, and the first on
   await table.keep();
   assert.deepEqual(kernel.tables, ["inet svc", "inet svc_next"]);
   kernel.foreign = [];
+  kernel.refusesText = "delete table inet svc_next";
+  await table.keep();
+  assert.deepEqual(kernel.tables, ["inet svc_next"]);
+  kernel.refusesText = null;
   await table.keep();
   assert.deepEqual(kernel.tables, ["inet svc"]);
   assert.match(kernel.ran.at(-2) ?? "", /^delete table inet svc_next\nadd table inet svc\n/);

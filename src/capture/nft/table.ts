@@ -195,10 +195,15 @@ export class RedirectTable implements AsyncDisposable {
     return (await this.#session.run("list tables inet")).split("\n").includes(`table ${name}`);
   }
 
-  /** In one transaction: the process before has given up the first name. */
+  /** In one transaction: the process before has given up the first name. Where that fails the next look tries again. */
   async #rename(): Promise<void> {
     this.#name = TABLE; // of what is run behind this
-    await this.#create(`delete table ${NEXT_TABLE}\n`);
+    try {
+      await this.#create(`delete table ${NEXT_TABLE}\n`);
+    } catch (error) {
+      this.#name = NEXT_TABLE;
+      this.#log.warning(`auto-redirect: ${NEXT_TABLE} does not get the name ${TABLE}: ${messageOf(error)}`);
+    }
   }
 
   async #reopen(): Promise<void> {
