@@ -1,15 +1,25 @@
 /**
- * What each way of a protocol costs, client and server together: CPU seconds a GiB down, up, and up to a far side that
- * says nothing, and CPU milliseconds a connection. Beside weir what is installed, and another checkout of it
+ * What each way of a protocol costs, client and server together: CPU seconds a GiB down, up, up to a far side that says
+ * nothing, and of TLS inside Vision, and CPU milliseconds a connection; rates beside them. Beside weir every program that
+ * is installed and speaks it on both ends (v2ray, Xray, sing-box, mihomo, shadowsocks-libev), and another checkout of weir
  * (BENCH_OTHER), in interleaved rounds.
  */
 import type { ChildProcess } from "node:child_process";
 import { CELLS } from "../test/support/interop/cells.ts";
-import { weir } from "../test/support/interop/clash.ts";
+import { mihomo, weir } from "../test/support/interop/clash.ts";
 import { shadowsocksLibev } from "../test/support/interop/debian.ts";
-import { v2ray } from "../test/support/interop/ray.ts";
-import type { Speaker } from "../test/support/interop/speaker.ts";
-import { type Chain, measure, median, type Side, side, startChain } from "./protocols-chain.ts";
+import { v2ray, xray } from "../test/support/interop/ray.ts";
+import { singBox } from "../test/support/interop/sing-box.ts";
+import { missing } from "../test/support/peer.ts";
+import {
+  type Chain,
+  type Measured,
+  measure,
+  median,
+  type Side,
+  side,
+  startChain,
+} from "./protocols-chain.ts";
 import type { Kind } from "./protocols-peer.ts";
 
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 3);
@@ -17,7 +27,10 @@ const BULK_MS = 1_200;
 const SHORT_MS = 1_500;
 const PARALLEL = 32;
 const STREAMS = (process.env["BENCH_STREAMS"] ?? "1").split(",").map(Number);
-const KINDS: readonly Kind[] = ["D", "U", "S"];
+const KINDS: readonly Kind[] = ["D", "U", "S", "T"];
+const PEERS = [v2ray, xray, singBox, mihomo, shadowsocksLibev].filter(
+  ({ program }) => missing(program) === false,
+);
 const NAMES = { D: "down", U: "up", S: "up, silent far side", T: "TLS down" };
 
 const OURS = [
@@ -36,7 +49,10 @@ const OURS = [
   "anytls tls",
 ];
 
-/** One line a cell and kind: for each side the median, and its least and most in brackets. */
+/**
+ * One line a cell and kind. Of each side the median cost, its least and most in brackets, and the median rate; then ours by
+ * the best of the programs that are not weir, in cost and in rate.
+ */
 export async function costs(
   load: ChildProcess,
   sinkPort: number,
@@ -45,29 +61,31 @@ export async function costs(
 ): Promise<void> {
   const wanted = OURS.filter((cell) => `costs of ${cell}`.includes(only));
   if (wanted.length > 0)
-    out("\nCPU s/GiB of client and server, or ms a connection\n\n| | streams | |\n|---|---|---|");
+    out(
+      "\nCPU s/GiB of client and server at Gbit/s, or ms a connection at connections/s\n\n| | streams | | cost × best | rate × best |\n|---|---|---|---|---|",
+    );
   for (const cell of wanted) {
     await using chains = new AsyncDisposableStack();
     const sides: [Side, Chain][] = [];
     for (const one of sidesOf(cell)) sides.push([one, chains.use(await startChain(one))]);
-    for (const kind of KINDS)
+    for (const kind of KINDS.filter((one) => one !== "T" || cell.includes("vision")))
       for (const streams of STREAMS)
         out(`| ${cell} ${NAMES[kind]} | ${streams} | ${await bulk(load, sides, kind, streams, sinkPort)} |`);
     out(`| ${cell} short | ${PARALLEL} | ${await short(load, sides, sinkPort)} |`);
   }
 }
 
-function sidesOf(cell: string): readonly Side[] {
+function sidesOf(name: string): readonly Side[] {
   const ours = weir("weir");
   const other = process.env["BENCH_OTHER"];
-  const found = CELLS.find(({ name }) => name === cell);
-  const peers: readonly Speaker[] = found === undefined ? [] : [v2ray, shadowsocksLibev];
-  const sides = [side("weir", ours, cell)];
-  if (other !== undefined) sides.push({ ...side("other weir", ours, cell), root: other });
-  for (const peer of peers)
-    if (found !== undefined && peer.server(found, 1) !== null && peer.client(found, 1, 2) !== null)
-      sides.push(side(peer.program, peer, cell));
-  return sides;
+  const cell = CELLS.find((one) => one.name === name);
+  if (cell === undefined) throw new RangeError(`${name} is no cell of the matrix`);
+  const speaks = PEERS.filter((peer) => peer.server(cell, 1) !== null && peer.client(cell, 1, 2) !== null);
+  return [
+    side("weir", ours, name),
+    ...(other === undefined ? [] : [{ ...side("other weir", ours, name), root: other }]),
+    ...speaks.map((peer) => side(peer.program, peer, name)),
+  ];
 }
 
 function bulk(
@@ -80,7 +98,8 @@ function bulk(
   return rounds(sides, async (chain) => {
     const { socksPort } = chain;
     const task = { what: "bulk", kind, streams, socksPort, sinkPort, ms: BULK_MS } as const;
-    return (await measure(load, chain, task, 2 ** 30)).cpuPerUnit;
+    const one = await measure(load, chain, task, 2 ** 30);
+    return { ...one, rate: one.rate * 8.59 };
   });
 }
 
@@ -88,20 +107,40 @@ function short(load: ChildProcess, sides: readonly [Side, Chain][], sinkPort: nu
   return rounds(sides, async (chain) => {
     const { socksPort } = chain;
     const task = { what: "short", parallel: PARALLEL, socksPort, sinkPort, ms: SHORT_MS } as const;
-    return (await measure(load, chain, task, 1)).cpuPerUnit * 1000;
+    const one = await measure(load, chain, task, 1);
+    return { ...one, cpuPerUnit: one.cpuPerUnit * 1000 };
   });
 }
 
 async function rounds(
   sides: readonly [Side, Chain][],
-  once: (chain: Chain) => Promise<number>,
+  once: (chain: Chain) => Promise<Measured>,
 ): Promise<string> {
-  const values = sides.map((): number[] => []);
+  const results = sides.map((): Measured[] => []);
   for (let round = 0; round < ROUNDS; round++)
-    for (const [index, [, chain]] of sides.entries()) values[index]?.push(await once(chain));
-  const text = sides.map(([{ name }], index) => {
-    const own = values[index] ?? [];
-    return `${name} ${median(own).toFixed(2)} (${Math.min(...own).toFixed(2)}–${Math.max(...own).toFixed(2)})`;
+    for (const [index, [, chain]] of sides.entries()) results[index]?.push(await once(chain));
+  const rows = sides.map(([{ name }], index) => {
+    const own = results[index] ?? [];
+    const costs = own.map(({ cpuPerUnit }) => cpuPerUnit);
+    return { name, costs, cost: median(costs), rate: median(own.map(({ rate }) => rate)) };
   });
-  return text.join(", ");
+  const text = rows.map(({ name, costs, cost, rate }) => {
+    const range = `${Math.min(...costs).toFixed(2)}–${Math.max(...costs).toFixed(2)}`;
+    return `${name} ${cost.toFixed(2)} (${range}) at ${rate.toFixed(rate < 100 ? 2 : 0)}`;
+  });
+  return `${text.join(", ")} | ${besideBest(rows)}`;
+}
+
+interface Row {
+  readonly name: string;
+  readonly cost: number;
+  readonly rate: number;
+}
+
+function besideBest([ours, ...others]: readonly Row[]): string {
+  const peers = others.filter(({ name }) => name !== "other weir");
+  if (ours === undefined || peers.length === 0) return "– | –";
+  const cost = ours.cost / Math.min(...peers.map((peer) => peer.cost));
+  const rate = ours.rate / Math.max(...peers.map((peer) => peer.rate));
+  return `${cost.toFixed(2)} | ${rate.toFixed(2)}`;
 }
