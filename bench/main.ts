@@ -13,6 +13,7 @@ import * as protocols from "./protocols.ts";
 import * as quic from "./quic.ts";
 import * as quicFlood from "./quic-flood.ts";
 import * as quicIdle from "./quic-idle.ts";
+import * as quicUdp from "./quic-udp.ts";
 import * as reality from "./reality.ts";
 import * as relay from "./relay.ts";
 import * as tls from "./tls.ts";
@@ -38,6 +39,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   quic,
   quicFlood,
   quicIdle,
+  quicUdp,
   tls,
   tlsDial,
   reality,

@@ -50,7 +50,9 @@ async function bound(on: OnDatagram): Promise<DatagramSocket> {
   socket.on("error", () => {}); // of one datagram
   socket.bind({ address: host, port: 0 });
   await once(socket, "listening");
-  return sockets.take(socket, on);
+  const taken = sockets.take(socket, on);
+  taken.begin();
+  return taken;
 }
 
 type Send = (payload: Buffer) => void;

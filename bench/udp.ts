@@ -31,7 +31,7 @@ const HALF_RATE = 75_000;
 const LOSS_MS = Number(process.env["WEIR_BENCH_SECONDS"] ?? 5) * 1_000;
 const ENDS = process.env["WEIR_BENCH_RUNS"] === "1" ? "runs" : "plain";
 
-interface Figure {
+export interface Figure {
   readonly rate: number;
   readonly cpuMicros: number;
   readonly lost: number;
@@ -53,13 +53,16 @@ async function bareRelay(): Promise<Subject> {
 type Way = Pick<Subject, "name" | "asked" | "pid">;
 type Order = Omit<UdpTask, "socksPort" | "far">;
 
-interface Ends extends AsyncDisposable {
+export interface Ends extends AsyncDisposable {
   readonly farPort: number;
   measure(way: Way, order: Order): Promise<Figure>;
 }
 
 /** Both ends, each where its prefix puts it. */
-async function openEnds(hosts: readonly [near: string, far: string], prefixes: Prefixes = []): Promise<Ends> {
+export async function openEnds(
+  hosts: readonly [near: string, far: string],
+  prefixes: Prefixes = [],
+): Promise<Ends> {
   await using undo = new AsyncDisposableStack();
   const [near, far] = hosts;
   const { child: source, port } = await forkServer("./udp-peer.ts", ["far", far, ENDS], prefixes[1]);
