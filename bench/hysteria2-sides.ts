@@ -105,7 +105,7 @@ async function weirClient(server: number): Promise<Side> {
 mixed-port: ${port}
 log-level: warning
 proxies:
-  - { name: node, type: hysteria2, server: ${HOST}, port: ${server}, password: ${PASSWORD}, sni: server.test, skip-cert-verify: true, udp: true }
+  - { name: node, type: hysteria2, server: ${HOST}, port: ${server}, password: ${PASSWORD}, sni: server.test, skip-cert-verify: true }
 rules:
   - MATCH,node
 `;

@@ -58,7 +58,10 @@ export const nodes: Descriptions = {
   "initial-connection-receive-window": ["Bytes that the peer may send ahead in all at the start.", 20971520],
   "max-connection-receive-window": ["Bytes that the peer may send ahead in all.", 20971520],
   "max-udp-relay-packet-size": ["Longest datagram that goes in one piece, in bytes.", 1252],
-  "udp-mtu": ["Longest frame of a datagram, in bytes; longer ones are sent in parts.", 1197],
+  "udp-mtu": [
+    "Longest frame of a datagram, in bytes; longer ones, and what the other side or the path does not take, are sent in parts.",
+    1197,
+  ],
   smux: "Many streams in one connection to the server.",
   "smux.enabled": "Whether streams share connections.",
   "smux.protocol": ["How: `h2mux`, `smux`, `yamux`, or `mux.cool`.", "h2mux"],

@@ -5,6 +5,7 @@ import { ProtocolError } from "#core/errors.ts";
 import type { Datagram, Ip } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { toDestination } from "#net/address/ip.ts";
+import { udpFrame } from "../../../test/support/hysteria2-frame.ts";
 import { parseDataUrl } from "./masquerade/fixed.ts";
 import { Fault } from "#core/fields.ts";
 import { gecko } from "./gecko.ts";
@@ -14,7 +15,7 @@ import { inboundSchema, outboundSchema, parseBandwidth } from "./options.ts";
 import { salamander } from "./salamander.ts";
 import { chooseRate } from "./session.ts";
 import { UdpSessions } from "./udp-sessions.ts";
-import { decodeUdp, encodeTcpRequest, encodeTcpResponse, encodeUdp, parseAddress } from "./wire.ts";
+import { decodeUdp, encodeTcpRequest, encodeTcpResponse, parseAddress } from "./wire.ts";
 import { takeTcpRequest, takeTcpResponse } from "./wire.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -61,11 +62,12 @@ describe("messages", () => {
   });
 
   test("datagrams, every truncation of one, and random bytes", () => {
-    const message = { session: 1, packet: 7, fragment: 0, fragments: 1, address: "8.8.8.8:53" };
-    const encoded = encodeUdp({ ...message, data: Buffer.from("abc") });
+    const part = { packet: 7, fragment: 0, fragments: 1 };
+    const encoded = udpFrame(1, part, { address: "8.8.8.8:53", data: Buffer.from("abc") });
     assert.equal(encoded.toString("hex"), "00000001000700010a382e382e382e383a3533616263");
-    const { data, ...rest } = decodeUdp(encoded);
-    assert.deepEqual([rest, Buffer.from(data).toString()], [message, "abc"]);
+    const { data, address, ...rest } = decodeUdp(encoded);
+    assert.deepEqual([rest, Buffer.from(data).toString()], [{ session: 1, ...part }, "abc"]);
+    assert.equal(Buffer.from(address).toString(), "8.8.8.8:53");
     for (let size = 0; size < encoded.length - 3; size++)
       assert.throws(() => decodeUdp(encoded.subarray(0, size)), ProtocolError);
     fc.assert(
@@ -174,7 +176,8 @@ describe("gecko", () => {
 
 test("datagrams between two ends: fragments in any order, numbers of their own, nothing for others", () => {
   const there: Uint8Array[] = [];
-  const near = new UdpSessions({ mostBytes: 300, send: (payload) => void there.push(payload), ended() {} });
+  const send = (head: Uint8Array, data: Uint8Array): void => void there.push(Buffer.concat([head, data]));
+  const near = new UdpSessions({ mostBytes: 300, send, ended() {} });
   const flow = near.open();
   const target = toDestination("192.0.2.1", 53);
   const payload = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 251));
@@ -186,7 +189,7 @@ test("datagrams between two ends: fragments in any order, numbers of their own, 
     ({ payload: bytes, destination }) => void came.push({ payload: Buffer.from(bytes), destination }),
   );
   for (const frame of there.toReversed()) near.take(frame);
-  near.take(encodeUdp({ session: 99, packet: 1, fragment: 0, fragments: 1, address: "a:1", data: payload }));
+  near.take(udpFrame(99, { packet: 1, fragment: 0, fragments: 1 }, { address: "a:1", data: payload }));
   near.take(hex("00"));
   assert.deepEqual(came, [{ payload, destination: target }]);
 });

@@ -11,7 +11,7 @@ import type { ServedClient, ServedEvents, ServedStream } from "#transport/quic/s
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 import type { Masquerade } from "./masquerade/index.ts";
 import { ServerUdp } from "./server-udp.ts";
-import { AUTH_PADDING, encodeTcpResponse, MOST_FRAME_BYTES, padding, parseAddress } from "./wire.ts";
+import { AUTH_PADDING, encodeTcpResponse, padding, parseAddress } from "./wire.ts";
 import { STATUS_AUTHENTICATED, takeTcpRequest, TCP_REQUEST } from "./wire.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -96,9 +96,9 @@ export class ServerSession implements ServedEvents {
     const { udpMtu } = this.#options;
     const way = {
       get mostBytes() {
-        return Math.min(MOST_FRAME_BYTES, udpMtu, quic.maxDatagramBytes);
+        return Math.min(udpMtu, quic.maxDatagramBytes);
       },
-      send: (payload: Uint8Array) => quic.sendDatagram(payload),
+      send: (head: Uint8Array, data: Uint8Array) => quic.sendDatagram(head, data),
     };
     const udp = new ServerUdp(way, connection.onFlow);
     const held = connection.hold(() => quic.close(NO_ERROR, ""));

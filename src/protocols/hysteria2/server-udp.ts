@@ -20,6 +20,7 @@ export class ServerUdp {
   readonly #onFlow: (flow: DatagramFlow, first: Destination) => void;
   /** In the order of their last use. */
   readonly #sessions = new Map<number, ClientSession>();
+  #youngest: { readonly id: number; readonly session: ClientSession } | null = null;
 
   /** `onFlow` takes a new flow over, and disposes of it when it is idle. */
   constructor(way: FrameWay, onFlow: (flow: DatagramFlow, first: Destination) => void) {
@@ -38,25 +39,37 @@ export class ServerUdp {
 
   #takeMessage(message: UdpMessage): void {
     const id = message.session;
-    const session = this.#sessions.get(id) ?? { channel: new UdpChannel(id, this.#way), flow: null };
-    this.#sessions.delete(id); // and back, as the youngest
-    if (this.#sessions.size >= MOST_SESSIONS) this.#close(oldestKey(this.#sessions));
-    this.#sessions.set(id, session);
+    const session = this.#youngest?.id === id ? this.#youngest.session : this.#renew(id);
     const item = session.channel.take(message);
     if (item === null) return;
     if (session.flow !== null) return session.flow.arrived(item);
     const flow = clientFlow(
       (answer) => session.channel.send(answer),
-      () => this.#sessions.get(id) === session && this.#sessions.delete(id),
+      () => this.#sessions.get(id) === session && this.#forget(id),
     );
     session.flow = flow;
     flow.arrived(item);
     this.#onFlow(flow.flow, item.destination);
   }
 
+  /** It is the youngest from now on. */
+  #renew(id: number): ClientSession {
+    const session = this.#sessions.get(id) ?? { channel: new UdpChannel(id, this.#way), flow: null };
+    this.#sessions.delete(id);
+    if (this.#sessions.size >= MOST_SESSIONS) this.#close(oldestKey(this.#sessions));
+    this.#sessions.set(id, session);
+    this.#youngest = { id, session };
+    return session;
+  }
+
+  #forget(id: number): void {
+    this.#sessions.delete(id);
+    if (this.#youngest?.id === id) this.#youngest = null;
+  }
+
   #close(id: number): void {
     const { flow } = valueAt(this.#sessions, id);
-    this.#sessions.delete(id);
+    this.#forget(id);
     flow?.close();
   }
 

@@ -11,7 +11,7 @@ import { openBidi } from "#transport/quic/open-bidi.ts";
 import type { QuicSession } from "#transport/quic/sessions.ts";
 import { AnswerHead } from "./answer-head.ts";
 import { UdpSessions } from "./udp-sessions.ts";
-import { AUTH_PADDING, encodeTcpRequest, MOST_FRAME_BYTES, padding, STATUS_AUTHENTICATED } from "./wire.ts";
+import { AUTH_PADDING, encodeTcpRequest, padding, STATUS_AUTHENTICATED } from "./wire.ts";
 
 export interface SessionOptions {
   readonly node: string;
@@ -68,9 +68,9 @@ export class Hysteria2Session implements QuicSession {
     const { connection } = client;
     this.#udp = new UdpSessions({
       get mostBytes() {
-        return Math.min(MOST_FRAME_BYTES, udpMtu, connection.maxDatagramBytes);
+        return Math.min(udpMtu, connection.maxDatagramBytes);
       },
-      send: (payload) => connection.sendDatagram(payload),
+      send: (head, data) => connection.sendDatagram(head, data),
       ended: () => client.flowEnded(),
     });
     void client.closed.then(() => this.#udp.close());

@@ -12,8 +12,6 @@ export const TCP_REQUEST = 0x401;
 /** HTTP's, of a request whose password is right. */
 export const STATUS_AUTHENTICATED = "233";
 export const AUTH_PADDING = [256, 2048] as const;
-/** Peers take datagrams of this length whatever was said of their size. */
-export const MOST_FRAME_BYTES = 1200;
 const STATUS_OK = 0;
 const STATUS_ERROR = 1;
 const MOST_ADDRESS_BYTES = 2048;
@@ -93,37 +91,42 @@ function spanAt(arrived: ByteQueue, at: number, most: number): { from: number; e
   return { from, end: from + bytes };
 }
 
-export interface UdpMessage {
-  readonly session: number;
+/** Which part of which datagram a frame carries. */
+export interface UdpPart {
   readonly packet: number;
   readonly fragment: number;
   readonly fragments: number;
-  readonly address: string;
+}
+
+export interface UdpMessage extends UdpPart {
+  readonly session: number;
+  /** `host:port` */
+  readonly address: Uint8Array;
   readonly data: Uint8Array;
 }
 
-/** Bytes in front of the data. */
-export function udpHeadBytes(address: string): number {
-  const bytes = Buffer.byteLength(address);
-  return 8 + varintBytes(bytes) + bytes;
-}
+const PACKET_AT = 4;
 
-/** SESSION(4) PACKET(2) FRAGMENT(1) FRAGMENTS(1) LENGTH(vi) `host:port` DATA */
-export function encodeUdp({ session, packet, fragment, fragments, address, data }: UdpMessage): Buffer {
-  const memory = Buffer.allocUnsafe(udpHeadBytes(address) + data.length);
-  const out = new WireWriter(memory);
+/** What stands before the data: SESSION(4) PACKET(2) FRAGMENT(1) FRAGMENTS(1) LENGTH(vi) `host:port`. Of no packet yet. */
+export function encodeUdpHead(session: number, address: string): Buffer {
   const target = Buffer.from(address);
+  const head = Buffer.alloc(8 + varintBytes(target.length) + target.length);
+  const out = new WireWriter(head);
   out.uint32(session);
-  out.uint16(packet);
-  out.byte(fragment);
-  out.byte(fragments);
+  out.at = 8;
   out.varint(target.length);
   out.put(target);
-  out.put(data);
-  return memory;
+  return head;
 }
 
-/** The data is a view. Throws `ProtocolError`. */
+export function numberUdpHead(head: Uint8Array, { packet, fragment, fragments }: UdpPart): void {
+  head[PACKET_AT] = packet >>> 8;
+  head[PACKET_AT + 1] = packet;
+  head[PACKET_AT + 2] = fragment;
+  head[PACKET_AT + 3] = fragments;
+}
+
+/** Address and data are views. Throws `ProtocolError`. */
 export function decodeUdp(payload: Uint8Array): UdpMessage {
   const reader = new WireReader().reset(payload);
   const session = reader.uint32();
@@ -134,8 +137,13 @@ export function decodeUdp(payload: Uint8Array): UdpMessage {
     throw new ProtocolError(`hysteria2: an address of ${bytes} bytes`);
   if (fragments === 0 || fragment >= fragments)
     throw new ProtocolError("hysteria2: a fragment behind the last");
-  const address = Buffer.from(reader.take(bytes)).toString("latin1");
+  const address = reader.take(bytes);
   return { session, packet, fragment, fragments, address, data: reader.take(reader.left) };
+}
+
+/** As of `parseAddress`. */
+export function decodeAddress(bytes: Uint8Array): Destination | null {
+  return parseAddress(Buffer.from(bytes).toString("latin1"));
 }
 
 /** `host:port`; null where it is none. */

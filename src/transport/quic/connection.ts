@@ -30,6 +30,7 @@ import type { WireReader } from "./wire/reader.ts";
 /** Without a larger size said, and whatever peers say of datagrams: those of hysteria2 say nothing, and take this much. */
 const LEAST_DATAGRAM_FRAME = 1200;
 const DATAGRAM_OVERHEAD = 1 + 8 + 4 + 16 + 3;
+const NOTHING = new Uint8Array(0);
 /** So many probe timeouts in a row without an answer: perhaps only small datagrams arrive, or such without marks. */
 const SILENT_PROBES = 3;
 
@@ -158,10 +159,11 @@ export class Connection implements PacketHandler {
     return Math.min(peer - 3, this.#parts.sender.mtu.bytes - DATAGRAM_OVERHEAD);
   }
 
-  /** Keeps the payload. It is sent once, as soon as congestion control lets it, or dropped. */
-  sendDatagram(payload: Uint8Array): void {
+  /** Of one piece or two, which are copied. It is sent once, as soon as congestion control lets it, or dropped. */
+  sendDatagram(payload: Uint8Array, rest: Uint8Array = NOTHING): void {
     if (this.isClosed) return;
-    this.#parts.datagrams.push(payload);
+    const { datagrams, recovery } = this.#parts;
+    datagrams.push(payload, rest, recovery.congestion.windowBytes);
     this.#events.wake();
   }
 

@@ -1,37 +1,77 @@
-/** Application datagrams that wait to be sent (RFC 9221). Beyond the bound the newest is dropped, as on any network. */
+/** Application datagrams that wait to be sent (RFC 9221). Beyond a bound the newest is dropped, as on any network. */
+import { byteAt } from "#lib/at.ts";
 import { FRAME } from "./wire/frames.ts";
 import { varintBytes, type WireWriter } from "./wire/writer.ts";
 
+/** Or twice the window, where that is more: a fast sender that has no turn for some milliseconds loses none. */
 const MOST_BYTES = 512 * 1024;
-const MOST_WAITING = 1024;
+const FIRST_BYTES = 8 * 1024;
+const SIZE_BYTES = 2;
+const MOST_PAYLOAD_BYTES = 65_535;
 
 export class DatagramQueue {
-  readonly #waiting: Uint8Array[] = [];
-  #bytes = 0;
+  /** SIZE(2) PAYLOAD, one behind another, from `#from` to `#end`. */
+  #memory = new Uint8Array(0);
+  #from = 0;
+  #end = 0;
 
   get hasData(): boolean {
-    return this.#waiting.length > 0;
+    return this.#from < this.#end;
   }
 
-  /** Keeps the payload. */
-  push(payload: Uint8Array): void {
-    if (this.#bytes + payload.length > MOST_BYTES || this.#waiting.length >= MOST_WAITING) return;
-    this.#bytes += payload.length;
-    this.#waiting.push(payload);
+  /** A copy of one datagram, which may come in two pieces. `windowBytes`: what may be in flight. */
+  push(payload: Uint8Array, rest: Uint8Array, windowBytes: number): void {
+    const size = payload.length + rest.length;
+    const most = Math.max(MOST_BYTES, 2 * windowBytes);
+    if (size > MOST_PAYLOAD_BYTES || !this.#makeRoom(SIZE_BYTES + size, most)) return;
+    const memory = this.#memory;
+    const at = this.#end;
+    memory[at] = size >>> 8;
+    memory[at + 1] = size;
+    memory.set(payload, at + SIZE_BYTES);
+    memory.set(rest, at + SIZE_BYTES + payload.length);
+    this.#end = at + SIZE_BYTES + size;
+  }
+
+  /** Behind the end, for so many bytes. False: it is full. */
+  #makeRoom(bytes: number, most: number): boolean {
+    const waiting = this.#end - this.#from;
+    if (waiting + bytes > most) return false;
+    if (this.#end + bytes <= this.#memory.length) return true;
+    if (2 * (waiting + bytes) <= this.#memory.length) this.#memory.copyWithin(0, this.#from, this.#end);
+    else this.#enlarge(2 * (waiting + bytes));
+    this.#from = 0;
+    this.#end = waiting;
+    return true;
+  }
+
+  #enlarge(bytes: number): void {
+    const larger = new Uint8Array(Math.max(FIRST_BYTES, bytes));
+    larger.set(this.#memory.subarray(this.#from, this.#end));
+    this.#memory = larger;
   }
 
   /** False: there is none, or the next one does not fit; one that fits into no packet is dropped. */
   writeFrame(out: WireWriter, room: number, isEmptyPacket: boolean): boolean {
-    const payload = this.#waiting[0];
-    if (payload === undefined) return false;
-    const bytes = 1 + varintBytes(payload.length) + payload.length;
-    if (bytes > room && !isEmptyPacket) return false;
-    this.#waiting.shift();
-    this.#bytes -= payload.length;
-    if (bytes > room) return this.writeFrame(out, room, isEmptyPacket);
-    out.byte(FRAME.datagramLength);
-    out.varint(payload.length);
-    out.put(payload);
-    return true;
+    if (!this.hasData) return false;
+    const at = this.#from + SIZE_BYTES;
+    const size = (byteAt(this.#memory, this.#from) << 8) | byteAt(this.#memory, this.#from + 1);
+    const isTooLong = 1 + varintBytes(size) + size > room;
+    if (isTooLong && !isEmptyPacket) return false;
+    this.#from = at + size;
+    if (!isTooLong) {
+      out.byte(FRAME.datagramLength);
+      out.varint(size);
+      out.put(this.#memory.subarray(at, at + size));
+    }
+    if (!this.hasData) this.#onEmpty();
+    return isTooLong ? this.writeFrame(out, room, isEmptyPacket) : true;
+  }
+
+  /** Memory that was needed for a burst is given back. */
+  #onEmpty(): void {
+    if (this.#memory.length > FIRST_BYTES && 4 * this.#end < this.#memory.length)
+      this.#memory = new Uint8Array(this.#memory.length >>> 1);
+    this.#from = this.#end = 0;
   }
 }

@@ -29,6 +29,7 @@ import {
 } from "#transport/quic/wire/transport-parameters.ts";
 import type { PacketFilter } from "#transport/quic/packet-filter.ts";
 import { gecko } from "#protocols/hysteria2/gecko.ts";
+import { udpFrame } from "../../support/hysteria2-frame.ts";
 import { handshake, once, over, type Target } from "./kinds.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -178,7 +179,8 @@ const http3Targets: readonly Target[] = [
   ),
 ];
 
-const frame = { session: 1, packet: 7, address: "192.0.2.1:53", data: Buffer.from("abc") };
+const frameOf = (fragment: number, fragments: number): Buffer =>
+  udpFrame(1, { packet: 7, fragment, fragments }, { address: "192.0.2.1:53", data: Buffer.from("abc") });
 const disguise = salamander("in-disguise");
 const hysteria2Targets: readonly Target[] = [
   handshake(
@@ -191,22 +193,18 @@ const hysteria2Targets: readonly Target[] = [
     [hysteria2.encodeTcpRequest("example.com:443", "xyz"), hex("80000401 03 613a31 00")],
     () => hysteria2.takeTcpRequest,
   ),
-  once(
-    "hysteria2 client's frame",
-    [hysteria2.encodeUdp({ ...frame, fragment: 0, fragments: 1 })],
-    (bytes) => {
-      const udp = new ServerUdp({ mostBytes: 1200, send: noop }, (flow) => flow.receive(noop));
-      udp.take(bytes);
-      udp.close();
-    },
-  ),
-  once("hysteria2 frame", [hysteria2.encodeUdp({ ...frame, fragment: 0, fragments: 1 })], (bytes) => {
+  once("hysteria2 client's frame", [frameOf(0, 1)], (bytes) => {
+    const udp = new ServerUdp({ mostBytes: 1200, send: noop }, (flow) => flow.receive(noop));
+    udp.take(bytes);
+    udp.close();
+  }),
+  once("hysteria2 frame", [frameOf(0, 1)], (bytes) => {
     const { address } = hysteria2.decodeUdp(bytes);
-    hysteria2.parseAddress(address);
+    hysteria2.decodeAddress(address);
   }),
   once(
     "hysteria2 fragments",
-    [0, 1].map((fragment) => hysteria2.encodeUdp({ ...frame, fragment, fragments: 2 })),
+    [0, 1].map((fragment) => frameOf(fragment, 2)),
     (bytes) => {
       const sessions = new UdpSessions({ mostBytes: 1200, send: noop, ended: noop });
       sessions.open().receive(noop);

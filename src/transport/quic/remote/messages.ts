@@ -58,7 +58,8 @@ export type ToThread =
   | { readonly op: "widen"; readonly client: number; readonly bytes: number }
   | { readonly op: "congestion"; readonly client: number; readonly choice: CongestionChoice }
   | { readonly op: "end"; readonly client: number; readonly code: number; readonly reason: string }
-  | { readonly op: "datagram"; readonly client: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  /** As of `DatagramPack`. */
+  | { readonly op: "datagrams"; readonly client: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | {
       readonly op: "export";
       readonly client: number;
@@ -98,7 +99,7 @@ export type FromThread =
       readonly number: number;
       readonly key: Uint8Array | null;
     }
-  | { readonly op: "datagram"; readonly client: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly op: "datagrams"; readonly client: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | (StreamName & { readonly op: "stream"; readonly isBidi: boolean })
   | (StreamName & { readonly op: "data"; readonly bytes: Uint8Array<ArrayBuffer> })
   | (StreamName & { readonly op: "ended" })

@@ -7,6 +7,11 @@ export interface Posts {
   postMessage(value: unknown, transfer?: readonly Transferable[]): void;
 }
 
+/** What becomes a message as late as it can. */
+export interface Sealed {
+  seal(): void;
+}
+
 interface Carried {
   readonly op: string;
   readonly bytes?: Uint8Array | number;
@@ -25,6 +30,8 @@ export class Outbox<Message extends Carried> {
   readonly #port: Posts;
   readonly #acknowledge: (read: Acknowledged) => Message;
   #messages: Message[] = [];
+  /** Those that get a message when this turn's are sent. */
+  readonly #packs: Sealed[] = [];
   #transfer: ArrayBuffer[] = [];
   /** Read here and not yet said. */
   #readMessages = 0;
@@ -38,18 +45,29 @@ export class Outbox<Message extends Carried> {
   /** `given`: memory in the message, which is the other thread's from now on, whole. */
   put(message: Message, given?: ArrayBuffer): void {
     this.unreadMessages++;
-    this.unreadBytes += given?.byteLength ?? 0;
+    if (message.bytes instanceof Uint8Array) this.unreadBytes += message.bytes.length;
     if (given !== undefined) this.#transfer.push(given);
     this.#add(message);
   }
 
   #add(message: Message): void {
-    if (this.#messages.length === 0) setImmediate(this.flush);
+    this.#schedule();
     this.#messages.push(message);
+  }
+
+  /** `pack` is sealed, and puts its message, when those of this turn are sent. */
+  hold(pack: Sealed): void {
+    this.#schedule();
+    this.#packs.push(pack);
+  }
+
+  #schedule(): void {
+    if (this.#messages.length === 0 && this.#packs.length === 0) setImmediate(this.flush);
   }
 
   /** At once, where something else that the other thread reads must not come before. */
   readonly flush = (): void => {
+    for (const pack of this.#packs.splice(0)) pack.seal();
     if (this.#messages.length === 0) return;
     const [messages, transfer] = [this.#messages, this.#transfer];
     this.#messages = [];
@@ -58,7 +76,7 @@ export class Outbox<Message extends Carried> {
     this.onChange();
   };
 
-  /** These came from the other side, and are done with. */
+  /** These came from the other side; to be called before they are acted on, which may give their memory back. */
   onRead(messages: readonly Carried[]): void {
     for (const { op, bytes } of messages) {
       if (op === "read") continue;

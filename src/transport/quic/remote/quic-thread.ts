@@ -120,8 +120,8 @@ export class QuicThread {
   }
 
   #take(messages: readonly FromThread[]): void {
-    for (const message of messages) this.#takeOne(message);
     this.outbox.onRead(messages);
+    for (const message of messages) this.#takeOne(message);
   }
 
   #takeOne(message: FromThread): void {
@@ -132,7 +132,7 @@ export class QuicThread {
     if (message.op === "closed") return this.#onClosed(message.socket);
     const client = this.#clients.get(message.client);
     if (client === undefined) return;
-    if (message.op === "datagram") client.events?.onDatagram(message.bytes);
+    if (message.op === "datagrams") client.onDatagrams(message.bytes);
     else if (message.op === "state") client.onState(message);
     else if (message.op === "exported") client.onExported(message.number, message.key);
     else if (message.op === "over") {

@@ -2,6 +2,7 @@
 import type { Endpoint } from "#core/endpoint.ts";
 import type { CongestionChoice } from "#transport/quic/congestion/choice.ts";
 import type { ServedClient, ServedConnection, ServedEvents } from "#transport/quic/server/served.ts";
+import { DatagramPack, unpackDatagrams } from "./datagram-pack.ts";
 import type { ClientState, FromThread, ToThread } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import { RemoteStream, type RemoteStreamHost } from "./remote-stream.ts";
@@ -29,6 +30,7 @@ export class RemoteClient implements ServedClient, ServedConnection, RemoteStrea
   readonly #thread: RemoteThread;
   readonly #abortCode: number;
   readonly #streams = new Map<number, RemoteStream>();
+  readonly #datagrams: DatagramPack;
   readonly #keys = new Map<number, PromiseWithResolvers<Buffer>>();
   #settleClosed: (error: Error | null) => void;
   #isOver = false;
@@ -38,6 +40,9 @@ export class RemoteClient implements ServedClient, ServedConnection, RemoteStrea
   constructor(thread: RemoteThread, state: ClientState, local: Endpoint, abortCode: number) {
     const { promise, resolve } = Promise.withResolvers<Error | null>();
     this.#thread = thread;
+    this.#datagrams = new DatagramPack(thread.outbox, (bytes) =>
+      this.#say({ op: "datagrams", client: this.number, bytes }, bytes.buffer),
+    );
     this.#abortCode = abortCode;
     this.number = state.client;
     this.peer = state.peer;
@@ -71,10 +76,9 @@ export class RemoteClient implements ServedClient, ServedConnection, RemoteStrea
     this.#say({ op: "widen", client: this.number, bytes });
   }
 
-  sendDatagram(payload: Uint8Array): void {
-    if (this.#thread.outbox.unreadBytes > MOST_UNREAD_BYTES) return; // as of a queue that is full
-    const bytes = new Uint8Array(payload);
-    this.#say({ op: "datagram", client: this.number, bytes }, bytes.buffer);
+  sendDatagram(payload: Uint8Array, rest?: Uint8Array): void {
+    const { unreadBytes } = this.#thread.outbox;
+    if (!this.#isOver && unreadBytes <= MOST_UNREAD_BYTES) this.#datagrams.add(payload, rest);
   }
 
   open(isBidi: boolean): RemoteStream | null {
@@ -119,6 +123,10 @@ export class RemoteClient implements ServedClient, ServedConnection, RemoteStrea
     for (const asked of this.#keys.values()) asked.reject(reason);
     this.#keys.clear();
     this.#settleClosed(error);
+  }
+
+  onDatagrams(pack: Uint8Array<ArrayBuffer>): void {
+    unpackDatagrams(pack, (payload) => this.events?.onDatagram(payload));
   }
 
   onState({ peer, maxDatagramBytes }: ClientState): void {

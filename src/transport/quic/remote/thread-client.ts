@@ -1,6 +1,7 @@
 /** A client in its own thread: what comes of it is told to the main thread, and what that says is done. */
 import type { QuicServerConnection, QuicServerEvents } from "#transport/quic/server/connection.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
+import { DatagramPack, unpackDatagrams } from "./datagram-pack.ts";
 import type { FromThread, StreamName, ToThread } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import { ThreadStream, type ThreadStreamHost } from "./thread-stream.ts";
@@ -20,6 +21,7 @@ export class ThreadClient implements QuicServerEvents, ThreadStreamHost {
   readonly number: number;
   readonly #client: QuicServerConnection;
   readonly #outbox: Outbox<FromThread>;
+  readonly #datagrams: DatagramPack;
   readonly #streams = new Map<number, ThreadStream>();
   /** As the main thread knows them. */
   #peer;
@@ -29,6 +31,9 @@ export class ThreadClient implements QuicServerEvents, ThreadStreamHost {
     this.number = number;
     this.#client = client;
     this.#outbox = outbox;
+    this.#datagrams = new DatagramPack(outbox, (bytes) =>
+      outbox.put({ op: "datagrams", client: number, bytes }, bytes.buffer),
+    );
     this.#peer = client.peer;
     this.#maxDatagramBytes = client.connection.maxDatagramBytes;
     const state = { peer: this.#peer, maxDatagramBytes: this.#maxDatagramBytes };
@@ -52,8 +57,7 @@ export class ThreadClient implements QuicServerEvents, ThreadStreamHost {
 
   onDatagram(payload: Uint8Array): void {
     this.#sayState();
-    const bytes = new Uint8Array(payload);
-    this.#outbox.put({ op: "datagram", client: this.number, bytes }, bytes.buffer);
+    this.#datagrams.add(payload);
   }
 
   #sayState(): void {
@@ -81,8 +85,10 @@ export class ThreadClient implements QuicServerEvents, ThreadStreamHost {
   take(message: OfClient): void {
     if ("stream" in message) return this.#takeOfStream(message);
     const client = this.#client;
-    if (message.op === "datagram") client.connection.sendDatagram(message.bytes);
-    else if (message.op === "settle") client.settle();
+    if (message.op === "datagrams") {
+      this.#sayState();
+      unpackDatagrams(message.bytes, (payload) => client.connection.sendDatagram(payload));
+    } else if (message.op === "settle") client.settle();
     else if (message.op === "widen") client.connection.widen(message.bytes);
     else if (message.op === "end") client.connection.close(message.code, message.reason);
     else if (message.op === "export") this.#export(message);

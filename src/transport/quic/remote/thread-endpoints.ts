@@ -62,6 +62,7 @@ export class ThreadEndpoints {
   }
 
   #take(messages: readonly ToThread[]): void {
+    this.#outbox.onRead(messages);
     for (const message of messages)
       if (message.op === "read") this.#outbox.onAcknowledged(message);
       else if ("client" in message) this.#clients.get(message.client)?.take(message);
@@ -69,7 +70,6 @@ export class ThreadEndpoints {
       else if (message.op === "context") this.#renew(message.endpoint, message.context);
       else if (message.op === "pause") void this.#pause(message.socket);
       else void this.#close(message.socket);
-    this.#outbox.onRead(messages);
   }
 
   /** Where the main thread does not keep up, clients wait for it, or are lost, in the kernel. */

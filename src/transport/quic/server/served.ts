@@ -17,8 +17,8 @@ export interface ServedConnection {
   close(code: number, reason: string): void;
   /** The peer may send so much ahead from now on. */
   widen(windowBytes: number): void;
-  /** Keeps the payload. It is sent once, or dropped. */
-  sendDatagram(payload: Uint8Array): void;
+  /** Of one piece or two, which are copied. It is sent once, or dropped. */
+  sendDatagram(payload: Uint8Array, rest?: Uint8Array): void;
   readonly maxDatagramBytes: number;
   /** Streams that are open, of either kind. */
   readonly openStreams: number;
