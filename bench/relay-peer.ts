@@ -14,12 +14,13 @@ export type Task = { readonly door: SubjectAddress } & (
     }
   | { readonly kind: "connections"; readonly parallel: number; readonly ms: number }
   | { readonly kind: "latency"; readonly perSecond: number; readonly ms: number }
+  | { readonly kind: "first byte"; readonly perSecond: number; readonly ms: number }
   | { readonly kind: "hold"; readonly count: number }
   | { readonly kind: "release" }
 );
 type Of<Kind extends Task["kind"]> = Extract<Task, { kind: Kind }>;
 
-/** Amounts of work done, and the time it took; for latency every round in µs, sorted. */
+/** Amounts of work done, and the time it took; for latencies every sample in µs, sorted. */
 export interface TaskResult {
   readonly amount: number;
   readonly seconds: number;
@@ -112,6 +113,31 @@ async function latency({ door, perSecond, ms }: Of<"latency">): Promise<TaskResu
   return { amount: samples.length, seconds: (performance.now() - startMs) / 1_000, samples: settled };
 }
 
+const TICK_MS = 5;
+
+/** New connections by the clock, whether or not earlier ones were answered: from the connect to the byte that comes back. */
+async function firstByte({ door, perSecond, ms }: Of<"first byte">): Promise<TaskResult> {
+  const samples: number[] = [];
+  const asking: Promise<void>[] = [];
+  const ask = async (): Promise<void> => {
+    const startMs = performance.now();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const socket = await open(door, () => resolve());
+    socket.write("E");
+    await promise;
+    samples.push((performance.now() - startMs) * 1_000);
+    socket.end();
+  };
+  const startMs = performance.now();
+  for (let nowMs = 0; nowMs < ms; nowMs = performance.now() - startMs) {
+    while (asking.length < (nowMs * perSecond) / 1_000) asking.push(ask());
+    await delay(TICK_MS);
+  }
+  await Promise.all(asking);
+  const settled = samples.slice(samples.length / 10).sort((a, b) => a - b);
+  return { amount: samples.length, seconds: (performance.now() - startMs) / 1_000, samples: settled };
+}
+
 const held: Socket[] = [];
 
 async function hold({ door, count }: Of<"hold">): Promise<TaskResult> {
@@ -136,6 +162,7 @@ function perform(task: Task): Promise<TaskResult> {
   if (task.kind === "throughput") return throughput(task);
   if (task.kind === "connections") return Promise.resolve(makeShortConnections(task.door, HOST, task));
   if (task.kind === "latency") return latency(task);
+  if (task.kind === "first byte") return firstByte(task);
   return task.kind === "hold" ? hold(task) : Promise.resolve(releaseHeld());
 }
 

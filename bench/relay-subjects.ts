@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startCore } from "../test/support/start-core.ts";
@@ -117,30 +117,79 @@ export async function haproxy(sinkPort: number, prefix: readonly string[] = []):
   });
 }
 
+type Starter = (sinkPort: number, prefix?: readonly string[]) => Promise<Subject | null>;
+
 /** As a distribution installs it. Null where it is not on the PATH. */
-export async function v2ray(sinkPort: number, prefix: readonly string[] = []): Promise<Subject | null> {
-  if (spawnSync("v2ray", ["-version"]).error !== undefined) return null;
+export const v2ray: Starter = rayProgram("v2ray", ["-version"], ["-config"]);
+export const xray: Starter = rayProgram("xray", ["version"], ["run", "-config"]);
+
+function rayProgram(name: string, version: readonly string[], run: readonly string[]): Starter {
+  return async (sinkPort, prefix = []) => {
+    if (spawnSync(name, version).error !== undefined) return null;
+    const [port, socks, connectPort] = [await freePort(), await freePort(), await freePort()];
+    const listen = "127.0.0.1";
+    const text = JSON.stringify({
+      log: { loglevel: "warning" },
+      inbounds: [
+        {
+          listen,
+          port,
+          protocol: "dokodemo-door",
+          settings: { address: listen, port: sinkPort, network: "tcp" },
+        },
+        { listen, port: socks, protocol: "socks", settings: { auth: "noauth", udp: true, ip: listen } },
+        { listen, port: connectPort, protocol: "http" },
+      ],
+      // Otherwise it keeps a connection for seconds after one side has ended, and the load waits for its end.
+      policy: { levels: { 0: { uplinkOnly: 0, downlinkOnly: 0 } } },
+      outbounds: [{ protocol: "freedom" }],
+    });
+    return startOther(name, text, (file) => [...prefix, name, ...run, file], {
+      port,
+      asked: { socks, connect: connectPort },
+    });
+  };
+}
+
+export async function singBox(sinkPort: number, prefix: readonly string[] = []): Promise<Subject | null> {
+  if (spawnSync("sing-box", ["version"]).error !== undefined) return null;
   const [port, socks, connectPort] = [await freePort(), await freePort(), await freePort()];
   const listen = "127.0.0.1";
-  const text = JSON.stringify({
-    log: { loglevel: "warning" },
-    inbounds: [
-      {
-        listen,
-        port,
-        protocol: "dokodemo-door",
-        settings: { address: listen, port: sinkPort, network: "tcp" },
-      },
-      { listen, port: socks, protocol: "socks", settings: { auth: "noauth", udp: true, ip: listen } },
-      { listen, port: connectPort, protocol: "http" },
-    ],
-    // Otherwise it keeps a connection for seconds after one side has ended, and the load waits for its end.
-    policy: { levels: { 0: { uplinkOnly: 0, downlinkOnly: 0 } } },
-    outbounds: [{ protocol: "freedom" }],
-  });
-  return startOther("v2ray", text, (file) => [...prefix, "v2ray", "-config", file], {
+  const inbounds = [
+    {
+      type: "direct",
+      listen,
+      listen_port: port,
+      network: "tcp",
+      override_address: listen,
+      override_port: sinkPort,
+    },
+    { type: "socks", listen, listen_port: socks },
+    { type: "http", listen, listen_port: connectPort },
+  ];
+  const text = JSON.stringify({ log: { level: "warn" }, inbounds, outbounds: [{ type: "direct" }] });
+  return startOther("sing-box", text, (file) => [...prefix, "sing-box", "run", "-c", file], {
     port,
     asked: { socks, connect: connectPort },
+  });
+}
+
+export async function mihomo(sinkPort: number, prefix: readonly string[] = []): Promise<Subject | null> {
+  if (spawnSync("mihomo", ["-v"]).error !== undefined) return null;
+  const [port, mixed] = [await freePort(), await freePort()];
+  const listen = "127.0.0.1";
+  const text = JSON.stringify({
+    "log-level": "warning",
+    ipv6: false,
+    listeners: [
+      { name: "bench", type: "tunnel", listen, port, network: ["tcp"], target: `${listen}:${sinkPort}` },
+      { name: "asked", type: "mixed", listen, port: mixed, users: [] },
+    ],
+    rules: ["MATCH,DIRECT"],
+  });
+  return startOther("mihomo", text, (file) => [...prefix, "mihomo", "-d", dirname(file), "-f", file], {
+    port,
+    asked: { socks: mixed, connect: mixed },
   });
 }
 

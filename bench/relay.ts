@@ -1,6 +1,7 @@
 /**
  * What the relay moves, how fast it takes connections, what latency it adds and what an idle connection weighs, beside
- * no proxy at all, a bare pipe of the runtime, HAProxy and v2ray in the same interleaved run. Load and sink are
+ * no proxy at all, a bare pipe of the runtime, and what is installed of HAProxy, v2ray, Xray, sing-box and mihomo, in the
+ * same interleaved run. Load and sink are
  * processes of their own; all share the machine, so ratios and CPU time say more than the absolute figures.
  */
 import { once } from "node:events";
@@ -16,11 +17,14 @@ import {
   forkPeer,
   forkServer,
   haproxy,
+  mihomo,
   noProxy,
   residentBytes,
+  singBox,
   v2ray,
   weir,
   weirPortable,
+  xray,
 } from "./relay-subjects.ts";
 import type { Subject } from "./relay-subjects.ts";
 
@@ -135,6 +139,29 @@ const latency: Measurement = {
   },
 };
 
+const firstByte = (by: Handshake | null): Measurement => ({
+  title: `first byte of a new connection${by === null ? "" : ` by ${by}`}, 2,000 a second`,
+  rounds: CONNECTION_ROUNDS,
+  warm: 4,
+  ...(by === null ? {} : { by }),
+  columns: [
+    { title: "p50 µs", digits: 0 },
+    { title: "p99 µs", digits: 0 },
+    { title: "per second", digits: 0 },
+    { title: "CPU µs each", digits: 1 },
+  ],
+  async run(load, subject, sinkPort) {
+    const { pid, asked } = subject;
+    const before = cpuSeconds(pid);
+    const door = by === null ? plain(subject) : { port: asked[by] ?? 0, to: { by, port: sinkPort } };
+    const task = { kind: "first byte", door, perSecond: 2_000, ms: CONNECTIONS_MS } as const;
+    const { amount, seconds, samples = [] } = await ask(load, task);
+    const at = (share: number): number => samples[Math.floor(samples.length * share)] ?? Number.NaN;
+    const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / amount;
+    return { rate: 1 / at(0.5), cells: [at(0.5), at(0.99), amount / seconds, cpu] };
+  },
+});
+
 /** CPU time is counted in hundredths of a second. */
 const idle = (count: number, restMs: number): Measurement => ({
   title: `${count} idle connections`,
@@ -160,14 +187,15 @@ const idle = (count: number, restMs: number): Measurement => ({
   },
 });
 
-const SUBJECTS = [noProxy, weir, weirPortable, barePipe, haproxy, v2ray];
-const SKIPPED = "SKIP relay: haproxy or v2ray is not on the PATH (Debian packages haproxy, v2ray)";
+const SUBJECTS = { noProxy, weir, weirPortable, barePipe, haproxy, v2ray, xray, singBox, mihomo };
 
 const MEASUREMENTS: readonly Measurement[] = [
   ...(["down", "up"] as const).flatMap((way) => [1, 8, 64].map((streams) => throughput(streams, way))),
   connections(null),
   connections("socks"),
   connections("connect"),
+  firstByte(null),
+  firstByte("socks"),
   latency,
   idle(1_000, 10_000),
   idle(9_000, 60_000),
@@ -199,10 +227,10 @@ async function compare(
   const { title, columns, rounds } = measurement;
   await using opened = new AsyncDisposableStack();
   const subjects: Subject[] = [];
-  for (const open of SUBJECTS) {
+  for (const [program, open] of Object.entries(SUBJECTS)) {
     const subject = await open(sinkPort); // fresh processes: what came before left no memory behind
     if (subject === null) {
-      out(SKIPPED);
+      out(`SKIP relay: ${program} is not on the PATH`);
       continue;
     }
     opened.use(subject);
