@@ -13,6 +13,7 @@ import { echoed } from "../support/client.ts";
 import {
   arrivesWhole,
   keepsToALimit,
+  leavesDownload,
   readsSlowly,
   uploadsInSilence,
   type OpenWay,
@@ -119,6 +120,17 @@ for (const name of [
   test(`${name}: bulk both ways at once, to a client that reads slowly`, { skip }, () =>
     readsSlowly(chain(FORMS[name] as Form)),
   );
+
+for (const name of [
+  "vless in HTTPUpgrade and TLS",
+  "vless in WebSocket",
+  "trojan in WebSocket and TLS",
+  "vless in WebSocket and TLS of a browser",
+])
+  test(`${name}: a client leaves a download that has no end`, { skip }, () => {
+    const before = taken();
+    return leavesDownload(chain(FORMS[name] as Form), () => taken() >= before + 2);
+  });
 
 for (const name of ["vless in WebSocket", "trojan in WebSocket and TLS"])
   test(`${name}: a limit holds`, { skip }, () => keepsToALimit(chain(FORMS[name] as Form)));

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { echoed, readAll } from "./client.ts";
-import { echo, openTcpOrigin, type Origin } from "./origin.ts";
+import { echo, openTcpOrigin, type Origin, source } from "./origin.ts";
 import { until } from "./until.ts";
 import { unlimited, type Relayed, type RelayedOptions } from "./relayed.ts";
 
@@ -115,6 +115,32 @@ export async function uploadsInSilence(
   for (const relayed of way.relays) {
     await relayed.untilSettled();
     assert.deepEqual(relayed.bytes, { upload: upload.length, download: answer.length });
+  }
+}
+
+/** A client goes without an end in the middle of a download that has none: all that is on the way closes. */
+export async function leavesDownload(
+  open: OpenWay,
+  isHandedOver: (relays: number) => boolean,
+): Promise<void> {
+  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+  await using origin = await openTcpOrigin((socket) => {
+    source(Infinity).on(socket);
+    resolve(socket);
+  });
+  await using way = await open(origin.port);
+  const client = await way.dial();
+  client.on("error", () => {});
+  let received = 0;
+  client.on("data", (bytes: Buffer) => (received += bytes.length));
+  client.write("go"); // some dial only when there is something to say
+  const remote = await accepted;
+  await until("workers have it", () => received > 4 << 20 && isHandedOver(way.relays.length));
+  client.destroy();
+  await until("the origin's connection closes", () => remote.destroyed);
+  for (const relayed of way.relays) {
+    await relayed.untilSettled();
+    assert.ok((relayed.bytes.download ?? 0) >= 4 << 20);
   }
 }
 
