@@ -44,6 +44,7 @@ const OURS = [
   "trojan smux",
   "vmess aes-128-gcm",
   "vmess chacha20-poly1305",
+  "vmess ws",
   "ss aes-128-gcm",
   "ss 2022-blake3-aes-128-gcm",
   "anytls tls",

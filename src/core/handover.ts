@@ -79,8 +79,14 @@ export interface WebSocketFrame {
   readonly control: Uint8Array;
 }
 
+/** Sealed messages over a wire that is more than a socket, described as what they would be over one. */
+export interface SealedLayer extends Omit<DetachedState, "layers"> {
+  readonly kind: "sealed";
+  readonly form: "sealed" | "vmess";
+}
+
 /** What a stream is over a wire that it has not become quite yet, or adds to it throughout. */
-export type Layer = Opening | VisionLayer | WebSocketLayer;
+export type Layer = Opening | VisionLayer | WebSocketLayer | SealedLayer;
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {

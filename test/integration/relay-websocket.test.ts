@@ -8,6 +8,7 @@ import type { Protocol } from "#core/protocol.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
+import { vmess } from "#protocols/vmess/index.ts";
 import { openThreads, pathsOver } from "../support/carriers.ts";
 import { echoed } from "../support/client.ts";
 import {
@@ -38,6 +39,11 @@ const vlessForm = (server: Options, client: Options): Form => ({
   server: { users: [{ uuid }], ...server },
   client: { uuid, ...client },
 });
+const vmessForm = (server: Options, client: Options): Form => ({
+  protocol: vmess,
+  server: { users: [{ uuid }], ...server },
+  client: { uuid, ...client },
+});
 const upgrade = (more: Options = {}): Options => ({
   network: "ws",
   "ws-opts": { path: "/up", "v2ray-http-upgrade": true, ...more },
@@ -45,6 +51,11 @@ const upgrade = (more: Options = {}): Options => ({
 const ws = (path = "/up"): Options => ({ network: "ws", "ws-opts": { path } });
 const bare = { "allow-insecure": true, "ws-path": "/up" };
 const secured = { ...serverTls, "ws-path": "/up" };
+const ALL_FORMS = {
+  cipher: "chacha20-poly1305",
+  "global-padding": true,
+  "authenticated-length": true,
+};
 const FAST = { "v2ray-http-upgrade-fast-open": true };
 
 const FORMS: Readonly<Record<string, Form>> = {
@@ -58,6 +69,16 @@ const FORMS: Readonly<Record<string, Form>> = {
     ...ws(),
     "client-fingerprint": "chrome",
   }),
+  "vmess in WebSocket": vmessForm({ "ws-path": "/up" }, ws()),
+  "vmess in WebSocket and TLS": vmessForm(secured, { ...clientTls, ...ws() }),
+  "vmess in WebSocket and TLS of a browser, padded, sealed sizes": vmessForm(secured, {
+    ...clientTls,
+    ...ws(),
+    ...ALL_FORMS,
+    "client-fingerprint": "chrome",
+  }),
+  "vmess in HTTPUpgrade and TLS": vmessForm(secured, { ...clientTls, ...upgrade() }),
+  "vmess in TLS": vmessForm(serverTls, clientTls),
   "trojan in WebSocket and TLS": {
     protocol: trojan,
     server: { users: [{ password }], ...secured },
@@ -116,6 +137,8 @@ for (const name of [
   "vless in HTTPUpgrade and TLS",
   "vless in WebSocket",
   "vless in WebSocket and TLS of a browser",
+  "vmess in WebSocket",
+  "vmess in WebSocket and TLS of a browser, padded, sealed sizes",
 ])
   test(`${name}: bulk both ways at once, to a client that reads slowly`, { skip }, () =>
     readsSlowly(chain(FORMS[name] as Form)),
@@ -126,13 +149,15 @@ for (const name of [
   "vless in WebSocket",
   "trojan in WebSocket and TLS",
   "vless in WebSocket and TLS of a browser",
+  "vmess in WebSocket",
+  "vmess in WebSocket and TLS of a browser, padded, sealed sizes",
 ])
   test(`${name}: a client leaves a download that has no end`, { skip }, () => {
     const before = taken();
     return leavesDownload(chain(FORMS[name] as Form), () => taken() >= before + 2);
   });
 
-for (const name of ["vless in WebSocket", "trojan in WebSocket and TLS"])
+for (const name of ["vless in WebSocket", "trojan in WebSocket and TLS", "vmess in WebSocket and TLS"])
   test(`${name}: a limit holds`, { skip }, () => keepsToALimit(chain(FORMS[name] as Form)));
 
 /** More than one read, several times, so that workers have it. */
@@ -152,42 +177,52 @@ const lines = (pem: string): string[] => pem.trim().split("\n");
 const wsSettings = { path: "/up" };
 const V2RAY_SKIP = skip === false ? missing("v2ray") : skip;
 
-for (const isSecured of [false, true]) {
-  const how = isSecured ? "WebSocket and TLS" : "WebSocket";
-  const [serverKeys, clientKeys] = isSecured ? [secured, { ...clientTls, ...ws() }] : [bare, ws()];
-  const form = vlessForm(serverKeys, clientKeys);
-  const tls = isSecured ? { security: "tls" } : {};
+/** How v2ray writes its users. */
+const V2RAY = {
+  vless: { form: vlessForm, client: { id: uuid }, user: { id: uuid, encryption: "none" } },
+  vmess: { form: vmessForm, client: { id: uuid }, user: { id: uuid, security: "aes-128-gcm" } },
+} as const;
 
-  test(`vless in ${how} to a v2ray server goes by workers`, { skip: V2RAY_SKIP }, async () => {
-    await using origin = await openTcpOrigin(echo);
-    const port = await freePort();
-    const certificates = [{ certificate: lines(certificate.cert), key: lines(certificate.key) }];
-    const streamSettings = { network: "ws", ...tls, wsSettings, tlsSettings: { certificates } };
-    const settings = { clients: [{ id: uuid }], decryption: "none" };
-    const inbound = { listen: "127.0.0.1", port, protocol: "vless", settings, streamSettings };
-    await using _peer = await startV2ray({ inbounds: [inbound], outbounds: [{ protocol: "freedom" }] }, port);
-    await using near = await openRelayed(port, { backend, back: dialling(form, port, origin.port) });
-    const before = taken();
-    await echoesBulk(near.port);
-    assert.equal(taken(), before + 1);
-  });
+for (const protocol of ["vless", "vmess"] as const)
+  for (const isSecured of [false, true]) {
+    const how = `${protocol} in ${isSecured ? "WebSocket and TLS" : "WebSocket"}`;
+    const [serverKeys, clientKeys] = isSecured ? [secured, { ...clientTls, ...ws() }] : [bare, ws()];
+    const { form: formOf, client, user } = V2RAY[protocol];
+    const form = formOf(protocol === "vmess" && !isSecured ? { "ws-path": "/up" } : serverKeys, clientKeys);
+    const tls = isSecured ? { security: "tls" } : {};
 
-  test(`vless in ${how} from a v2ray client goes by workers`, { skip: V2RAY_SKIP }, async () => {
-    await using origin = await openTcpOrigin(echo);
-    await using far = await openServer(form.protocol, form.server, undefined, backend);
-    const port = await freePort();
-    const users = [{ id: uuid, encryption: "none" }];
-    const tlsSettings = { serverName: "server.test", allowInsecure: true };
-    const outbound = {
-      protocol: "vless",
-      settings: { vnext: [{ address: "127.0.0.1", port: far.port, users }] },
-      streamSettings: { network: "ws", ...tls, wsSettings, tlsSettings },
-    };
-    const settings = { address: "127.0.0.1", port: origin.port, network: "tcp" };
-    const door = { listen: "127.0.0.1", port, protocol: "dokodemo-door", settings };
-    await using _peer = await startV2ray({ inbounds: [door], outbounds: [outbound] }, port);
-    const before = taken();
-    await echoesBulk(port);
-    assert.ok(taken() > before);
-  });
-}
+    test(`${how} to a v2ray server goes by workers`, { skip: V2RAY_SKIP }, async () => {
+      await using origin = await openTcpOrigin(echo);
+      const port = await freePort();
+      const certificates = [{ certificate: lines(certificate.cert), key: lines(certificate.key) }];
+      const streamSettings = { network: "ws", ...tls, wsSettings, tlsSettings: { certificates } };
+      const settings = { clients: [client], decryption: "none" };
+      const inbound = { listen: "127.0.0.1", port, protocol, settings, streamSettings };
+      await using _peer = await startV2ray(
+        { inbounds: [inbound], outbounds: [{ protocol: "freedom" }] },
+        port,
+      );
+      await using near = await openRelayed(port, { backend, back: dialling(form, port, origin.port) });
+      const before = taken();
+      await echoesBulk(near.port);
+      assert.equal(taken(), before + 1);
+    });
+
+    test(`${how} from a v2ray client goes by workers`, { skip: V2RAY_SKIP }, async () => {
+      await using origin = await openTcpOrigin(echo);
+      await using far = await openServer(form.protocol, form.server, undefined, backend);
+      const port = await freePort();
+      const tlsSettings = { serverName: "server.test", allowInsecure: true };
+      const outbound = {
+        protocol,
+        settings: { vnext: [{ address: "127.0.0.1", port: far.port, users: [user] }] },
+        streamSettings: { network: "ws", ...tls, wsSettings, tlsSettings },
+      };
+      const settings = { address: "127.0.0.1", port: origin.port, network: "tcp" };
+      const door = { listen: "127.0.0.1", port, protocol: "dokodemo-door", settings };
+      await using _peer = await startV2ray({ inbounds: [door], outbounds: [outbound] }, port);
+      const before = taken();
+      await echoesBulk(port);
+      assert.ok(taken() > before);
+    });
+  }

@@ -6,7 +6,6 @@ import type { Wire, WireIo } from "#dataplane/workers/wire/wire.ts";
 export const BUFFER_BYTES = 16 * 1024;
 
 export class MemoryWire extends Readiness implements Wire {
-  readonly pending = false;
   readonly fd = 7;
   override readonly bareSource = 7;
   override readonly bareTarget = 7;
@@ -19,6 +18,10 @@ export class MemoryWire extends Readiness implements Wire {
   constructor(arrived: Buffer) {
     super();
     this.arrived = arrived;
+  }
+
+  get pending(): boolean {
+    return false;
   }
 
   read({ calls }: WireIo, size: number): number {

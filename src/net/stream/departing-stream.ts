@@ -7,14 +7,14 @@ import {
   type Detachable,
   detachable,
   LOWER_DETACHED,
-  type WireKind,
+  type SealedLayer,
 } from "#core/handover.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { CodecStream, type CodecStreamOptions, type StreamCodec } from "./codec-stream.ts";
 
 /** A codec whose ciphers a relay worker may take over. */
 export interface DepartingCodec extends StreamCodec {
-  readonly wireKind: WireKind;
+  readonly wireKind: SealedLayer["form"];
   /** False: not now, and perhaps never. */
   readonly canDepart: boolean;
   /**
@@ -24,7 +24,7 @@ export interface DepartingCodec extends StreamCodec {
   depart(isSpared: boolean): DetachedState;
 }
 
-/** Over a plain socket relay workers may take it over; over anything else they may not. */
+/** Relay workers may take it over together with what lies below: a socket, or a stream that can be detached. */
 class DepartingStream extends CodecStream {
   readonly #codec: DepartingCodec;
   readonly #discardOnFaultMs: number | undefined;
@@ -37,18 +37,34 @@ class DepartingStream extends CodecStream {
 
   [DETACHABLE](): Detachable | null {
     const { wire } = this;
-    const isBusy = this.destroyed || this.writableEnded || this.writableLength > 0 || wire.readableLength > 0;
-    const below = isBusy || !isPlainSocket(wire) ? null : detachable(wire);
+    const isBusy = this.destroyed || this.writableEnded || this.writableLength > 0;
+    if (isBusy || wire.readableLength > 0 || wire.writableLength > 0) return null;
+    const below = detachable(wire);
     if (below === null || !this.#codec.canDepart) return null;
+    return isPlainSocket(wire) ? this.#withSocket(below) : this.#overWire(below);
+  }
+
+  #withSocket({ socket }: Detachable): Detachable {
     const limitMs = this.#discardOnFaultMs;
     const leave = (): DetachedState => {
       this[LOWER_DETACHED]();
       return this.#codec.depart(limitMs !== undefined);
     };
-    const side: Detachable = { kind: this.#codec.wireKind, socket: below.socket, detach: leave };
+    const side: Detachable = { kind: this.#codec.wireKind, socket, detach: leave };
     return limitMs === undefined
       ? side
       : { ...side, reattach: (fd) => void (fd >= 0 && discard(fd, limitMs)) };
+  }
+
+  /** A faulty peer behind TLS or WebSocket has shown that it knows us: its connection ends at once. */
+  #overWire(below: Detachable): Detachable {
+    const leave = (): DetachedState => {
+      this[LOWER_DETACHED]();
+      const layer: SealedLayer = { kind: "sealed", form: this.#codec.wireKind, ...this.#codec.depart(false) };
+      const state = below.detach();
+      return { ...state, layers: [...(state.layers ?? []), layer] };
+    };
+    return { ...below, isLayered: true, detach: leave };
   }
 }
 

@@ -6,6 +6,7 @@ import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import {
   ENCRYPTED,
   FRAMED,
+  LAYER_CONTEXTS,
   PLAIN,
   QUIC,
   RECORDS,
@@ -59,9 +60,12 @@ function orphanedAccepts({ descriptors, owned, acceptedSlots: accepted }: RelayM
 export function freeOrphans({ owned, wireNumbers }: RelayMemory, slot: number, free: Free): void {
   for (const index of [slot * 2, slot * 2 + 1]) {
     const kind = owned[index] as WireCode;
-    if (kind === PLAIN) continue;
+    const numbers = wireNumbers.subarray(index * WIRE_NUMBERS, (index + 1) * WIRE_NUMBERS);
     owned[index] = PLAIN;
-    free(kind, wireNumbers.subarray(index * WIRE_NUMBERS, (index + 1) * WIRE_NUMBERS));
+    if (kind !== PLAIN) free(kind, numbers);
+    const contexts = numbers.subarray(LAYER_CONTEXTS);
+    if (contexts.some((context) => context !== 0)) free(VMESS, contexts); // of whatever form
+    contexts.fill(0);
   }
 }
 

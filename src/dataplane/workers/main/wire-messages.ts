@@ -1,7 +1,13 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
-import { WIRE_NUMBERS, type WireMessage, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
+import {
+  contextsOf,
+  LAYER_CONTEXTS,
+  WIRE_NUMBERS,
+  type WireMessage,
+  type WireSpec,
+} from "#dataplane/workers/shared/wire-spec.ts";
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 
 /** What a wire takes along to a worker and brings back: numbers in shared memory, unread bytes as messages. */
@@ -19,7 +25,11 @@ export class WireMessages {
     const { descriptors, kinds, messageStates, owned, wireNumbers } = this.#table;
     descriptors[index] = fd;
     kinds[index] = owned[index] = kind;
-    for (const [at, number] of numbers.entries()) wireNumbers[index * WIRE_NUMBERS + at] = number;
+    const start = index * WIRE_NUMBERS;
+    for (const [at, number] of numbers.entries()) wireNumbers[start + at] = number;
+    const sealed = layers.find((layer) => layer.kind === "sealed");
+    const contexts = sealed === undefined ? [] : contextsOf(sealed);
+    for (const [at, context] of contexts.entries()) wireNumbers[start + LAYER_CONTEXTS + at] = context;
     const hasMessage = unread !== null || layers.length > 0 || details !== undefined;
     messageStates[index] = hasMessage ? 1 : 0;
     if (hasMessage)

@@ -1,6 +1,6 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
-import type { Layer } from "#core/handover.ts";
+import type { Layer, SealedLayer } from "#core/handover.ts";
 import type { WireDetails } from "#core/wire-details.ts";
 
 /** The kind of wire, by side: kept in the shared memory as a number. */
@@ -25,15 +25,29 @@ export type WireCode =
   | typeof VMESS
   | typeof QUIC;
 
-/** Numbers that a wire gets at its start; addresses of this process fit into a double. */
-export const WIRE_NUMBERS = 8;
+/**
+ * Numbers that a wire gets at its start, and behind these the contexts of a layer of sealed messages over it, 0 where there is
+ * none; addresses of this process fit into a double.
+ */
+export const WIRE_NUMBERS = 12;
+export const LAYER_CONTEXTS = 8;
+
+/** What each form is as a wire of its own. */
+export const LAYER_FORMS = { sealed: SEALED, vmess: VMESS } as const;
+
+/** Of its numbers so many are contexts. */
+const CONTEXTS = { sealed: 2, vmess: 4 } as const;
+
+/** What is to be freed of a layer; each 0 or a context. */
+export const contextsOf = ({ form, numbers }: SealedLayer): readonly number[] =>
+  numbers.slice(0, CONTEXTS[form]);
 
 /** How the main thread describes a wire to the worker. */
 export interface WireSpec {
   readonly kind: WireCode;
   /** The worker's own from the moment that it is added; -1: the wire has none. */
   readonly fd: number;
-  /** At most `PORT_WORDS`; their meaning is the kind's. */
+  /** At most `LAYER_CONTEXTS`; their meaning is the kind's. */
   readonly numbers: readonly number[];
   /** Bytes for the port, whatever they are to it (read from the socket and not opened yet); null: none. */
   readonly unread: Uint8Array | null;

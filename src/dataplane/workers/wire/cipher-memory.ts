@@ -21,6 +21,8 @@ export class CipherMemory {
   /** Of sealed bytes; nothing in it outlasts a call of a port. */
   readonly wire = new Uint8Array(new ArrayBuffer(WIRE_BYTES));
   readonly wireAt: bigint;
+  /** What is put aside of the sealed bytes while a wire below uses that memory. */
+  readonly aside = new Uint8Array(WIRE_BYTES);
   /** Of one chunk. */
   readonly length = new Uint8Array(new ArrayBuffer(LENGTH_BYTES));
   readonly lengthAt: bigint;

@@ -4,6 +4,7 @@
  */
 import { byteAt } from "#lib/at.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { BROKEN, SealedReader } from "./sealed-reader.ts";
 import { SealedWire } from "./sealed-wire.ts";
 import { SealedWriter } from "./sealed-writer.ts";
@@ -45,8 +46,8 @@ export class EncryptedReader extends SealedReader {
   protected readonly isCut = false;
 
   /** `rest` was read from the socket already, and not opened. */
-  constructor(memory: CipherMemory, fd: number, direction: Direction, rest: Uint8Array | null) {
-    super(memory, fd, rest);
+  constructor(memory: CipherMemory, below: SealedBelow, direction: Direction, rest: Uint8Array | null) {
+    super(memory, below, rest);
     this.#cipher = new Cipher(memory, direction);
   }
 
@@ -90,8 +91,8 @@ export class EncryptedReader extends SealedReader {
 export class EncryptedWriter extends SealedWriter {
   readonly #cipher: Cipher;
 
-  constructor(memory: CipherMemory, fd: number, direction: Direction) {
-    super(memory, fd);
+  constructor(memory: CipherMemory, below: SealedBelow, direction: Direction) {
+    super(memory, below);
     this.#cipher = new Cipher(memory, direction);
   }
 
@@ -126,15 +127,15 @@ export interface EncryptedStart {
 
 export function openEncryptedWire(
   memory: CipherMemory,
-  fd: number,
+  below: SealedBelow,
   { word, unread }: EncryptedStart,
 ): SealedWire {
   const [opening, sealing] = [BigInt(word(0)), BigInt(word(1))];
   return new SealedWire({
     memory,
-    fd,
+    below,
     contexts: { sealing, opening },
-    reader: new EncryptedReader(memory, fd, { context: opening, count: word(2) }, unread),
-    writer: new EncryptedWriter(memory, fd, { context: sealing, count: word(3) }),
+    reader: new EncryptedReader(memory, below, { context: opening, count: word(2) }, unread),
+    writer: new EncryptedWriter(memory, below, { context: sealing, count: word(3) }),
   });
 }

@@ -1,13 +1,14 @@
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import type { Layer, WireRemainder } from "#core/handover.ts";
-import type { ShadowsocksDetails, VmessDetails } from "#core/wire-details.ts";
+import type { Layer, SealedLayer, WireRemainder } from "#core/handover.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { FramedWire } from "./framed.ts";
 import { PlainWire } from "./plain.ts";
 import {
   ENCRYPTED,
+  LAYER_CONTEXTS,
+  LAYER_FORMS,
   LEFT_OPEN,
   PLAIN,
   QUIC,
@@ -20,16 +21,15 @@ import {
 } from "#dataplane/workers/shared/wire-spec.ts";
 import { QuicWire, type QuicStreams } from "./quic.ts";
 import { OpeningWire } from "./opening-wire.ts";
-import { openEncryptedWire } from "./encrypted.ts";
+import { openSealed } from "./open-sealed.ts";
+import { SocketBelow, WireBelow } from "./sealed-below.ts";
 import { type Wire } from "./wire.ts";
 import { MaskKeys } from "./mask-keys.ts";
 import { CipherMemory } from "./cipher-memory.ts";
 import { RecordWire } from "./record-wire.ts";
-import { ShadowsocksWire } from "./shadowsocks.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
 import { VisionWire } from "./vision-wire.ts";
-import { VmessWire } from "./vmess.ts";
 import { WebSocketWire } from "./websocket-wire.ts";
 import { int32At, float64At } from "#lib/at.ts";
 
@@ -66,26 +66,27 @@ export class Wires {
   open(index: number): Wire | null {
     const message = this.#messageOf(index);
     let wire = this.#openInner(index, message);
-    for (const layer of message.layers) wire = wire === null ? null : this.#layered(wire, layer);
+    for (const layer of message.layers) wire = wire === null ? null : this.#layered(wire, index, layer);
     return wire;
   }
 
-  #layered(wire: Wire, layer: Layer): Wire {
+  #layered(wire: Wire, index: number, layer: Layer): Wire | null {
     if (layer.kind === "opening") return new OpeningWire(wire, layer);
+    if (layer.kind === "sealed") return this.#sealedOver(wire, index, layer);
     return layer.kind === "vision"
       ? new VisionWire(wire, layer)
       : new WebSocketWire(wire, layer, this.#maskKeys);
   }
 
-  #openInner(index: number, { unread, details }: WireMessage): Wire | null {
+  #openInner(index: number, message: WireMessage): Wire | null {
+    const { unread } = message;
     const { descriptors, kinds } = this.#table;
     const fd = int32At(descriptors, index);
     const kind = int32At(kinds, index);
     if (kind === PLAIN) return new PlainWire(fd);
     if (kind === QUIC) return QuicWire.open(this.#streams, index, (at) => this.#number(index, at));
-    if (kind === SEALED) return this.#openSealed(index, fd, unread, details.shadowsocks);
-    if (kind === VMESS) return this.#openVmess(index, fd, unread, details.vmess);
-    if (kind === ENCRYPTED) return this.#openEncrypted(index, fd, unread);
+    if (kind === SEALED || kind === VMESS || kind === ENCRYPTED)
+      return this.#sealed(kind, index, fd, message);
     if (kind === RECORDS) return this.#openRecords(index, fd, unread);
     const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
@@ -106,39 +107,40 @@ export class Wires {
     return new RecordWire(memory, fd, { word: (at) => this.#number(index, at), suite, state });
   }
 
-  #openEncrypted(index: number, fd: number, unread: Uint8Array | null): Wire | null {
-    const memory = this.#cipherMemory();
-    if (memory === null) return null;
-    return openEncryptedWire(memory, fd, { word: (at) => this.#number(index, at), unread });
-  }
-
-  #openSealed(
+  /** Over a socket: its words are the wire's. */
+  #sealed(
+    form: typeof SEALED | typeof VMESS | typeof ENCRYPTED,
     index: number,
     fd: number,
-    unread: Uint8Array | null,
-    details: ShadowsocksDetails | undefined,
+    { unread, details }: WireMessage,
   ): Wire | null {
     const memory = this.#cipherMemory();
     if (memory === null) return null;
-    return new ShadowsocksWire(memory, fd, {
+    return openSealed(form, memory, new SocketBelow(memory, fd), {
       word: (at) => this.#number(index, at),
       unread,
       details,
-      keep: (at, context) => void (this.#table.wireNumbers[index * WIRE_NUMBERS + at] = Number(context)),
+      keep: (at, context) => this.#keep(index, at, context),
       spare: () => this.#spare(index),
     });
   }
 
-  #openVmess(
-    index: number,
-    fd: number,
-    unread: Uint8Array | null,
-    details: VmessDetails | undefined,
-  ): Wire | null {
+  /** Over a wire: what is to be freed of it stands behind the words of that one. A faulty peer ends the connection. */
+  #sealedOver(inner: Wire, index: number, layer: SealedLayer): Wire | null {
     const memory = this.#cipherMemory();
-    if (memory === null || details === undefined) return null;
-    const [word, spare] = [(at: number) => this.#number(index, at), () => this.#spare(index)];
-    return new VmessWire(memory, fd, { word, unread, details, spare });
+    if (memory === null) return null;
+    const { form, numbers, unread, details = {} } = layer;
+    return openSealed(LAYER_FORMS[form], memory, new WireBelow(memory, inner), {
+      word: (at) => numbers[at] ?? 0,
+      unread,
+      details,
+      keep: (at, context) => this.#keep(index, LAYER_CONTEXTS + at, context),
+      spare: () => {},
+    });
+  }
+
+  #keep(index: number, at: number, context: bigint): void {
+    this.#table.wireNumbers[index * WIRE_NUMBERS + at] = Number(context);
   }
 
   #spare(index: number): void {
@@ -169,6 +171,7 @@ export class Wires {
   /** To be called before a wire is dropped: should this worker die meanwhile, its objects are not freed twice. */
   disown(index: number): void {
     this.#table.owned[index] = PLAIN;
+    this.#table.wireNumbers.fill(0, index * WIRE_NUMBERS + LAYER_CONTEXTS, (index + 1) * WIRE_NUMBERS);
   }
 
   #number(index: number, at: number): number {

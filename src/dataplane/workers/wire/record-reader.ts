@@ -5,6 +5,7 @@ import { decodeKeyUpdate, decodeTicket } from "#transport/tls13/post-handshake.t
 import { HEADER_BYTES, MAX_CONTENT_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import type { RecordCipher } from "./record-cipher.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { BROKEN, SealedReader } from "./sealed-reader.ts";
 import type { WireIo } from "./wire.ts";
 
@@ -32,11 +33,11 @@ export class RecordReader extends SealedReader {
   /** `rest` was read from the socket already, and not opened. */
   constructor(
     memory: CipherMemory,
-    fd: number,
+    below: SealedBelow,
     cipher: RecordCipher,
     { answers, rest }: { readonly answers: RecordAnswers; readonly rest: Uint8Array | null },
   ) {
-    super(memory, fd, rest);
+    super(memory, below, rest);
     this.#cipher = cipher;
     this.#answers = answers;
   }

@@ -8,6 +8,7 @@ import { Readiness } from "./readiness.ts";
 import { RecordCipher } from "./record-cipher.ts";
 import { RecordReader } from "./record-reader.ts";
 import { RecordWriter } from "./record-writer.ts";
+import { SocketBelow } from "./sealed-below.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
 export interface RecordStart {
@@ -47,7 +48,8 @@ export class RecordWire extends Readiness implements Wire {
       onKeyWanted: () => void (this.#writer.mustUpdateKey = true),
       onFault: (io: WireIo, alert: AlertName) => void this.#sayAlert(io, alert),
     };
-    this.#reader = new RecordReader(memory, fd, new RecordCipher(memory, opening, inward), { answers, rest });
+    const cipher = new RecordCipher(memory, opening, inward);
+    this.#reader = new RecordReader(memory, new SocketBelow(memory, fd), cipher, { answers, rest });
   }
 
   get pending(): boolean {

@@ -1,5 +1,6 @@
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import type { CipherMemory } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import type { WireIo } from "./wire.ts";
 
 /** The errno EPROTO: the peer broke the rules. */
@@ -14,7 +15,7 @@ const REST_BYTES = 4096;
  */
 export abstract class SealedReader {
   protected readonly memory: CipherMemory;
-  readonly #fd: number;
+  readonly #below: SealedBelow;
   /** Wire bytes from here on are not opened yet. */
   protected at = 0;
   /** There may be complete messages in the buffered bytes. */
@@ -28,10 +29,10 @@ export abstract class SealedReader {
   #isDry = false;
   #ended = false;
 
-  /** `rest` was read from the socket already, and fits into the memory for the wire. */
-  constructor(memory: CipherMemory, fd: number, rest: Uint8Array | null) {
+  /** `rest` was read from below already, and fits into the memory for the wire. */
+  constructor(memory: CipherMemory, below: SealedBelow, rest: Uint8Array | null) {
     this.memory = memory;
-    this.#fd = fd;
+    this.#below = below;
     this.#rest = rest;
     this.#remainderBytes = rest?.length ?? 0;
   }
@@ -41,17 +42,22 @@ export abstract class SealedReader {
    * More than `room` only where the first message is longer.
    */
   protected abstract open(io: WireIo, end: number, room: number): number;
-  /** What to read from the socket behind `end`, so that `size` plain bytes or a whole message may come of it. */
+  /** What to read from below behind `end`, so that `size` plain bytes or a whole message may come of it. */
   protected abstract wanted(size: number, end: number): number;
   /** Within a message, though every byte that came was opened. */
   protected abstract get isCut(): boolean;
 
-  /** Nothing more can be had before the socket has something. */
+  /** Nothing comes any more, whatever lies below. */
+  get hasEnded(): boolean {
+    return this.last !== null;
+  }
+
+  /** Nothing more can be had before there is something below. */
   get isDry(): boolean {
     return this.#isDry && !this.isFull && !this.#ended && this.#buffered === null && this.last === null;
   }
 
-  /** The socket may have something. */
+  /** There may be something below. */
   wake(): void {
     this.#isDry = false;
   }
@@ -61,12 +67,10 @@ export abstract class SealedReader {
     return this.#buffered === null ? this.#fetch(io, size) : this.#deliver(this.#buffered, size);
   }
 
-  /** Plain bytes that are there for sure, and those on the socket, more or less. */
+  /** Plain bytes that are there for sure, and those below, more or less. */
   available(io: WireIo): number {
     const bytes = this.#buffered === null ? this.#fetch(io, 0) : 0;
-    return this.#buffered === null
-      ? bytes
-      : this.#buffered.length + Math.max(0, io.calls.available(this.#fd));
+    return this.#buffered === null ? bytes : this.#buffered.length + Math.max(0, this.#below.available(io));
   }
 
   #deliver(buffered: Uint8Array, size: number): number {
@@ -93,11 +97,10 @@ export abstract class SealedReader {
     return this.last ?? (got === EAGAIN ? EAGAIN : EINTR);
   }
 
-  #receive({ calls }: WireIo, end: number, size: number): number {
-    const { wire, wireAt } = this.memory;
-    const room = Math.min(this.wanted(size, end), wire.length - end);
-    const got = calls.receiveAt(this.#fd, wireAt + BigInt(end), room);
-    this.#isDry = got !== EINTR && got < room;
+  #receive(io: WireIo, end: number, size: number): number {
+    const room = Math.min(this.wanted(size, end), this.memory.wire.length - end);
+    const got = this.#below.receive(io, end, room);
+    this.#isDry = this.#below.isDry;
     if (got === 0) this.#ended = true;
     return got;
   }

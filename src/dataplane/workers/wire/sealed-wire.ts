@@ -1,31 +1,48 @@
 import type { CipherMemory } from "./cipher-memory.ts";
-import { Readiness } from "./readiness.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { BROKEN, type SealedReader } from "./sealed-reader.ts";
 import type { SealedWriter } from "./sealed-writer.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
 export interface SealedParts {
   readonly memory: CipherMemory;
-  readonly fd: number;
+  readonly below: SealedBelow;
   /** libcrypto's, and the wire's own from here on. */
   readonly contexts: { sealing: bigint; opening: bigint };
   readonly reader: SealedReader;
   readonly writer: SealedWriter;
 }
 
-/** A socket with sealed messages, whose end is that of TCP. */
-export class SealedWire extends Readiness implements Wire {
-  readonly fd: number;
+/** Sealed messages whose end is that of what lies below. */
+export class SealedWire implements Wire {
+  readonly bareSource = -1;
+  readonly bareTarget = -1;
   readonly #parts: SealedParts;
+  /** Something can be had of what was received already. */
+  #hasMore = false;
 
   constructor(parts: SealedParts) {
-    super();
-    this.fd = parts.fd;
     this.#parts = parts;
   }
 
+  get fd(): number {
+    return this.#parts.below.fd;
+  }
+
+  get hungUp(): boolean {
+    return this.#parts.below.hungUp;
+  }
+
+  get readable(): boolean {
+    return this.#hasMore || this.#parts.below.readable;
+  }
+
+  get writable(): boolean {
+    return this.#parts.below.writable;
+  }
+
   get pending(): boolean {
-    return this.#parts.writer.pending;
+    return this.#parts.writer.pending || this.#parts.below.pending;
   }
 
   read(io: WireIo, size: number): number {
@@ -36,11 +53,9 @@ export class SealedWire extends Readiness implements Wire {
     return this.#found(this.#parts.reader.available(io));
   }
 
-  /** A short read says that there is no more, unless it is the last. */
   #found(bytes: number): number {
     if (bytes === BROKEN) this.onBroken();
-    if (!this.#parts.reader.isDry) this.readable = true; // an earlier read in the same turn may have found nothing
-    else if (!this.hungUp) this.readable = false;
+    this.#hasMore = !this.#parts.reader.isDry;
     return bytes;
   }
 
@@ -48,29 +63,38 @@ export class SealedWire extends Readiness implements Wire {
   protected onBroken(): void {}
 
   write(io: WireIo, size: number): number {
-    const taken = this.#parts.writer.write(io, size);
-    this.writable = !this.#parts.writer.pending;
-    return taken;
+    return this.#parts.writer.write(io, size);
   }
 
   flush(io: WireIo): number {
-    const sent = this.#parts.writer.flush(io);
-    if (this.#parts.writer.pending) this.writable = false;
-    return sent;
+    const { below, writer } = this.#parts;
+    return below.pending ? below.flush(io) : writer.flush(io);
   }
 
-  endWriting({ calls }: WireIo): number {
-    return calls.endWriting(this.fd);
+  endWriting(io: WireIo): number {
+    const { below, reader } = this.#parts;
+    if (reader.hasEnded) below.onPeerEnd(io);
+    return below.endWriting(io);
   }
 
-  override onEvents(events: number): void {
-    super.onEvents(events);
-    if (this.readable) this.#parts.reader.wake();
+  onBulk(io: WireIo): void {
+    this.#parts.below.onBulk?.(io);
+  }
+
+  onUnwanted(): void {
+    this.#parts.below.onUnwanted?.();
+  }
+
+  onEvents(events: number): void {
+    const { below, reader } = this.#parts;
+    below.onEvents(events);
+    if (below.readable) reader.wake();
   }
 
   /** The library wipes the keys. */
   drop(io: WireIo): void {
     this.#parts.writer.drop(io);
     this.#parts.memory.evp.free(this.#parts.contexts);
+    this.#parts.below.drop(io);
   }
 }

@@ -1,16 +1,17 @@
-import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import type { CipherMemory } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import type { WireIo } from "./wire.ts";
 
-/** The direction to the peer, in sealed messages. What the socket has not taken of them is kept: they cannot be sealed again. */
+/** The direction to the peer, in sealed messages. What was not taken of them below is kept: they cannot be sealed again. */
 export abstract class SealedWriter {
   protected readonly memory: CipherMemory;
-  readonly #fd: number;
+  readonly #below: SealedBelow;
   #pending: Uint8Array | null = null;
 
-  constructor(memory: CipherMemory, fd: number) {
+  constructor(memory: CipherMemory, below: SealedBelow) {
     this.memory = memory;
-    this.#fd = fd;
+    this.#below = below;
   }
 
   /** The first `size` bytes of the thread's buffer to the start of the wire's memory; answers with where they end. */
@@ -37,9 +38,9 @@ export abstract class SealedWriter {
   }
 
   #send(io: WireIo, end: number): number {
-    const sent = io.calls.sendAt(this.#fd, this.memory.wireAt, end);
-    if (sent < 0 && sent !== EAGAIN) return sent;
-    this.#keep(io, this.memory.wire, Math.max(0, sent), end);
+    const sent = this.#below.send(io, end);
+    if (sent < 0 && sent !== EAGAIN && sent !== EINTR) return sent;
+    this.#keep(io, this.#below.sent, Math.max(0, sent), end);
     return 0;
   }
 
@@ -48,7 +49,7 @@ export abstract class SealedWriter {
     const pending = this.#pending;
     if (pending === null) return 0;
     this.memory.wire.set(pending);
-    const sent = io.calls.sendAt(this.#fd, this.memory.wireAt, pending.length);
+    const sent = this.#below.send(io, pending.length);
     if (sent > 0) {
       this.drop(io);
       this.#keep(io, pending, sent, pending.length);

@@ -1,5 +1,6 @@
 import type { WireIo } from "./wire.ts";
 import { type CipherMemory, LENGTH_BYTES, TAG_BYTES } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { BROKEN, SealedReader } from "./sealed-reader.ts";
 import type { ShadowsocksAnswer } from "./shadowsocks-answer.ts";
 import { byteAt } from "#lib/at.ts";
@@ -36,12 +37,12 @@ export class ShadowsocksReader extends SealedReader {
   /** `payloadBytes` of a length that was opened already, or -1. */
   constructor(
     memory: CipherMemory,
-    fd: number,
+    below: SealedBelow,
     { context, count, chunkBytes }: ShadowsocksDirection,
     payloadBytes: number,
     { rest, answer, onContext }: ShadowsocksRest,
   ) {
-    super(memory, fd, rest);
+    super(memory, below, rest);
     this.#context = context;
     this.#count = count;
     this.#chunkBytes = chunkBytes;

@@ -1,6 +1,7 @@
 import { type CipherMemory, LENGTH_BYTES, TAG_BYTES } from "./cipher-memory.ts";
 import type { ShadowsocksDetails } from "#core/wire-details.ts";
 import { fixedInto } from "./shadowsocks-answer.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { SealedWriter } from "./sealed-writer.ts";
 import type { ShadowsocksDirection } from "./shadowsocks-reader.ts";
 
@@ -14,11 +15,11 @@ export class ShadowsocksWriter extends SealedWriter {
 
   constructor(
     memory: CipherMemory,
-    fd: number,
+    below: SealedBelow,
     { context, count, chunkBytes }: ShadowsocksDirection,
     unsaid: ShadowsocksDetails | null,
   ) {
-    super(memory, fd);
+    super(memory, below);
     this.#context = context;
     this.#count = count;
     this.#chunkBytes = chunkBytes;

@@ -8,6 +8,7 @@ import type { TaskIo } from "#dataplane/workers/worker/task.ts";
 import { runs } from "../../../../test/support/runs.ts";
 import { MemorySocket, PLAIN_BYTES } from "../../../../test/support/memory-socket.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
+import { SocketBelow } from "./sealed-below.ts";
 import { BROKEN } from "./sealed-reader.ts";
 
 const evp = Evp.open();
@@ -33,7 +34,7 @@ function openBench({
   const words = [...contexts, 3, 5, chunkBytes, payloadBytes, 1];
   let spared = false;
   const word = (at: number): number => words[at] as number;
-  const port = new ShadowsocksWire(memory, 9, {
+  const port = new ShadowsocksWire(memory, new SocketBelow(memory, 9), {
     word,
     unread,
     details: undefined,

@@ -1,5 +1,6 @@
 import type { ShadowsocksDetails } from "#core/wire-details.ts";
 import type { CipherMemory } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { SealedWire } from "./sealed-wire.ts";
 import { ShadowsocksAnswer } from "./shadowsocks-answer.ts";
 import { ShadowsocksReader } from "./shadowsocks-reader.ts";
@@ -12,7 +13,7 @@ export interface WireStart {
    * There is no context of opening while the answer is still to come.
    */
   word(at: number): number;
-  /** Read from the socket already, and not opened. */
+  /** Read from below already, and not opened. */
   readonly unread: Uint8Array | null;
   /** Absent: both sides have said what is in front of their chunks. */
   readonly details: ShadowsocksDetails | undefined;
@@ -22,11 +23,11 @@ export interface WireStart {
   spare(): void;
 }
 
-/** A socket with the sealed chunks of Shadowsocks, behind the headers that open the stream. */
+/** The sealed chunks of Shadowsocks, behind the headers that open the stream. */
 export class ShadowsocksWire extends SealedWire {
   readonly #spare: (() => void) | null;
 
-  constructor(memory: CipherMemory, fd: number, { word, unread, details, keep, spare }: WireStart) {
+  constructor(memory: CipherMemory, below: SealedBelow, { word, unread, details, keep, spare }: WireStart) {
     const [opening, sealing] = [BigInt(word(0)), BigInt(word(1))];
     const chunkBytes = word(4);
     const inward = { context: opening, count: word(2), chunkBytes };
@@ -40,10 +41,10 @@ export class ShadowsocksWire extends SealedWire {
     };
     super({
       memory,
-      fd,
+      below,
       contexts,
-      reader: new ShadowsocksReader(memory, fd, inward, word(5), { rest: unread, answer, onContext }),
-      writer: new ShadowsocksWriter(memory, fd, outward, awaited === null ? (details ?? null) : null),
+      reader: new ShadowsocksReader(memory, below, inward, word(5), { rest: unread, answer, onContext }),
+      writer: new ShadowsocksWriter(memory, below, outward, awaited === null ? (details ?? null) : null),
     });
     this.#spare = word(6) === 1 ? spare : null;
   }

@@ -2,6 +2,7 @@ import type { OneMessage, VmessDirection, VmessResponse } from "#core/wire-detai
 import { byteAt } from "#lib/at.ts";
 import { MAX_HEADER_BYTES, RESPONSE_LENGTH_BYTES } from "#protocols/vmess/header.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { BROKEN, SealedReader } from "./sealed-reader.ts";
 import type { VmessCipher } from "./vmess-cipher.ts";
 import type { WireIo } from "./wire.ts";
@@ -29,12 +30,12 @@ export class VmessReader extends SealedReader {
 
   constructor(
     memory: CipherMemory,
-    fd: number,
+    below: SealedBelow,
     cipher: VmessCipher,
     { size, padding, mayEnd }: VmessDirection,
     { rest, awaited }: VmessRest,
   ) {
-    super(memory, fd, rest);
+    super(memory, below, rest);
     this.#cipher = cipher;
     this.#size = size;
     this.#padding = padding;

@@ -1,6 +1,7 @@
 import type { VmessDetails } from "#core/wire-details.ts";
 import { MAX_CHUNK, MAX_PADDING } from "#protocols/vmess/body.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { SealedWriter } from "./sealed-writer.ts";
 import type { VmessCipher } from "./vmess-cipher.ts";
 
@@ -16,11 +17,11 @@ export class VmessWriter extends SealedWriter {
 
   constructor(
     memory: CipherMemory,
-    fd: number,
+    below: SealedBelow,
     cipher: VmessCipher,
     { response, nextBytes }: Pick<VmessDetails, "response" | "nextBytes">,
   ) {
-    super(memory, fd);
+    super(memory, below);
     this.#cipher = cipher;
     this.#response = response;
     this.#nextBytes = nextBytes;

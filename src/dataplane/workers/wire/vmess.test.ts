@@ -19,6 +19,7 @@ import {
 import type { TaskIo } from "#dataplane/workers/worker/task.ts";
 import { MemorySocket } from "../../../../test/support/memory-socket.ts";
 import { runs } from "../../../../test/support/runs.ts";
+import { SocketBelow } from "./sealed-below.ts";
 import { BROKEN } from "./sealed-reader.ts";
 import { VmessWire } from "./vmess.ts";
 
@@ -59,7 +60,7 @@ function openBench(form: Form = FORMS[0], side: "client" | "server" = "client", 
   const socket = new MemorySocket();
   const { numbers, unread, details } = (assert.ok(own.canDepart), own.depart(true));
   let isSpared = false;
-  const wire = new VmessWire(socket.memory, 9, {
+  const wire = new VmessWire(socket.memory, new SocketBelow(socket.memory, 9), {
     word: (at) => numbers[at] as number,
     unread,
     details: structuredClone(details?.vmess) as VmessDetails,

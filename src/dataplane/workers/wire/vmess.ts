@@ -1,6 +1,7 @@
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import type { VmessDetails } from "#core/wire-details.ts";
 import type { CipherMemory } from "./cipher-memory.ts";
+import type { SealedBelow } from "./sealed-below.ts";
 import { SealedWire } from "./sealed-wire.ts";
 import { VmessCipher } from "./vmess-cipher.ts";
 import { VmessReader } from "./vmess-reader.ts";
@@ -13,14 +14,14 @@ export interface VmessStart {
    * where a faulty peer is not to be reset.
    */
   word(at: number): number;
-  /** Read from the socket already, and not opened. */
+  /** Read from below already, and not opened. */
   readonly unread: Uint8Array | null;
   readonly details: VmessDetails;
   /** The socket stays open. */
   spare(): void;
 }
 
-/** A socket with the chunks of VMess, behind the request; a chunk of its own says the end. */
+/** The chunks of VMess, behind the request; a chunk of its own says the end. */
 export class VmessWire extends SealedWire {
   readonly #memory: CipherMemory;
   readonly #sizes: { sealing: bigint; opening: bigint };
@@ -28,15 +29,15 @@ export class VmessWire extends SealedWire {
   readonly #spare: (() => void) | null;
   #hasSaidEnd = false;
 
-  constructor(memory: CipherMemory, fd: number, { word, unread, details, spare }: VmessStart) {
+  constructor(memory: CipherMemory, below: SealedBelow, { word, unread, details, spare }: VmessStart) {
     const contexts = { opening: BigInt(word(0)), sealing: BigInt(word(1)) };
     const sizes = { opening: BigInt(word(2)), sealing: BigInt(word(3)) };
     const { inward, outward, awaited } = details;
     const opener = new VmessCipher(memory, { bodies: contexts.opening, sizes: sizes.opening }, inward);
     const sealer = new VmessCipher(memory, { bodies: contexts.sealing, sizes: sizes.sealing }, outward);
-    const writer = new VmessWriter(memory, fd, sealer, details);
-    const reader = new VmessReader(memory, fd, opener, inward, { rest: unread, awaited });
-    super({ memory, fd, contexts, reader, writer });
+    const writer = new VmessWriter(memory, below, sealer, details);
+    const reader = new VmessReader(memory, below, opener, inward, { rest: unread, awaited });
+    super({ memory, below, contexts, reader, writer });
     this.#memory = memory;
     this.#sizes = sizes;
     this.#writer = writer;
@@ -47,14 +48,12 @@ export class VmessWire extends SealedWire {
     this.#spare?.();
   }
 
-  /** First in VMess, then in TCP. */
+  /** First in VMess, then below. */
   override endWriting(io: WireIo): number {
     const said = this.#hasSaidEnd ? 0 : this.#writer.writeEnd(io);
     this.#hasSaidEnd = true;
     if (said < 0) return said;
-    if (!this.#writer.pending) return super.endWriting(io);
-    this.writable = false;
-    return EAGAIN;
+    return this.#writer.pending ? EAGAIN : super.endWriting(io);
   }
 
   override drop(io: WireIo): void {

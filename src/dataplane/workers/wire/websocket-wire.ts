@@ -1,6 +1,6 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { WebSocketLayer } from "#core/handover.ts";
-import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { FrameReader } from "#transport/websocket/frame-reader.ts";
 import {
   BINARY,
@@ -19,8 +19,6 @@ import { SilentEnd } from "./silent-end.ts";
 import type { Wire, WireIo } from "./wire.ts";
 import { WireLayer } from "./wire-layer.ts";
 
-/** How often a peer that has said its end is read on, so that what it adds does not become a reset. */
-const MOST_DRAINS = 16;
 /** Frames that a look at what is there passes over at most, for they may be empty. */
 const MOST_EMPTY = 64;
 
@@ -164,19 +162,12 @@ export class WebSocketWire extends WireLayer implements Wire {
       if (said < 0) return said;
     }
     if (this.#rest !== null) return EAGAIN;
-    if (this.#last !== null) this.#drain(io);
+    if (this.#last !== null) this.drain(io);
     return this.inner.endWriting(io);
   }
 
   override onUnwanted(): void {
     this.#lateEnd = null;
-  }
-
-  #drain(io: WireIo): void {
-    for (let reads = 0; reads < MOST_DRAINS && this.inner.readable; reads++) {
-      const bytes = this.inner.read(io, BUFFER_BYTES);
-      if (bytes <= 0 && bytes !== EINTR) return;
-    }
   }
 
   override drop(io: WireIo): void {

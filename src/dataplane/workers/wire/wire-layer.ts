@@ -1,4 +1,8 @@
+import { BUFFER_BYTES, EINTR } from "#platform/linux/relay-calls.ts";
 import type { Wire, WireIo } from "./wire.ts";
+
+/** How often a peer that has said its end is read on, so that what it adds does not become a reset. */
+const MOST_DRAINS = 16;
 
 /** What lies over a wire and passes on to it all but the bytes. */
 export abstract class WireLayer {
@@ -50,6 +54,13 @@ export abstract class WireLayer {
 
   onEvents(events: number): void {
     this.inner.onEvents(events);
+  }
+
+  protected drain(io: WireIo): void {
+    for (let reads = 0; reads < MOST_DRAINS && this.inner.readable; reads++) {
+      const bytes = this.inner.read(io, BUFFER_BYTES);
+      if (bytes <= 0 && bytes !== EINTR) return;
+    }
   }
 
   drop(io: WireIo): void {
