@@ -60,6 +60,18 @@ export interface LentSocket {
   readonly fd: number;
   /** The reader is gone. False: so is the socket. */
   takeBack(): boolean;
+  /**
+   * Binds as many more sockets to the same address, for further readers. The program is shown each payload and answers which
+   * one gets it: 0 is this one, the others follow; where it names none, always the same gets what comes from the same address.
+   * Null: the system refuses, or the port is shared already. Once.
+   */
+  share(count: number, program: SocketProgram): Promise<readonly SharedSocket[] | null>;
+}
+
+/** The caller's. */
+export interface SharedSocket {
+  readonly fd: number;
+  close(): void;
 }
 
 /** What a transparent socket took off the wire, lent until the receiver returns; `destination` is where it was going. */

@@ -58,7 +58,7 @@ export class BackendChoice implements AsyncDisposable {
     return `plain TCP by ${number} (${this.#count.why}; accept, dial, splice), the rest by the portable pump`;
   }
 
-  /** The thread of QUIC; null: there can be none. `onDeath` as `WorkerBackend.openQuic` has it. To be called once. */
+  /** One more thread of QUIC; null: there can be none. `onDeath` as `WorkerBackend.openQuic` has it. */
   async openQuic(onDeath: (why: string) => void): Promise<QuicWorker | null> {
     const engine = await this.#engine;
     if (engine === null || engine.threads === 0) return null;

@@ -41,7 +41,7 @@ import { MemoryChoices } from "#store/memory-choices.ts";
 import { OpenStores } from "#store/open-stores.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
 import { DocumentReader } from "#documents/reader.ts";
-import { QuicThreadSlot } from "#transport/thread-slot.ts";
+import { QuicThreadsSlot } from "#transport/thread-slot.ts";
 import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { Users } from "#users/users.ts";
 import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";
@@ -191,7 +191,8 @@ export function openHost(
     inherited: ({ host, port }) => inherited.take(`portal ${host}:${port}`)?.fd ?? null,
   });
   const memory = new KeptByHost();
-  memory.of(QuicThreadSlot).start = async () => (await import("./quic-thread.ts")).startQuicThread(relayPath);
+  memory.of(QuicThreadsSlot).start = async () =>
+    (await import("./quic-threads.ts")).startQuicThreads(relayPath);
   return {
     home,
     log,

@@ -1,16 +1,16 @@
-/** Kept with the host: where listeners find the thread that runs them. */
-import type { QuicThread } from "#transport/quic/remote/quic-thread.ts";
+/** Kept with the host: where listeners find the threads that run them. */
+import type { QuicThreads } from "#transport/quic/remote/quic-threads.ts";
 
-export class QuicThreadSlot {
-  /** Makes the thread; null: listeners run on the main thread. Never rejects. */
-  start: (() => Promise<QuicThread | null>) | null = null;
-  #starting: Promise<QuicThread | null> | null = null;
+export class QuicThreadsSlot {
+  /** Makes them; null: listeners run on the main thread. Never rejects. */
+  start: (() => Promise<QuicThreads | null>) | null = null;
+  #starting: Promise<QuicThreads | null> | null = null;
 
-  /** Starts it at the first call, and tries again where there was none. */
-  async get(): Promise<QuicThread | null> {
+  /** Starts them at the first call, and tries again where there was none. */
+  async get(): Promise<QuicThreads | null> {
     this.#starting ??= this.start?.() ?? Promise.resolve(null);
-    const thread = await this.#starting;
-    if (thread === null) this.#starting = null;
-    return thread;
+    const threads = await this.#starting;
+    if (threads === null) this.#starting = null;
+    return threads;
   }
 }

@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Duplex } from "node:stream";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { DialError } from "#core/errors.ts";
@@ -18,6 +17,7 @@ import { toDestination } from "#net/address/ip.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { ask, openListener as openIn, openNode, readAnswer, visit } from "../support/hysteria2-listener.ts";
+import { echo, exchange } from "../support/echo-session.ts";
 import { openQuicEngine } from "../support/quic-engine.ts";
 import type { Field } from "#transport/http3/qpack.ts";
 import { encodeHeaders } from "#transport/http3/request.ts";
@@ -27,24 +27,6 @@ const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on
 const TO = toDestination("origin.test", 80);
 const context = () => ({ signal: AbortSignal.timeout(10_000), metadata: null });
 const sha = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
-
-/** Sends back what comes, as an origin behind the listener would. */
-function echo(session: Session): void {
-  if (session.network === "udp") {
-    const { flow } = session;
-    flow.receive(({ payload, destination }) => flow.send({ payload, destination }));
-    return;
-  }
-  session.reply(null);
-  session.stream.pipe(session.stream);
-}
-
-async function exchange(stream: Duplex, bytes: Buffer): Promise<Buffer> {
-  stream.end(bytes);
-  const pieces: Buffer[] = [];
-  for await (const piece of stream) pieces.push(piece);
-  return Buffer.concat(pieces);
-}
 
 const engine = SKIP === false ? await openQuicEngine() : null;
 after(() => engine?.[Symbol.asyncDispose]());

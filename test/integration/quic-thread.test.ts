@@ -184,7 +184,7 @@ describe("the end of the thread", { skip: SKIP }, () => {
     stream.write("x");
     await once(stream, "data");
     const over = outcome(stream);
-    own.thread.outbox.put("no message" as never); // no message: what the thread throws at it is caught nowhere
+    own.threads[0]?.outbox.put("no message" as never); // no message: what the thread throws at it is caught nowhere
     await until("the thread is gone", () => own.died !== null);
     await over;
     await using other = await openNode(listener.port);

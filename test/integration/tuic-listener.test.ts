@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import type { Duplex } from "node:stream";
 import { after, describe, test } from "node:test";
 import { DialError } from "#core/errors.ts";
 import type { Accept, HostMemory, ManagedInbound } from "#core/inbound.ts";
@@ -16,6 +15,7 @@ import { QuicClient } from "#transport/quic/client.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { NewReno } from "#transport/quic/congestion/new-reno.ts";
 import { openTestInbound, openTestOutbound } from "../support/inbound-env.ts";
+import { echo, exchange } from "../support/echo-session.ts";
 import { openQuicEngine } from "../support/quic-engine.ts";
 import { openQuicClientTls, quicCertificate } from "../support/quic-tls.ts";
 import { literalsOnly } from "../support/resolvers.ts";
@@ -29,17 +29,6 @@ const TO = toDestination("origin.test", 80);
 const context = () => ({ signal: AbortSignal.timeout(10_000), metadata: null });
 const sha = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
 const dialer = openDirectDialer({ resolver: literalsOnly });
-
-/** Sends back what comes, as an origin behind the listener would. */
-function echo(session: Session): void {
-  if (session.network === "udp") {
-    const { flow } = session;
-    flow.receive(({ payload, destination }) => flow.send({ payload, destination }));
-    return;
-  }
-  session.reply(null);
-  session.stream.pipe(session.stream);
-}
 
 const openIn = (memory: HostMemory | undefined, accept: Accept, options: object) =>
   openTestInbound(
@@ -97,13 +86,6 @@ async function endOf(client: QuicClient): Promise<number> {
   const end = await client.closed;
   assert.ok(end instanceof PeerClosed && end.isApplication, String(end));
   return end.closeCode;
-}
-
-async function exchange(stream: Duplex, bytes: Buffer): Promise<Buffer> {
-  stream.end(bytes);
-  const pieces: Buffer[] = [];
-  for await (const piece of stream) pieces.push(piece);
-  return Buffer.concat(pieces);
 }
 
 const engine = SKIP === false ? await openQuicEngine() : null;

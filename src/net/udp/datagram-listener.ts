@@ -2,7 +2,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { Endpoint } from "#core/session.ts";
-import type { DatagramListener, SocketReader } from "#core/sockets.ts";
+import type { DatagramListener, SocketProgram, SocketReader } from "#core/sockets.ts";
 import { datagramDescriptorOf } from "./datagram-descriptor.ts";
 import {
   BUFFERS,
@@ -11,6 +11,7 @@ import {
   type OnDatagram,
   type Refuses,
 } from "./datagram-socket.ts";
+import { sharePort } from "./shared-port.ts";
 import { familyOf, socketIp } from "#net/address/ip.ts";
 
 export interface OpenedDatagrams {
@@ -70,6 +71,7 @@ export async function openDatagrams(
     batchesInATurn,
     refuses: (payload) => refuses(payload),
   });
+  const parts = { first: bound, at: { ip: at.ip, port }, sockets, configure };
   return {
     socket: {
       local: { ip: socketIp(address), port },
@@ -90,7 +92,9 @@ export async function openDatagrams(
           if (reader === next) reader = null;
           return isOpen;
         };
-        return { fd: bound.fd, takeBack };
+        const share = (count: number, program: SocketProgram) =>
+          reusePort ? Promise.resolve(null) : sharePort(parts, count, program);
+        return { fd: bound.fd, takeBack, share };
       },
       send: (payload, { ip, port: to }, isMarked) => bound.send(null, payload, ip, to, isMarked),
       sendRun: (payloads, size, { ip, port: to }, isMarked) =>

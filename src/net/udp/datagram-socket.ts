@@ -54,6 +54,13 @@ export interface DatagramSocket {
   useEcn(): boolean;
   /** As of `DatagramListener`. */
   sieve(program: SocketProgram | null): boolean;
+  /** Other sockets of this user may be bound to its address from now on. False: the system refuses. */
+  admitOthers(): boolean;
+  /**
+   * Has the kernel ask a program, which is shown the payload, which of the sockets at one address a datagram is for: its answer
+   * counts them in the order of their binding. One that is none: always the same for the same two addresses. False: it cannot.
+   */
+  chooseBy(program: SocketProgram): boolean;
   close(): void;
 }
 
@@ -167,6 +174,14 @@ class PlainSocket implements DatagramSocket {
     return false;
   }
 
+  admitOthers(): boolean {
+    return false;
+  }
+
+  chooseBy(): boolean {
+    return false;
+  }
+
   close(): void {
     if (this.#open) this.#socket.close();
     this.#open = false;
@@ -252,6 +267,14 @@ class BatchedSocket implements DatagramSocket {
 
   sieve(program: SocketProgram | null): boolean {
     return this.#open && this.#batches.sieve(this.fd, program);
+  }
+
+  admitOthers(): boolean {
+    return this.#open && this.#batches.admitOthers(this.fd);
+  }
+
+  chooseBy(program: SocketProgram): boolean {
+    return this.#open && this.#batches.chooseBy(this.fd, program);
   }
 
   close(): void {

@@ -4,7 +4,7 @@ import type { SocketProgram } from "#core/sockets.ts";
 import { openLibc, type Libc } from "./libc.ts";
 import { ReceiveBatch } from "./receive-batch.ts";
 import { SendBatch } from "./send-batch.ts";
-import { attachProgram, detachProgram } from "./socket-program.ts";
+import { admitOthers, attachChoice, attachProgram, detachProgram } from "./socket-program.ts";
 import { cutsMessages, joinDatagrams, tellMarks, widenBuffers } from "./udp-options.ts";
 import { openPoller, type Poller } from "./uv-poll.ts";
 import { F_DUPFD_CLOEXEC } from "./numbers.ts";
@@ -53,26 +53,38 @@ export class DatagramBatches {
 
   /** From now on each datagram comes with its mark. False: the kernel does not. */
   tellMarks(fd: number, isV6: boolean): boolean {
-    try {
-      tellMarks(this.#libc, fd, isV6);
-      return true;
-    } catch {
-      return false;
-    }
+    return succeeds(() => tellMarks(this.#libc, fd, isV6));
   }
 
   /** As of `DatagramListener`. */
   sieve(fd: number, program: SocketProgram | null): boolean {
-    try {
+    return succeeds(() => {
       if (program === null) detachProgram(this.#libc, fd);
       else attachProgram(this.#ffi, this.#libc, fd, program);
-      return true;
-    } catch {
-      return false; // a kernel without socket filters, or out of memory
-    }
+    });
+  }
+
+  /** As of `DatagramSocket`. */
+  admitOthers(fd: number): boolean {
+    return succeeds(() => admitOthers(this.#libc, fd));
+  }
+
+  /** As of `DatagramSocket`. */
+  chooseBy(fd: number, program: SocketProgram): boolean {
+    return succeeds(() => attachChoice(this.#ffi, this.#libc, fd, program));
   }
 
   close(fd: number): void {
     this.#libc.close(fd);
+  }
+}
+
+/** False: the kernel has no such option, or no memory. */
+function succeeds(set: () => void): boolean {
+  try {
+    set();
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,11 +1,11 @@
-/** Listeners of QUIC that a thread runs where there is one, else the main thread. */
+/** Listeners of QUIC that threads run where there are some, else the main thread. */
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Endpoint } from "#core/session.ts";
 import { type CongestionChoice, makeCongestion } from "#transport/quic/congestion/choice.ts";
 import type { PacketFilter } from "#transport/quic/packet-filter.ts";
 import type { ThreadedSpec } from "#transport/quic/remote/messages.ts";
 import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
-import { QuicThreadSlot } from "#transport/thread-slot.ts";
+import { QuicThreadsSlot } from "#transport/thread-slot.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
 import type { ServedClient, ServedEvents } from "#transport/quic/server/served.ts";
 import type { SharableTlsServer } from "#transport/quic/server/tls.ts";
@@ -25,7 +25,7 @@ export async function listenThreaded(
   { tls, congestion, filter, filterSpec, onClient, ...common }: ThreadedListener,
 ): Promise<readonly Endpoint[]> {
   const ports = env.memory?.of(QuicPorts) ?? new QuicPorts();
-  const thread = (await env.memory?.of(QuicThreadSlot).get()) ?? null;
+  const threads = (await env.memory?.of(QuicThreadsSlot).get()) ?? null;
   const { clientAuthType, contexts } = tls;
   const here: QuicServerOptions = {
     ...common,
@@ -37,5 +37,5 @@ export async function listenThreaded(
   };
   const spec: ThreadedSpec = { ...common, congestion, clientAuthType, filter: filterSpec };
   const keep = (part: Disposable): void => tls.keep(part);
-  return env.listenUdp((socket) => ports.serve(socket, here, thread, { spec, contexts, keep, onClient }));
+  return env.listenUdp((socket) => ports.serve(socket, here, threads, { spec, contexts, keep, onClient }));
 }

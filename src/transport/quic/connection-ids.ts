@@ -105,6 +105,7 @@ export class OwnIds {
   readonly #controls: ControlQueue;
   readonly #tokenOf: ((id: Uint8Array) => Uint8Array) | null;
   readonly #onChange: (id: Uint8Array, isGiven: boolean) => void;
+  readonly #makeId: () => Uint8Array;
   readonly #given = new Map<number, Uint8Array>();
   #next = 1;
 
@@ -113,11 +114,13 @@ export class OwnIds {
     controls: ControlQueue,
     tokenOf: ((id: Uint8Array) => Uint8Array) | null,
     onChange: (id: Uint8Array, isGiven: boolean) => void,
+    makeId = (): Uint8Array => new Uint8Array(randomBytes(CID_BYTES)),
   ) {
     this.#controls = controls;
     this.#tokenOf = tokenOf;
+    this.#makeId = makeId;
     this.#onChange = onChange;
-    this.first = new Uint8Array(randomBytes(CID_BYTES));
+    this.first = makeId();
     this.#given.set(0, this.first);
     onChange(this.first, true);
   }
@@ -134,7 +137,7 @@ export class OwnIds {
 
   #give(): void {
     const sequence = this.#next++;
-    const id = new Uint8Array(randomBytes(CID_BYTES));
+    const id = this.#makeId();
     const token = this.#tokenOf?.(id) ?? randomBytes(RESET_TOKEN_BYTES);
     this.#given.set(sequence, id);
     this.#onChange(id, true);

@@ -35,6 +35,8 @@ export interface ServerStart {
   readonly retrySource: Uint8Array | null;
   /** Of an id of ours. */
   readonly resetTokenOf: (id: Uint8Array) => Uint8Array;
+  /** One that was not given before, of `CID_BYTES`; absent: a random one. */
+  readonly makeId?: () => Uint8Array;
 }
 
 export interface ConnectionStatistics {

@@ -89,8 +89,11 @@ export class ConnectionParts implements Needed {
     this.original = firstDestination(start);
     this.keys = new ApplicationKeys(options.ciphers);
     this.peerIds = new PeerIds(this.controls, start?.client ?? this.original);
-    this.ownIds = new OwnIds(this.controls, start?.resetTokenOf ?? null, (id, isGiven) =>
-      events.ownId(id, isGiven),
+    this.ownIds = new OwnIds(
+      this.controls,
+      start?.resetTokenOf ?? null,
+      (id, isGiven) => events.ownId(id, isGiven),
+      start?.makeId,
     );
     this.end = new ConnectionEnd(events);
     this.idle = new IdleTimer(numbers.idleTimeoutMs, options.keepAliveMs ?? 0, nowMs);

@@ -89,16 +89,15 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   readonly #options: WorkerBackendOptions;
   readonly #decisions: Decisions;
   #threads: readonly WorkerHandle[] = [];
-  /** It accepts nothing and decides nothing, and relays streams of its own connections. */
-  #quic: WorkerHandle | null = null;
-  #onQuicEnd: (why: string) => void = () => {};
+  /** They accept nothing and decide nothing, and relay streams of their own connections; with what is called at their end. */
+  readonly #quic = new Map<WorkerHandle, (why: string) => void>();
   #lookedAtMs = 0;
   /** Of all threads together. */
   #lookedAtTurns = -1;
   /** The process cannot end while a thread sits in a system call. */
   readonly #onExit = (): void => {
     for (const thread of this.#threads) thread.stop();
-    this.#quic?.stopAndWait();
+    for (const thread of this.#quic.keys()) thread.stopAndWait();
   };
 
   constructor(calls: RelayCalls, poller: Poller, options: WorkerBackendOptions) {
@@ -127,22 +126,20 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   }
 
   /**
-   * The thread of QUIC; to be called until it has started once. `onDeath` is called when nothing of it runs any more. Rejects
-   * where it does not start.
+   * One more thread of QUIC. `onDeath` is called when nothing of it runs any more. Rejects where it does not start.
    */
   async openQuic(onDeath: (why: string) => void): Promise<QuicWorker> {
     const { port1, port2 } = new MessageChannel();
     const worker = await WorkerHandle.open({
       ...this.#optionsFor(this.#threads.length),
       quic: port2,
-      onDeath: (why) => {
-        this.#quic = null;
+      onDeath: (why, thread) => {
+        this.#quic.delete(thread);
         this.#options.onDeath(why, this.threads);
         onDeath(why);
       },
     });
-    this.#quic = worker;
-    this.#onQuicEnd = onDeath;
+    this.#quic.set(worker, onDeath);
     const hold = (change: 1 | -1): void => worker.holdProcess(change);
     const onAlpn = itemAt(worker.accepts.onAlpn, 0);
     return { port: port1, worker, onAlpn, hold, closeDescriptor: (fd) => this.#calls.close(fd) };
@@ -172,7 +169,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   }
 
   get #all(): readonly WorkerHandle[] {
-    return this.#quic === null ? this.#threads : [...this.#threads, this.#quic];
+    return [...this.#threads, ...this.#quic.keys()];
   }
 
   /** Those that are alive. */
@@ -289,8 +286,8 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   /** A stream of QUIC can be gone on with in the thread of its connection alone. */
   #threadFor({ detachable: { worker } }: RelayEnd): WorkerHandle | null {
     if (worker === undefined) return this.#leastBusy();
-    const own = this.#quic;
-    return own !== null && own === worker && own.hasRoom ? own : null;
+    const own = worker instanceof WorkerHandle && this.#quic.has(worker) ? worker : null;
+    return own !== null && own.hasRoom ? own : null;
   }
 
   #leastBusy(): WorkerHandle | null {
@@ -314,8 +311,9 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     process.off("exit", this.#onExit);
     this.stopDeciding();
+    const ends = [...this.#quic.values()];
     await Promise.all(this.#all.map((thread) => thread[Symbol.asyncDispose]()));
-    this.#onQuicEnd("the program ends");
+    for (const onEnd of ends) onEnd("the program ends");
   }
 }
 

@@ -6,6 +6,7 @@
 import type { Endpoint } from "#core/endpoint.ts";
 import type { ClientAuthType } from "#core/tls.ts";
 import type { CongestionChoice } from "#transport/quic/congestion/choice.ts";
+import type { Lane } from "#transport/quic/server/lanes.ts";
 import type { TransportNumbers } from "#transport/quic/wire/transport-parameters.ts";
 
 /** What the packet filter of a listener is made of. */
@@ -50,6 +51,7 @@ export type ToThread =
       readonly endpoint: number;
       readonly spec: ThreadedSpec;
       readonly context: bigint;
+      readonly lane: Lane;
     }
   /** Another context of TLS from now on; 0: no client gets in any more. Answered by `renewed`. */
   | { readonly op: "context"; readonly endpoint: number; readonly context: bigint }

@@ -1,12 +1,13 @@
 /** A thread of QUIC as the main thread sees it: the listeners that it runs, and their clients. */
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { Endpoint } from "#core/endpoint.ts";
-import type { DatagramListener, LentSocket } from "#core/sockets.ts";
-import type { SharedTlsContext, TlsContextSource } from "#core/tls-contexts.ts";
+import type { TlsContextSource } from "#core/tls-contexts.ts";
+import type { Lane } from "#transport/quic/server/lanes.ts";
 import type { ServedClient, ServedEvents } from "#transport/quic/server/served.ts";
 import type { FromThread, ThreadedSpec, ToThread } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 import { RemoteClient } from "./remote-client.ts";
+import { ThreadContext } from "./thread-context.ts";
 
 /** A listener that can be run by a thread. */
 export interface ThreadedServer {
@@ -31,16 +32,20 @@ export interface QuicThreadParts {
 }
 
 /** A UDP socket that the thread reads. */
-interface Lending {
+export interface ThreadSocket {
+  /** The same for a socket that the thread has already. */
   readonly number: number;
-  readonly lent: LentSocket;
+  /** Of the main thread, which keeps it open until the thread has closed its own. */
+  readonly fd: number;
+  readonly local: Endpoint;
+}
+
+interface Reading {
   readonly closed: PromiseWithResolvers<void>;
   /** The thread's own; -1: it has none. */
   fd: number;
   /** It was told to close it. */
   isLeaving: boolean;
-  /** For the main thread, should the thread die. */
-  fallBack: () => void;
 }
 
 interface Listening {
@@ -52,66 +57,63 @@ export class QuicThread {
   readonly worker: object;
   readonly outbox: Outbox<ToThread>;
   readonly #parts: QuicThreadParts;
-  readonly #sockets = new WeakMap<DatagramListener, Lending>();
-  readonly #lendings = new Map<number, Lending>();
+  readonly #lane: Lane;
+  readonly #reading = new Map<number, Reading>();
   readonly #listening = new Map<number, Listening>();
   readonly #contexts = new Map<number, ThreadContext>();
   readonly #clients = new Map<number, RemoteClient>();
-  #numbers = 0;
+  #endpoints = 0;
   #isDead = false;
 
-  constructor(parts: QuicThreadParts) {
+  constructor(parts: QuicThreadParts, lane: Lane) {
     this.#parts = parts;
+    this.#lane = lane;
     this.worker = parts.worker;
     this.outbox = new Outbox(parts.port, (read) => ({ op: "read", ...read }));
     parts.port.on("message", (messages: readonly FromThread[]) => this.#take(messages));
     parts.port.unref();
   }
 
-  /** New clients of the socket are the server's from now on. False: it has to be run here; `fallBack` does so later. */
-  listen(socket: DatagramListener, server: ThreadedServer, fallBack: () => void): boolean {
-    const known = this.#sockets.get(socket);
-    const lending = known ?? this.#borrow(socket);
-    if (this.#isDead || lending === null) return false;
-    const endpoint = ++this.#numbers;
+  /** New clients of the socket are the server's from now on. */
+  listen({ number, fd, local }: ThreadSocket, server: ThreadedServer): void {
+    if (this.#isDead) return;
+    const endpoint = ++this.#endpoints;
     const context = new ThreadContext(server.contexts, this.#parts.onAlpn, (address) =>
       this.outbox.put({ op: "context", endpoint, context: address }),
     );
-    lending.fallBack = fallBack;
+    if (!this.#reading.has(number)) {
+      this.#reading.set(number, { closed: Promise.withResolvers<void>(), fd: -1, isLeaving: false });
+      this.#parts.hold(1);
+    }
     this.#contexts.set(endpoint, context);
-    this.#listening.set(endpoint, { server, local: socket.local });
+    this.#listening.set(endpoint, { server, local });
     server.keep(context);
+    const { spec } = server;
+    const { address } = context;
     this.outbox.put({
       op: "listen",
-      socket: lending.number,
-      fd: lending.lent.fd,
-      local: socket.local,
+      socket: number,
+      fd,
+      local,
       endpoint,
-      spec: server.spec,
-      context: context.address,
+      spec,
+      context: address,
+      lane: this.#lane,
     });
-    return true;
   }
 
-  #borrow(socket: DatagramListener): Lending | null {
-    const number = ++this.#numbers;
-    const closed = Promise.withResolvers<void>();
-    const state = { number, closed, fd: -1, isLeaving: false, fallBack: (): void => {} };
-    const lent = socket.lend?.({
-      pause: () => this.#order({ op: "pause", socket: number }),
-      close: () => {
-        this.#sockets.delete(socket);
-        state.isLeaving = true;
-        this.#order({ op: "close", socket: number });
-        return closed.promise;
-      },
-    });
-    if (lent === undefined || lent === null) return null;
-    const lending: Lending = Object.assign(state, { lent });
-    this.#sockets.set(socket, lending);
-    this.#lendings.set(number, lending);
-    this.#parts.hold(1);
-    return lending;
+  /** Reads no more of it, and writes on. */
+  pause(socket: number): void {
+    this.#order({ op: "pause", socket });
+  }
+
+  /** Resolves when the thread has closed its own, or has none. */
+  close(socket: number): Promise<void> {
+    const reading = this.#reading.get(socket);
+    if (reading === undefined) return Promise.resolve();
+    if (!reading.isLeaving) this.#order({ op: "close", socket });
+    reading.isLeaving = true;
+    return reading.closed.promise;
   }
 
   #order(message: ToThread): void {
@@ -151,21 +153,21 @@ export class QuicThread {
   }
 
   #onListening(socket: number, fd: number): void {
-    const lending = this.#lendings.get(socket);
-    if (lending !== undefined) lending.fd = fd;
+    const reading = this.#reading.get(socket);
+    if (reading !== undefined) reading.fd = fd;
   }
 
   #onClosed(socket: number): void {
-    const lending = this.#lendings.get(socket);
-    if (lending === undefined) return;
-    lending.fd = -1;
-    if (!lending.isLeaving) return; // the thread ends by itself
-    this.#lendings.delete(socket);
+    const reading = this.#reading.get(socket);
+    if (reading === undefined) return;
+    reading.fd = -1;
+    if (!reading.isLeaving) return; // the thread ends by itself
+    this.#reading.delete(socket);
     this.#parts.hold(-1);
-    lending.closed.resolve();
+    reading.closed.resolve();
   }
 
-  /** Nothing of the thread runs any more: its connections are over, and its sockets are read here. */
+  /** Nothing of the thread runs any more: its connections are over, and its descriptors are closed. */
   onDeath(why: string): void {
     if (this.#isDead) return;
     this.#isDead = true;
@@ -177,65 +179,11 @@ export class QuicThread {
     for (const client of this.#clients.values()) client.onOver(new Error(why));
     this.#clients.clear();
     for (const context of this.#contexts.values()) context.onDeath();
-    for (const lending of this.#lendings.values()) this.#recall(lending);
-    this.#lendings.clear();
+    for (const { fd, closed } of this.#reading.values()) {
+      if (fd >= 0) this.#parts.closeDescriptor(fd);
+      closed.resolve();
+    }
+    this.#reading.clear();
     this.#parts.port.close();
-  }
-
-  #recall({ fd, lent, closed, fallBack }: Lending): void {
-    if (fd >= 0) this.#parts.closeDescriptor(fd);
-    if (lent.takeBack()) fallBack();
-    closed.resolve();
-  }
-}
-
-/** The contexts of a listener as the thread has them, one after the other: each is kept until it has the next one. */
-class ThreadContext implements Disposable {
-  readonly #source: TlsContextSource;
-  readonly #onAlpn: bigint;
-  readonly #say: (address: bigint) => void;
-  readonly #watch: Disposable;
-  #present: SharedTlsContext | null;
-  /** Those that the thread may still make connections of, the oldest first. */
-  readonly #leaving: (SharedTlsContext | null)[] = [];
-
-  constructor(source: TlsContextSource, onAlpn: bigint, say: (address: bigint) => void) {
-    this.#source = source;
-    this.#onAlpn = onAlpn;
-    this.#say = say;
-    this.#present = source.share(onAlpn, true);
-    this.#watch = source.watch(() => this.#renew());
-  }
-
-  /** 0: there is none, and no client gets in. */
-  get address(): bigint {
-    return this.#present?.address ?? 0n;
-  }
-
-  #renew(): void {
-    const next = this.#source.share(this.#onAlpn, true);
-    if (next !== null) this.#replace(next); // else the one before stays
-  }
-
-  #replace(next: SharedTlsContext | null): void {
-    this.#leaving.push(this.#present);
-    this.#present = next;
-    this.#say(this.address);
-  }
-
-  /** The thread has the next one. */
-  onObeyed(): void {
-    this.#leaving.shift()?.release();
-  }
-
-  onDeath(): void {
-    for (const one of this.#leaving.splice(0)) one?.release();
-    this.#present?.release();
-    this.#present = null;
-  }
-
-  [Symbol.dispose](): void {
-    this.#watch[Symbol.dispose]();
-    if (this.#present !== null) this.#replace(null);
   }
 }

@@ -8,6 +8,7 @@ import { makeCongestion } from "#transport/quic/congestion/choice.ts";
 import type { PacketFilter } from "#transport/quic/packet-filter.ts";
 import type { QuicServerConnection } from "#transport/quic/server/connection.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
+import { ServerSecrets } from "#transport/quic/server/secrets.ts";
 import type { FromThread, ThreadedSpec, ToThread } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 import { ThreadClient } from "./thread-client.ts";
@@ -29,7 +30,8 @@ type Listen = Extract<ToThread, { readonly op: "listen" }>;
 export class ThreadEndpoints {
   readonly #parts: ThreadEndpointsParts;
   readonly #outbox: Outbox<FromThread>;
-  readonly #ports = new QuicPorts();
+  /** Null: nothing listens yet. */
+  #ports: QuicPorts | null = null;
   readonly #datagrams = new DatagramSockets();
   readonly #sockets = new Map<number, Promise<OpenedDatagrams>>();
   /** By endpoint: those in force. */
@@ -102,6 +104,7 @@ export class ThreadEndpoints {
     const { socket, fd } = await opening;
     const openTls = serverTls(() => this.#contexts.get(endpoint) ?? { address: 0n }, spec.clientAuthType);
     if (openTls === null) throw new Error("this thread has no QUIC");
+    this.#ports ??= new QuicPorts(new ServerSecrets(message.lane));
     this.#ports.open(socket, {
       ciphers: this.#parts.library.ciphers,
       openTls,

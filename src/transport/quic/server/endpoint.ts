@@ -189,6 +189,7 @@ export class QuicEndpoint implements ServerConnectionHost {
       isValidated: original !== null,
       retrySource: original === null ? null : initial,
       resetTokenOf: (id) => this.#secrets.resetTokenOf(id),
+      makeId: this.#secrets.makeId,
     });
     if (made === null) return;
     this.#enter(made, { initial, from, isUnvalidated: original === null });

@@ -1,6 +1,7 @@
 /** The QUIC endpoints of one UDP socket: a listener that is opened anew takes new clients, and those of the one before stay. */
 import type { DatagramListener } from "#core/sockets.ts";
-import type { QuicThread, ThreadedServer } from "#transport/quic/remote/quic-thread.ts";
+import type { ThreadedServer } from "#transport/quic/remote/quic-thread.ts";
+import type { QuicThreads } from "#transport/quic/remote/quic-threads.ts";
 import { QuicEndpoint, type QuicServerOptions } from "./endpoint.ts";
 import { InitialSieve } from "./initial-sieve.ts";
 import { ServerSecrets } from "./secrets.ts";
@@ -14,18 +15,18 @@ export class QuicPorts {
     this.#secrets = secrets;
   }
 
-  /** From now on new clients of the socket are the listener's, in the thread where there is one. */
+  /** From now on new clients of the socket are the listener's, in the threads where there are some. */
   serve(
     socket: DatagramListener,
     options: QuicServerOptions,
-    thread: QuicThread | null,
+    threads: QuicThreads | null,
     threaded: ThreadedServer,
   ): void {
-    const behindThread = (): void => {
-      socket.sieve?.(null); // of the thread that has died
+    const behindThreads = (): void => {
+      socket.sieve?.(null); // of the thread that has had it
       this.open(socket, options);
     };
-    const isRemote = !this.#ports.has(socket) && thread?.listen(socket, threaded, behindThread) === true;
+    const isRemote = !this.#ports.has(socket) && threads?.listen(socket, threaded, behindThreads) === true;
     if (!isRemote) this.open(socket, options);
   }
 

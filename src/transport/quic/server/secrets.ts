@@ -4,6 +4,7 @@ import { type Endpoint, endpointText } from "#core/session.ts";
 import { Hmac } from "#lib/hmac.ts";
 import { CID_BYTES, MAX_CID_BYTES } from "#transport/quic/wire/header.ts";
 import { RESET_TOKEN_BYTES } from "#transport/quic/wire/transport-parameters.ts";
+import { type Lane, markLane, ONLY_LANE } from "./lanes.ts";
 
 const KEY_BYTES = 32;
 const MAC_BYTES = 16;
@@ -14,20 +15,27 @@ const POOL_BYTES = 4096;
 
 /** Made once and kept: a listener that is opened anew knows the tokens and the ids of the one before. */
 export class ServerSecrets {
+  readonly #lane: Lane;
   readonly #tokens = new Hmac(randomBytes(KEY_BYTES));
   readonly #resetKey = randomBytes(KEY_BYTES);
   /** Random bytes that were not given out yet, from `#at` on: asking for eight at a time would cost more than a token. */
   readonly #pool = new Uint8Array(POOL_BYTES);
   #at = POOL_BYTES;
 
-  /** Another one each time. */
-  makeId(): Uint8Array {
+  constructor(lane = ONLY_LANE) {
+    this.#lane = lane;
+  }
+
+  /** Another one each time, of the lane. */
+  readonly makeId = (): Uint8Array => {
     if (this.#at + CID_BYTES > POOL_BYTES) {
       randomFillSync(this.#pool);
       this.#at = 0;
     }
-    return this.#pool.slice(this.#at, (this.#at += CID_BYTES));
-  }
+    const id = this.#pool.slice(this.#at, (this.#at += CID_BYTES));
+    markLane(id, this.#lane);
+    return id;
+  };
 
   /** By which a peer knows that we have lost the connection of this id (RFC 9000 §10.3). */
   resetTokenOf(id: Uint8Array): Uint8Array {
