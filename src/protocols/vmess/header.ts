@@ -85,7 +85,10 @@ export function sealRequest(userKey: Uint8Array, header: RequestHeader, chance: 
   const authId = sealAuthId(authIdKey(userKey), chance.unixSeconds, chance.authRandom);
   const length = Buffer.from([plain.length >> 8, plain.length & 0xff]);
   const { nonce } = chance;
-  const [sizes, body] = headerAeads(userKey, authId, nonce);
+  const [sizes, body] = [
+    headerAead(userKey, "_Length", authId, nonce),
+    headerAead(userKey, "", authId, nonce),
+  ];
   return Buffer.concat([
     authId,
     seal(sizes.aead, sizes.nonce, length, authId),
@@ -94,12 +97,12 @@ export function sealRequest(userKey: Uint8Array, header: RequestHeader, chance: 
   ]);
 }
 
-function headerAeads(userKey: Uint8Array, authId: Uint8Array, nonce: Uint8Array) {
-  const make = (name: string) => ({
-    aead: createAead("aes-128-gcm", kdf16(userKey, `VMess Header AEAD Key${name}`, authId, nonce)),
-    nonce: kdf12(userKey, `VMess Header AEAD Nonce${name}`, authId, nonce),
-  });
-  return [make("_Length"), make("")] as const;
+/** Of the header, or of its length. */
+function headerAead(userKey: Uint8Array, part: "_Length" | "", authId: Uint8Array, nonce: Uint8Array) {
+  return {
+    aead: createAead("aes-128-gcm", kdf16(userKey, `VMess Header AEAD Key${part}`, authId, nonce)),
+    nonce: kdf12(userKey, `VMess Header AEAD Nonce${part}`, authId, nonce),
+  };
 }
 
 // VER(1)=1 IV(16) KEY(16) V(1) OPTIONS(1) PADLEN:SECURITY(1) 0(1) COMMAND(1) [PORT(2) ADDRESS] PADDING FNV1A(4)
@@ -132,7 +135,7 @@ export function fnv1a(bytes: Uint8Array): number {
 /** How long the sealed header behind the prefix is. Throws `ProtocolError` where the prefix was not made by this user. */
 export function openLength(userKey: Uint8Array, prefix: Buffer): number {
   const authId = prefix.subarray(0, AUTH_ID_BYTES);
-  const [sizes] = headerAeads(userKey, authId, prefix.subarray(-NONCE_BYTES));
+  const sizes = headerAead(userKey, "_Length", authId, prefix.subarray(-NONCE_BYTES));
   const length = sizes.aead.open(sizes.nonce, prefix.subarray(AUTH_ID_BYTES, -NONCE_BYTES), authId);
   const size = length?.readUInt16BE() ?? 0;
   if (size === 0 || size > MAX_HEADER_BYTES)
@@ -143,7 +146,7 @@ export function openLength(userKey: Uint8Array, prefix: Buffer): number {
 /** Throws `ProtocolError`. */
 export function openRequest(userKey: Uint8Array, prefix: Buffer, sealed: Buffer): RequestHeader {
   const authId = prefix.subarray(0, AUTH_ID_BYTES);
-  const [, body] = headerAeads(userKey, authId, prefix.subarray(-NONCE_BYTES));
+  const body = headerAead(userKey, "", authId, prefix.subarray(-NONCE_BYTES));
   const plain = body.aead.open(body.nonce, sealed, authId);
   if (plain === null) throw new ProtocolError("the header does not authenticate");
   return decodeRequest(plain);
