@@ -163,7 +163,7 @@ export class Connection implements PacketHandler {
   sendDatagram(payload: Uint8Array, rest: Uint8Array = NOTHING): void {
     if (this.isClosed) return;
     const { datagrams, recovery } = this.#parts;
-    datagrams.push(payload, rest, recovery.congestion.windowBytes);
+    datagrams.push(payload, rest, recovery.congestion.pacingRate);
     this.#events.wake();
   }
 

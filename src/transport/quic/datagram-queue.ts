@@ -3,8 +3,10 @@ import { byteAt } from "#lib/at.ts";
 import { FRAME } from "./wire/frames.ts";
 import { varintBytes, type WireWriter } from "./wire/writer.ts";
 
-/** Or twice the window, where that is more: a fast sender that has no turn for some milliseconds loses none. */
-const MOST_BYTES = 512 * 1024;
+/** What goes in so long may wait, within bounds: where the window is full for a moment, a fast sender loses none. */
+const MOST_MS = 50;
+const LEAST_BOUND_BYTES = 512 * 1024;
+const MOST_BYTES = 4 * 1024 * 1024;
 const FIRST_BYTES = 8 * 1024;
 const SIZE_BYTES = 2;
 const MOST_PAYLOAD_BYTES = 65_535;
@@ -19,10 +21,10 @@ export class DatagramQueue {
     return this.#from < this.#end;
   }
 
-  /** A copy of one datagram, which may come in two pieces. `windowBytes`: what may be in flight. */
-  push(payload: Uint8Array, rest: Uint8Array, windowBytes: number): void {
+  /** A copy of one datagram, which may come in two pieces. `rate`: at which they go, bytes a millisecond. */
+  push(payload: Uint8Array, rest: Uint8Array, rate: number): void {
     const size = payload.length + rest.length;
-    const most = Math.max(MOST_BYTES, 2 * windowBytes);
+    const most = Math.min(MOST_BYTES, Math.max(LEAST_BOUND_BYTES, MOST_MS * rate));
     if (size > MOST_PAYLOAD_BYTES || !this.#makeRoom(SIZE_BYTES + size, most)) return;
     const memory = this.#memory;
     const at = this.#end;
