@@ -53,6 +53,11 @@ export class BackendChoice implements AsyncDisposable {
     return engine;
   }
 
+  /** So many were started; 0: none were yet. */
+  get workers(): number {
+    return this.#count.count;
+  }
+
   #waysOf(threads: number): string {
     const number = threads === 1 ? "1 thread" : `${threads} threads`;
     return `plain TCP by ${number} (${this.#count.why}; accept, dial, splice), the rest by the portable pump`;

@@ -1,6 +1,6 @@
 /** The threads that run listeners of QUIC, joined to the relay workers of the host. */
-import { availableParallelism, totalmem } from "node:os";
 import type { BackendChoice } from "#dataplane/backend-choice.ts";
+import { thisMachine } from "#dataplane/worker-count.ts";
 import { QuicThread } from "#transport/quic/remote/quic-thread.ts";
 import { QuicThreads } from "#transport/quic/remote/quic-threads.ts";
 
@@ -9,15 +9,15 @@ const MOST_THREADS = 4;
 /** Of the machine's, or of what it may have of it: one more takes up to 80 MiB with a few fast clients. */
 const BYTES_A_THREAD = 2 ** 30;
 
-/** One a core, but so many at most, and one where memory is little. */
-function threadCount(): number {
-  const bytes = Math.min(totalmem(), process.constrainedMemory() || Infinity);
-  return Math.max(1, Math.min(availableParallelism(), MOST_THREADS, Math.floor(bytes / BYTES_A_THREAD)));
+/** One for each worker but one, as the main thread wants a core, too; so many at most, and one where memory is little. */
+function threadCount(workers: number): number {
+  const fitting = Math.floor(thisMachine().memoryBytes / BYTES_A_THREAD);
+  return Math.max(1, Math.min(workers - 1, MOST_THREADS, fitting));
 }
 
 /** Null: this system or configuration has none, and listeners run on the main thread. Never rejects. */
 export async function startQuicThreads(relayPath: BackendChoice): Promise<QuicThreads | null> {
-  const count = threadCount();
+  const count = threadCount(relayPath.workers);
   const holder: { threads: QuicThreads | null } = { threads: null };
   const started: QuicThread[] = [];
   for (let index = 0; index < count; index++) {

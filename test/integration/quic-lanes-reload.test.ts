@@ -21,7 +21,7 @@ test("a reload keeps the clients of all threads, one that adds a disguise takes 
   const configOf = (users: object, more: object = {}): string => {
     const listener = { name: "hy", type: "hysteria2", listen: "127.0.0.1", port, users, ...more };
     const files = { certificate: "cert.pem", "private-key": "key.pem" };
-    return JSON.stringify({ listeners: [{ ...listener, ...files }], rules: ["MATCH,DIRECT"] });
+    return JSON.stringify({ workers: 3, listeners: [{ ...listener, ...files }], rules: ["MATCH,DIRECT"] });
   };
   await using undo = new AsyncDisposableStack();
   const open = async (options: Readonly<Record<string, unknown>> = {}) => {
