@@ -1,5 +1,5 @@
 /** Application datagrams that wait to be sent (RFC 9221). Beyond a bound the newest is dropped, as on any network. */
-import { byteAt } from "#lib/at.ts";
+import { MOST_PAYLOAD_BYTES, putSized, SIZE_BYTES, sizeAt } from "./sized.ts";
 import { FRAME } from "./wire/frames.ts";
 import { varintBytes, type WireWriter } from "./wire/writer.ts";
 
@@ -8,11 +8,9 @@ const MOST_MS = 50;
 const LEAST_BOUND_BYTES = 512 * 1024;
 const MOST_BYTES = 4 * 1024 * 1024;
 const FIRST_BYTES = 8 * 1024;
-const SIZE_BYTES = 2;
-const MOST_PAYLOAD_BYTES = 65_535;
 
 export class DatagramQueue {
-  /** SIZE(2) PAYLOAD, one behind another, from `#from` to `#end`. */
+  /** See sized.ts; from `#from` to `#end`. */
   #memory = new Uint8Array(0);
   #from = 0;
   #end = 0;
@@ -26,13 +24,7 @@ export class DatagramQueue {
     const size = payload.length + rest.length;
     const most = Math.min(MOST_BYTES, Math.max(LEAST_BOUND_BYTES, MOST_MS * rate));
     if (size > MOST_PAYLOAD_BYTES || !this.#makeRoom(SIZE_BYTES + size, most)) return;
-    const memory = this.#memory;
-    const at = this.#end;
-    memory[at] = size >>> 8;
-    memory[at + 1] = size;
-    memory.set(payload, at + SIZE_BYTES);
-    memory.set(rest, at + SIZE_BYTES + payload.length);
-    this.#end = at + SIZE_BYTES + size;
+    this.#end = putSized(this.#memory, this.#end, payload, rest);
   }
 
   /** Behind the end, for so many bytes. False: it is full. */
@@ -57,7 +49,7 @@ export class DatagramQueue {
   writeFrame(out: WireWriter, room: number, isEmptyPacket: boolean): boolean {
     if (!this.hasData) return false;
     const at = this.#from + SIZE_BYTES;
-    const size = (byteAt(this.#memory, this.#from) << 8) | byteAt(this.#memory, this.#from + 1);
+    const size = sizeAt(this.#memory, this.#from);
     const isTooLong = 1 + varintBytes(size) + size > room;
     if (isTooLong && !isEmptyPacket) return false;
     this.#from = at + size;

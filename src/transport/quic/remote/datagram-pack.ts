@@ -1,11 +1,10 @@
 /**
- * Datagrams of one client on their way to another thread: SIZE(2) PAYLOAD, one behind another, those of a turn in one
- * message. A message for each would cost several times as much as all the rest.
+ * Datagrams of one client on their way to another thread, those of a turn in one message (sized.ts). A message for each would
+ * cost several times as much as all the rest.
  */
-import { byteAt } from "#lib/at.ts";
+import { putSized, SIZE_BYTES, sizeAt } from "#transport/quic/sized.ts";
 import type { Sealed } from "./outbox.ts";
 
-const SIZE_BYTES = 2;
 const FIRST_BYTES = 2 * 1024;
 /** With more the next ones go in another message. */
 const MOST_BYTES = 128 * 1024;
@@ -34,14 +33,8 @@ export class DatagramPack implements Sealed {
 
   /** Adds a copy of one datagram, which may come in two pieces. */
   add(payload: Uint8Array, rest: Uint8Array = NOTHING): void {
-    const size = payload.length + rest.length;
-    const memory = this.#memoryFor(SIZE_BYTES + size);
-    const at = this.#used;
-    memory[at] = size >>> 8;
-    memory[at + 1] = size;
-    memory.set(payload, at + SIZE_BYTES);
-    memory.set(rest, at + SIZE_BYTES + payload.length);
-    this.#used = at + SIZE_BYTES + size;
+    const memory = this.#memoryFor(SIZE_BYTES + payload.length + rest.length);
+    this.#used = putSized(memory, this.#used, payload, rest);
   }
 
   #memoryFor(bytes: number): Uint8Array<ArrayBuffer> {
@@ -72,7 +65,7 @@ export class DatagramPack implements Sealed {
 export function unpackDatagrams(pack: Uint8Array<ArrayBuffer>, take: (payload: Uint8Array) => void): void {
   for (let at = 0; at < pack.length;) {
     const from = at + SIZE_BYTES;
-    const to = from + ((byteAt(pack, at) << 8) | byteAt(pack, at + 1));
+    const to = from + sizeAt(pack, at);
     take(pack.subarray(from, to));
     at = to;
   }
