@@ -6,16 +6,11 @@
 import { loadavg } from "node:os";
 import { openPairs, type Pair } from "./hysteria2-sides.ts";
 import { cpuSeconds } from "./relay-subjects.ts";
-import { type Ends, openEnds } from "./udp.ts";
+import { BYTES, type Ends, LOSS_MS, MS, openEnds, ROUNDS, WAYS } from "./udp.ts";
 
 export const NAME = "quic-udp";
 
-const ROUNDS = Number(process.env["WEIR_BENCH_ROUNDS"] ?? 3);
-const MS = 2_000;
-const BYTES = 1_200;
 const HALF_RATE = 50_000;
-const LOSS_MS = Number(process.env["WEIR_BENCH_SECONDS"] ?? 5) * 1_000;
-const WAYS = ["up", "down"] as const;
 type Way = (typeof WAYS)[number];
 
 interface Row {

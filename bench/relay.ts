@@ -99,6 +99,18 @@ const throughput = (streams: number, way: "down" | "up"): Measurement => ({
   },
 });
 
+/** One that leads to the sink by itself, or is asked for it. */
+const doorBy = (by: Handshake | null, subject: Subject, sinkPort: number): SubjectAddress =>
+  by === null ? plain(subject) : { port: subject.asked[by] ?? 0, to: { by, port: sinkPort } };
+
+/** Of a subject, since it had used `before` seconds. */
+const cpuMicrosEach = ({ pid }: Subject, before: number, amount: number): number =>
+  pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / amount;
+
+/** Of sorted samples the one behind such a share of them. */
+const quantile = (samples: readonly number[], share: number): number =>
+  samples[Math.floor(samples.length * share)] ?? Number.NaN;
+
 const connections = (by: Handshake | null): Measurement => ({
   title: `new connections${by === null ? "" : ` by ${by}`}, 32 at a time`,
   rounds: CONNECTION_ROUNDS,
@@ -109,13 +121,11 @@ const connections = (by: Handshake | null): Measurement => ({
     { title: "CPU µs each", digits: 1 },
   ],
   async run(load, subject, sinkPort) {
-    const { pid, asked } = subject;
-    const before = cpuSeconds(pid);
-    const door = by === null ? plain(subject) : { port: asked[by] ?? 0, to: { by, port: sinkPort } };
-    const result = await ask(load, { kind: "connections", door, parallel: 32, ms: CONNECTIONS_MS });
-    const rate = result.amount / result.seconds;
-    const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / result.amount;
-    return { rate, cells: [rate, cpu] };
+    const before = cpuSeconds(subject.pid);
+    const task = { kind: "connections", parallel: 32, ms: CONNECTIONS_MS } as const;
+    const { amount, seconds } = await ask(load, { ...task, door: doorBy(by, subject, sinkPort) });
+    const rate = amount / seconds;
+    return { rate, cells: [rate, cpuMicrosEach(subject, before, amount)] };
   },
 });
 
@@ -129,13 +139,11 @@ const latency: Measurement = {
     { title: "CPU µs each", digits: 1 },
   ],
   async run(load, subject) {
-    const { pid } = subject;
-    const before = cpuSeconds(pid);
+    const before = cpuSeconds(subject.pid);
     const task = { kind: "latency", door: plain(subject), perSecond: 1_000, ms: LATENCY_MS } as const;
     const { amount, samples = [] } = await ask(load, task);
-    const at = (share: number): number => samples[Math.floor(samples.length * share)] ?? Number.NaN;
-    const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / amount;
-    return { rate: 1 / at(0.5), cells: [at(0.5), at(0.99), cpu] };
+    const [half, most] = [quantile(samples, 0.5), quantile(samples, 0.99)];
+    return { rate: 1 / half, cells: [half, most, cpuMicrosEach(subject, before, amount)] };
   },
 };
 
@@ -151,14 +159,13 @@ const firstByte = (by: Handshake | null): Measurement => ({
     { title: "CPU µs each", digits: 1 },
   ],
   async run(load, subject, sinkPort) {
-    const { pid, asked } = subject;
-    const before = cpuSeconds(pid);
-    const door = by === null ? plain(subject) : { port: asked[by] ?? 0, to: { by, port: sinkPort } };
-    const task = { kind: "first byte", door, perSecond: 2_000, ms: CONNECTIONS_MS } as const;
-    const { amount, seconds, samples = [] } = await ask(load, task);
-    const at = (share: number): number => samples[Math.floor(samples.length * share)] ?? Number.NaN;
-    const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / amount;
-    return { rate: 1 / at(0.5), cells: [at(0.5), at(0.99), amount / seconds, cpu] };
+    const before = cpuSeconds(subject.pid);
+    const task = { kind: "first byte", perSecond: 2_000, ms: CONNECTIONS_MS } as const;
+    const door = doorBy(by, subject, sinkPort);
+    const { amount, seconds, samples = [] } = await ask(load, { ...task, door });
+    const [half, most] = [quantile(samples, 0.5), quantile(samples, 0.99)];
+    const cpu = cpuMicrosEach(subject, before, amount);
+    return { rate: 1 / half, cells: [half, most, amount / seconds, cpu] };
   },
 });
 

@@ -24,11 +24,11 @@ import type { UdpResult, UdpTask } from "./udp-peer.ts";
 
 export const NAME = "udp";
 
-const ROUNDS = Number(process.env["WEIR_BENCH_ROUNDS"] ?? 3);
-const MS = 2_000;
-const BYTES = 1_200;
+export const ROUNDS = Number(process.env["WEIR_BENCH_ROUNDS"] ?? 3);
+export const MS = 2_000;
+export const BYTES = 1_200;
 const HALF_RATE = 75_000;
-const LOSS_MS = Number(process.env["WEIR_BENCH_SECONDS"] ?? 5) * 1_000;
+export const LOSS_MS = Number(process.env["WEIR_BENCH_SECONDS"] ?? 5) * 1_000;
 const ENDS = process.env["WEIR_BENCH_RUNS"] === "1" ? "runs" : "plain";
 
 export interface Figure {
@@ -86,7 +86,7 @@ export async function openEnds(
 }
 
 type Prefixes = readonly (readonly string[])[];
-const WAYS = ["up", "down"] as const;
+export const WAYS = ["up", "down"] as const;
 
 export async function run(out: (line: string) => void): Promise<void> {
   await bySocks(out);
