@@ -121,7 +121,7 @@ export class RecordStream extends Duplex implements Bypass {
     if (this.destroyed || this.#isDetached) return;
     if (this.#sink === null) this.#readRecords();
     if (this.#sink !== null) this.#readRaw(this.#sink);
-    if (this.destroyed) return;
+    if (this.destroyed || this.#isDetached) return; // from within a `data` event
     const waits = this.#held || (this.#sink === null && this.#connection.isSecure && !this.#wanted);
     if (waits && !this.#ended) this.#below.pause();
     else this.#below.resume();
@@ -129,11 +129,16 @@ export class RecordStream extends Duplex implements Bypass {
 
   #readRecords(): void {
     try {
-      while (this.#sink === null && !this.#held && !this.#ended && !this.destroyed && this.#readRecord());
+      while (this.#mayRead && this.#readRecord());
     } catch (error) {
       this.#flush();
       this.destroy(reasonOf(error));
     }
+  }
+
+  get #mayRead(): boolean {
+    const hasLeft = this.#sink !== null || this.#isDetached;
+    return !hasLeft && !this.#held && !this.#ended && !this.destroyed;
   }
 
   /** False: nothing more is to be had now. */

@@ -1,11 +1,8 @@
 /** What lies in WebSocket and HTTPUpgrade, with and without TLS below, on both sides handed over to workers. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import { connect } from "node:net";
 import { test } from "node:test";
-import type { Protocol } from "#core/protocol.ts";
-import { toDestination } from "#net/address/ip.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
@@ -19,20 +16,13 @@ import {
   uploadsInSilence,
   type OpenWay,
 } from "../support/connections.ts";
+import { dialling, type Form, openChain, type Options } from "../support/node-chain.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { freePort, missing } from "../support/peer.ts";
 import { startPeerWithFiles } from "../support/peer-folder.ts";
-import { openClient, openServer } from "../support/protocol-pair.ts";
+import { openServer } from "../support/protocol-pair.ts";
 import { openRelayed } from "../support/relayed.ts";
-import { metadataOf } from "../support/metadata.ts";
 import { certificate, clientTls, password, serverTls, uuid } from "../support/tls-sides.ts";
-
-type Options = Readonly<Record<string, unknown>>;
-interface Form {
-  readonly protocol: Protocol;
-  readonly server: Options;
-  readonly client: Options;
-}
 
 const vlessForm = (server: Options, client: Options): Form => ({
   protocol: vless,
@@ -96,29 +86,7 @@ const backend =
 const skip = backend === null ? "SKIP WebSocket in a worker: needs Linux and node:ffi" : false;
 const taken = (): number => backend?.taken ?? 0;
 
-/** By our node, over a socket to its server. */
-const dialling =
-  ({ protocol, client }: Form, serverPort: number, originPort: number) =>
-  async (socket: Socket): Promise<Duplex> => {
-    const destination = toDestination("127.0.0.1", originPort);
-    const dialer = { connect: async () => socket, associate: () => assert.fail("a stream was asked for") };
-    const address = { server: "127.0.0.1", port: serverPort };
-    const node = await openClient(protocol, { ...address, ...client }, { dialer });
-    const metadata = metadataOf(destination);
-    return node.connect(destination, { signal: new AbortController().signal, metadata });
-  };
-
-/** A relay that dials by our node, whose listener relays to the origin. */
-const chain =
-  (form: Form): OpenWay =>
-  async (originPort, options = {}) => {
-    await using undo = new AsyncDisposableStack();
-    const far = undo.use(await openServer(form.protocol, form.server, undefined, backend));
-    const back = dialling(form, far.port, originPort);
-    const near = undo.use(await openRelayed(far.port, { backend, ...options, back }));
-    const opened = undo.move();
-    return { relays: [near], dial: () => near.dial(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
-  };
+const chain = (form: Form): OpenWay => openChain(form, backend);
 
 for (const [name, form] of Object.entries(FORMS)) {
   test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, async () => {
