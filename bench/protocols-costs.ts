@@ -5,11 +5,12 @@
  * (BENCH_OTHER), in interleaved rounds.
  */
 import type { ChildProcess } from "node:child_process";
-import { CELLS } from "../test/support/interop/cells.ts";
+import { type Cell, CELLS } from "../test/support/interop/cells.ts";
 import { mihomo, weir } from "../test/support/interop/clash.ts";
 import { shadowsocksLibev } from "../test/support/interop/debian.ts";
 import { v2ray, xray } from "../test/support/interop/ray.ts";
 import { singBox } from "../test/support/interop/sing-box.ts";
+import type { Speaker } from "../test/support/interop/speaker.ts";
 import { missing } from "../test/support/peer.ts";
 import {
   type Chain,
@@ -47,6 +48,7 @@ const OURS = [
   "vmess ws",
   "ss aes-128-gcm",
   "ss 2022-blake3-aes-128-gcm",
+  "ss v2ray-plugin without mux",
   "anytls tls",
 ];
 
@@ -77,16 +79,22 @@ export async function costs(
 }
 
 function sidesOf(name: string): readonly Side[] {
-  const ours = weir("weir");
   const other = process.env["BENCH_OTHER"];
   const cell = CELLS.find((one) => one.name === name);
   if (cell === undefined) throw new RangeError(`${name} is no cell of the matrix`);
+  const ours = speakerFor(cell);
   const speaks = PEERS.filter((peer) => peer.server(cell, 1) !== null && peer.client(cell, 1, 2) !== null);
   return [
     side("weir", ours, name),
     ...(other === undefined ? [] : [{ ...side("other weir", ours, name), root: other }]),
     ...speaks.map((peer) => side(peer.program, peer, name)),
   ];
+}
+
+/** Where weir has no such listener it stands beside shadowsocks-libev's, whose plugin is a program that is not counted. */
+function speakerFor(cell: Cell): Speaker {
+  const ours = weir("weir");
+  return ours.server(cell, 1) === null ? { ...ours, server: shadowsocksLibev.server } : ours;
 }
 
 function bulk(

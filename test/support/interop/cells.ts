@@ -43,7 +43,7 @@ export interface Cell {
   /** What TLS offers, where it is not the carrier's usual. */
   readonly alpn: readonly string[] | null;
   /** Of ss. */
-  readonly plugin: "none" | "obfs-http" | "obfs-tls" | "v2ray-plugin";
+  readonly plugin: "none" | "obfs-http" | "obfs-tls" | "v2ray-plugin" | "v2ray-plugin without mux";
   /** The password of hysteria2's salamander; empty: packets as they are. */
   readonly salamander: string;
   /** In place of TLS; null: it is TLS. */
@@ -138,7 +138,7 @@ export const CELLS: readonly Cell[] = [
   ss("aes-256-gcm"),
   ss("chacha20-ietf-poly1305"),
   ss("aes-128-gcm", { name: "ss uot", udp: "uot" }),
-  ...(["obfs-http", "obfs-tls", "v2ray-plugin"] as const).map((plugin) =>
+  ...(["obfs-http", "obfs-tls", "v2ray-plugin", "v2ray-plugin without mux"] as const).map((plugin) =>
     ss("aes-128-gcm", { name: `ss ${plugin}`, plugin, udp: "none" }),
   ),
   ss("2022-blake3-aes-128-gcm", { key: base64(16, 1) }),

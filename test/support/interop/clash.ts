@@ -46,8 +46,10 @@ const MUXES = { smux: "smux", yamux: "yamux", h2mux: "h2mux", cool: "mux.cool" }
 
 function pluginOf({ plugin }: Cell): object {
   if (plugin === "none") return {};
-  if (plugin === "v2ray-plugin")
-    return { plugin, "plugin-opts": { mode: "websocket", host: NAME, path: PATH, mux: true } };
+  if (plugin.startsWith("v2ray-plugin")) {
+    const mux = plugin === "v2ray-plugin";
+    return { plugin: "v2ray-plugin", "plugin-opts": { mode: "websocket", host: NAME, path: PATH, mux } };
+  }
   return { plugin: "obfs", "plugin-opts": { mode: plugin.slice(5), host: NAME } };
 }
 

@@ -46,11 +46,13 @@ export const trojan: Speaker = {
 const isSs = ({ protocol, cipher, mux, udp }: Cell): boolean =>
   protocol === "ss" && mux === "none" && udp !== "uot" && !cipher.startsWith("2022");
 
+const V2RAY_PLUGIN = `server;host=${NAME};path=${PATH}`;
 const PLUGINS = {
   none: [],
   "obfs-http": ["--plugin", "obfs-server", "--plugin-opts", "obfs=http"],
   "obfs-tls": ["--plugin", "obfs-server", "--plugin-opts", "obfs=tls"],
-  "v2ray-plugin": ["--plugin", "ss-v2ray-plugin", "--plugin-opts", `server;host=${NAME};path=${PATH}`],
+  "v2ray-plugin": ["--plugin", "ss-v2ray-plugin", "--plugin-opts", V2RAY_PLUGIN],
+  "v2ray-plugin without mux": ["--plugin", "ss-v2ray-plugin", "--plugin-opts", `${V2RAY_PLUGIN};mux=0`],
 };
 
 export const shadowsocksLibev: Speaker = {
@@ -63,7 +65,7 @@ export const shadowsocksLibev: Speaker = {
     return { command: ["ss-server", ...place, ...kind], files: {} };
   },
   client(cell, socksPort, port) {
-    if (!isSs(cell)) return null;
+    if (!isSs(cell) || cell.plugin !== "none") return null;
     const place = ["-s", "127.0.0.1", "-p", `${port}`, "-k", cell.key, "-m", cell.cipher, "-u"];
     return { command: ["ss-local", ...place, "-b", "127.0.0.1", "-l", `${socksPort}`], files: {} };
   },
