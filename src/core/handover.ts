@@ -93,6 +93,8 @@ export interface Detachable {
   readonly kind: WireKind;
   /** Its bytes are not the payload alone: see `DetachedState.layers`. */
   readonly isLayered?: boolean;
+  /** One of its layers is of sealed messages. */
+  readonly hasSealedLayer?: boolean;
   /**
    * A socket of the runtime, which is duplicated and destroyed; or a descriptor, whose ownership passes to the caller
    * of `detach`; -1: there is none, and the worker has the stream.
@@ -175,6 +177,24 @@ export function detachable(stream: Duplex): Detachable | null {
     return layers.length === 0 ? state : { ...state, layers: [...(state.layers ?? []), ...layers] };
   };
   return { ...side, detach: leave, ...(layersNow().length === 0 ? {} : { isLayered: true }) };
+}
+
+/**
+ * Sealed messages over a side that is more than a socket. `depart` gives what they would be over one. Null: it has such a
+ * layer, and a worker has memory for one.
+ */
+export function sealedOver(
+  below: Detachable,
+  form: SealedLayer["form"],
+  depart: () => DetachedState,
+): Detachable | null {
+  if (below.hasSealedLayer === true) return null;
+  const leave = (): DetachedState => {
+    const layer: SealedLayer = { kind: "sealed", form, ...depart() };
+    const state = below.detach();
+    return { ...state, layers: [...(state.layers ?? []), layer] };
+  };
+  return { ...below, isLayered: true, hasSealedLayer: true, detach: leave };
 }
 
 /** A kernel TCP socket without TLS, or a local pipe. */

@@ -1,6 +1,5 @@
 /** A relay that dials by one of our nodes, whose listener relays to an origin: both sides of a protocol that workers may take. */
 import assert from "node:assert/strict";
-import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Protocol } from "#core/protocol.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
@@ -21,12 +20,12 @@ export interface Form {
   readonly plugin?: "WebSocket" | "WebSocket and TLS";
 }
 
-/** By our node, over a socket to its server. */
+/** By our node, over what leads to its server. */
 export const dialling =
   ({ protocol, client }: Form, serverPort: number, originPort: number) =>
-  async (socket: Socket): Promise<Duplex> => {
+  async (wire: Duplex): Promise<Duplex> => {
     const destination = toDestination("127.0.0.1", originPort);
-    const dialer = { connect: async () => socket, associate: () => assert.fail("a stream was asked for") };
+    const dialer = { connect: async () => wire, associate: () => assert.fail("a stream was asked for") };
     const address = { server: "127.0.0.1", port: serverPort };
     const node = await openClient(protocol, { ...address, ...client }, { dialer });
     const metadata = metadataOf(destination);

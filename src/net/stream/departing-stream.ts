@@ -8,6 +8,7 @@ import {
   detachable,
   LOWER_DETACHED,
   type SealedLayer,
+  sealedOver,
 } from "#core/handover.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { CodecStream, type CodecStreamOptions, type StreamCodec } from "./codec-stream.ts";
@@ -57,14 +58,11 @@ class DepartingStream extends CodecStream {
   }
 
   /** A faulty peer behind TLS or WebSocket has shown that it knows us: its connection ends at once. */
-  #overWire(below: Detachable): Detachable {
-    const leave = (): DetachedState => {
+  #overWire(below: Detachable): Detachable | null {
+    return sealedOver(below, this.#codec.wireKind, () => {
       this[LOWER_DETACHED]();
-      const layer: SealedLayer = { kind: "sealed", form: this.#codec.wireKind, ...this.#codec.depart(false) };
-      const state = below.detach();
-      return { ...state, layers: [...(state.layers ?? []), layer] };
-    };
-    return { ...below, isLayered: true, detach: leave };
+      return this.#codec.depart(false);
+    });
   }
 }
 
