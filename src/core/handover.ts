@@ -82,7 +82,7 @@ export interface WebSocketFrame {
 /** Sealed messages over a wire that is more than a socket, described as what they would be over one. */
 export interface SealedLayer extends Omit<DetachedState, "layers"> {
   readonly kind: "sealed";
-  readonly form: "sealed" | "vmess";
+  readonly form: "sealed" | "vmess" | "encrypted";
 }
 
 /** What a stream is over a wire that it has not become quite yet, or adds to it throughout. */

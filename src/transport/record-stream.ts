@@ -8,7 +8,7 @@ import {
   type Detachable,
   type DetachedState,
   isPlainSocket,
-  type WireKind,
+  sealedOver,
 } from "#core/handover.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { onEnd } from "#net/stream/late-end.ts";
@@ -27,9 +27,9 @@ export interface RecordConnection extends Disposable {
   /** Bytes that came and were not read. */
   readonly unreadBytes: number;
   /** What a worker that goes on with it is given. */
-  readonly wireKind: WireKind;
+  readonly wireKind: "records" | "encrypted";
   /** A worker can go on with it now. */
-  readonly canBeGiven: boolean;
+  readonly canDepart: boolean;
   /** To be called first. */
   start(): void;
   feed(bytes: Buffer): void;
@@ -42,8 +42,8 @@ export interface RecordConnection extends Disposable {
   takeOutput(): Buffer | null;
   /** What came and was not read, removed. */
   takeUnread(): Buffer;
-  /** Only while `canBeGiven`. */
-  giveAway(): DetachedState;
+  /** Only while it can. */
+  depart(): DetachedState;
 }
 
 /**
@@ -84,24 +84,35 @@ export class RecordStream extends Duplex implements Bypass {
     if (below.destroyed) process.nextTick(() => this.#belowClosed());
   }
 
-  /** While the protection lasts; over a kernel socket alone. */
+  /** While the protection lasts. */
   [DETACHABLE](): Detachable | null {
     const isBusy = this.#afterDrain !== null || this.readableLength + this.writableLength > 0;
     const isOver = this.destroyed || this.#isDetached || this.#ended || this.writableEnded;
     const hasLeft = this.#sink !== null || this.#rawWrite || this.#held;
-    if (isBusy || isOver || hasLeft || !this.#connection.canBeGiven || !isPlainSocket(this.#below))
-      return null;
-    const unreadBytes = this.#connection.unreadBytes + this.#below.readableLength;
-    const below = unreadBytes > MOST_UNREAD_BYTES ? null : detachable(this.#below);
-    return below === null
-      ? null
-      : { kind: this.#connection.wireKind, socket: below.socket, detach: () => this.#detach() };
+    const { canDepart, unreadBytes } = this.#connection;
+    if (isBusy || isOver || hasLeft || !canDepart) return null;
+    if (unreadBytes + this.#below.readableLength > MOST_UNREAD_BYTES) return null;
+    return isPlainSocket(this.#below) ? this.#withSocket() : this.#overWire();
   }
 
-  #detach(): DetachedState {
+  #withSocket(): Detachable | null {
+    const below = detachable(this.#below);
+    if (below === null) return null;
+    return { kind: this.#connection.wireKind, socket: below.socket, detach: () => this.#depart() };
+  }
+
+  /** TLS of our own is left to workers over a socket alone. */
+  #overWire(): Detachable | null {
+    const { wireKind } = this.#connection;
+    if (wireKind === "records" || this.#below.readableLength + this.#below.writableLength > 0) return null;
+    const below = detachable(this.#below);
+    return below === null ? null : sealedOver(below, wireKind, () => this.#depart());
+  }
+
+  #depart(): DetachedState {
     this.#isDetached = true;
-    while (this.#below.read() !== null); // `data` has the connection take it
-    return this.#connection.giveAway();
+    while (this.#below.readableLength > 0) this.#below.read(); // `data` has the connection take it
+    return this.#connection.depart();
   }
 
   begin(): void {

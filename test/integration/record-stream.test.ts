@@ -16,7 +16,7 @@ class Bare implements RecordConnection {
   readonly isSecure = true;
   readonly hasEnded = false;
   readonly wireKind = "encrypted";
-  readonly canBeGiven = false;
+  readonly canDepart = false;
   readonly #arrived = new ByteQueue();
 
   get unreadBytes(): number {
@@ -30,7 +30,7 @@ class Bare implements RecordConnection {
   end = (): Buffer => Buffer.alloc(0);
   takeOutput = (): null => null;
   takeUnread = (): Buffer => this.#arrived.takeAll();
-  giveAway = (): never => assert.fail("it cannot be given");
+  depart = (): never => assert.fail("it cannot be given");
   [Symbol.dispose](): void {}
 }
 

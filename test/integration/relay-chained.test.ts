@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import { vmess } from "#protocols/vmess/index.ts";
 import { openThreads, pathsOver } from "../support/carriers.ts";
 import { arrivesWhole, type OpenWay, readsSlowly, uploadsInSilence } from "../support/connections.ts";
+import { encryptedForm } from "../support/encrypted-forms.ts";
 import { dialling, type Form } from "../support/node-chain.ts";
 import { behindPlugin } from "../support/plugin-forms.ts";
 import { openServer } from "../support/protocol-pair.ts";
@@ -19,6 +20,7 @@ const vmessForm = (server: object, client: object): Form => ({
 });
 const bareVmess = vmessForm({}, {});
 const vmessInWs = vmessForm({ "ws-path": "/up" }, WS);
+const encryptedInWs = encryptedForm("native", { "ws-path": "/up" }, WS);
 const { plugin: _none, ...shadowsocks } = behindPlugin("2022-blake3-aes-128-gcm", "WebSocket");
 const bareShadowsocks: Form = { ...shadowsocks, client: { ...shadowsocks.client, plugin: "" } };
 
@@ -49,6 +51,7 @@ const chain =
 for (const [name, first, last] of [
   ["VMess by VMess", bareVmess, bareVmess],
   ["VMess in WebSocket by Shadowsocks", bareShadowsocks, vmessInWs],
+  ["VLESS Encryption in WebSocket by VMess", bareVmess, encryptedInWs],
 ] as const) {
   test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, async () => {
     const before = taken();
@@ -68,6 +71,8 @@ for (const [name, first, last] of [
 
 for (const [name, first, last] of [
   ["VMess in WebSocket by VMess in WebSocket", vmessInWs, vmessInWs],
+  ["VLESS Encryption in WebSocket by VMess in WebSocket", vmessInWs, encryptedInWs],
+  ["VLESS Encryption in WebSocket by the same", encryptedInWs, encryptedInWs],
 ] as const)
   test(`${name}: stays in the event loop, and arrives whole`, { skip }, async () => {
     const before = taken();

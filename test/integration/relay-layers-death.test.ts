@@ -6,6 +6,7 @@ import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { vmess } from "#protocols/vmess/index.ts";
 import { CountingCarrier } from "../support/carriers.ts";
 import { echoed, outcome } from "../support/client.ts";
+import { encryptedForm } from "../support/encrypted-forms.ts";
 import { nativeTls } from "../support/native-tls.ts";
 import { type Form, openChain } from "../support/node-chain.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
@@ -24,6 +25,11 @@ const FORMS: Readonly<Record<string, Form>> = {
     server: { ...serverTls, users: [{ username: "ann", uuid }], "ws-path": "/up" },
     client: { uuid, ...clientTls, ...WEBSOCKET },
   },
+  "VLESS Encryption": encryptedForm(
+    "native",
+    { ...serverTls, "ws-path": "/up" },
+    { ...clientTls, ...WEBSOCKET },
+  ),
   "Shadowsocks behind a plugin": behindPlugin("2022-blake3-aes-128-gcm", "WebSocket and TLS"),
   "Shadowsocks of the older ciphers behind a plugin": behindPlugin("aes-128-gcm", "WebSocket and TLS"),
 };

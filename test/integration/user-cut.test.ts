@@ -8,6 +8,7 @@ import type { Protocol } from "#core/protocol.ts";
 import type { Destination } from "#core/session.ts";
 import { COMMAND_CONNECT, encodeRequest, keyOf } from "#protocols/trojan/wire.ts";
 import { trojan } from "#protocols/trojan/index.ts";
+import { newEncryption } from "#protocols/vless/encryption/generate.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { CountingCarrier, openThreads, type Path } from "../support/carriers.ts";
 import { makeCertificate } from "../support/certificate.ts";
@@ -29,14 +30,28 @@ const TLS = {
   client: { tls: true, servername: "server.test", sni: "server.test", fingerprint: certificate.fingerprint },
 };
 
+const WEBSOCKET = {
+  server: { ...TLS.server, "ws-path": "/w" },
+  client: { ...TLS.client, network: "ws", "ws-opts": { path: "/w" } },
+};
+
 const LAYERS: readonly Layer[] = [
   { name: "nothing", server: { "allow-insecure": true }, client: {} },
   { name: "TLS", ...TLS },
-  {
-    name: "WebSocket in TLS",
-    server: { ...TLS.server, "ws-path": "/w" },
-    client: { ...TLS.client, network: "ws", "ws-opts": { path: "/w" } },
-  },
+  { name: "WebSocket in TLS", ...WEBSOCKET },
+];
+
+const texts = newEncryption("native", "x25519");
+const encrypted = (name: string, { server, client }: Omit<Layer, "name">): Layer => ({
+  name: `VLESS Encryption over ${name}`,
+  server: { ...server, decryption: texts.server },
+  client: { ...client, encryption: texts.client },
+});
+/** Of VLESS. */
+const ENCRYPTED: readonly Layer[] = [
+  encrypted("TCP", { server: {}, client: {} }),
+  encrypted("TLS", TLS),
+  encrypted("WebSocket in TLS", WEBSOCKET),
 ];
 
 interface Kind {
@@ -104,7 +119,7 @@ async function cutsOnlyOne(kind: Kind, layer: Layer, { backend }: Path): Promise
 }
 
 for (const kind of KINDS)
-  for (const layer of LAYERS)
+  for (const layer of kind.protocol === vless ? [...LAYERS, ...ENCRYPTED] : LAYERS)
     for (const path of PATHS)
       test(
         `${kind.protocol.type} over ${layer.name}, ${path.name}: only the removed user is cut off`,

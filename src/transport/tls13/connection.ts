@@ -124,7 +124,7 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
   }
 
   /** Payload goes both ways, nothing is half read, and its ciphers are such as a worker can go on with. */
-  get canBeGiven(): boolean {
+  get canDepart(): boolean {
     const isOpen =
       this.isSecure &&
       this.handshake.suite !== null &&
@@ -135,10 +135,10 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
   }
 
   /**
-   * Numbers and bytes of the wire `records` for a worker. Only while `canBeGiven`; nothing can be read or written here
+   * Numbers and bytes of the wire `records` for a worker. Only while `canDepart`; nothing can be read or written here
    * behind it.
    */
-  giveAway(): DetachedState {
+  depart(): DetachedState {
     const { suite } = this.handshake;
     const { mostContent = 0 } = this.#sealer ?? {};
     const [opening, sealing] = [this.#opener?.giveAway(), this.#sealer?.giveAway()];

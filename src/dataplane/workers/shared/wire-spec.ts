@@ -33,10 +33,10 @@ export const WIRE_NUMBERS = 12;
 export const LAYER_CONTEXTS = 8;
 
 /** What each form is as a wire of its own. */
-export const LAYER_FORMS = { sealed: SEALED, vmess: VMESS } as const;
+export const LAYER_FORMS = { sealed: SEALED, vmess: VMESS, encrypted: ENCRYPTED } as const;
 
 /** Of its numbers so many are contexts. */
-const CONTEXTS = { sealed: 2, vmess: 4 } as const;
+const CONTEXTS = { sealed: 2, vmess: 4, encrypted: 2 } as const;
 
 /** What is to be freed of a layer; each 0 or a context. */
 export const contextsOf = ({ form, numbers }: SealedLayer): readonly number[] =>

@@ -18,8 +18,8 @@ export class SealedWire implements Wire {
   readonly bareSource = -1;
   readonly bareTarget = -1;
   readonly #parts: SealedParts;
-  /** Something can be had of what was received already. */
-  #hasMore = false;
+  /** Something can be had of what was received already; at first of what came before there was a wire. */
+  #hasMore = true;
 
   constructor(parts: SealedParts) {
     this.#parts = parts;

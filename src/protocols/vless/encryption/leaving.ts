@@ -5,8 +5,7 @@
 import type { Cipheriv } from "node:crypto";
 import { Duplex } from "node:stream";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
-import { isPlainSocket } from "#core/handover.ts";
-import { CodecStream } from "#net/stream/codec-stream.ts";
+import { openStream } from "#net/stream/departing-stream.ts";
 import { RecordStream } from "#transport/record-stream.ts";
 import { RecordCodec, type RecordSides } from "./records.ts";
 
@@ -22,9 +21,8 @@ export interface Encrypted {
 /** `mayLeave`: the protocol inside may leave the records behind. */
 export function openEncrypted(wire: Duplex, sides: RecordSides, mayLeave: boolean): Encrypted {
   const codec = new RecordCodec(sides);
-  if (!mayLeave && !isPlainSocket(wire)) return { stream: new CodecStream(wire, codec), bypass: null };
+  if (!mayLeave) return { stream: openStream(wire, codec, {}), bypass: null };
   const stream = new RecordStream(wire, codec);
-  if (!mayLeave) return { stream, bypass: null }; // it can be handed to a worker
   return { stream, bypass: codec.outwardMask === null ? stream : new MaskedBypass(stream, codec) };
 }
 

@@ -3,7 +3,7 @@ import type { Cipheriv } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import type { DepartingCodec } from "#net/stream/departing-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import type { RecordConnection } from "#transport/record-stream.ts";
 import type { CountedAead } from "./cipher.ts";
@@ -39,7 +39,7 @@ export interface RecordSides {
 }
 
 /** For streams that stay in their records, as a codec, and for those that may leave them, as a connection. */
-export class RecordCodec implements StreamCodec, RecordConnection {
+export class RecordCodec implements DepartingCodec, RecordConnection {
   readonly isSecure = true;
   /** The protocol has no word for the end. */
   readonly hasEnded = false;
@@ -135,7 +135,7 @@ export class RecordCodec implements StreamCodec, RecordConnection {
   }
 
   /** Both directions are under way, and no mask goes on. */
-  get canBeGiven(): boolean {
+  get canDepart(): boolean {
     const { aead, mask } = this.#writing;
     const reading = this.#reading;
     return (
@@ -143,12 +143,13 @@ export class RecordCodec implements StreamCodec, RecordConnection {
     );
   }
 
-  /** For the wire `encrypted` of a worker. */
-  giveAway(): DetachedState {
+  /** For the wire `encrypted` of a worker, or a layer of that form. */
+  depart(): DetachedState {
     const opening = this.#reading?.aead.giveAway("opening") ?? null;
     const sealing = this.#writing.aead.giveAway("sealing");
     if (opening === null || sealing === null) throw new Error("these records cannot be given away");
     const unread = Buffer.concat([this.#header ?? EMPTY, this.#arrived.takeAll()]);
+    this.#header = null;
     return {
       numbers: [Number(opening.context), Number(sealing.context), opening.count, sealing.count],
       unread: unread.length === 0 ? null : Uint8Array.from(unread),
