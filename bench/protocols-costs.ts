@@ -40,6 +40,8 @@ const OURS = [
   "vless vision",
   "vless ws",
   "vless httpupgrade",
+  "vless encryption in tls",
+  "vless encryption in ws",
   "vless grpc",
   "trojan tls",
   "trojan smux",

@@ -92,6 +92,8 @@ const reality = (name: string, protocol: Protocol, more: Partial<Cell & RealityC
   const { group = "X25519", mldsa65 = false, ...others } = more;
   return cell(`reality ${name}`.trim(), protocol, { reality: { group, mldsa65, dest: 0 }, ...others });
 };
+/** Without tickets: a client that has resumed knows no key of its server's before that one's first record. */
+const roundTripEncryption = encryptionCells()[1] ?? null;
 const HYBRID = { group: "X25519MLKEM768" } as const;
 
 export const CELLS: readonly Cell[] = [
@@ -176,6 +178,12 @@ export const CELLS: readonly Cell[] = [
         vision,
       }),
     ),
+  ),
+  ...(["tcp", "ws"] as const).map((network) =>
+    cell(`encryption in ${network === "ws" ? "ws" : "tls"}`, "vless", {
+      network,
+      encryption: roundTripEncryption,
+    }),
   ),
   cell("bbr", "hysteria2"),
   cell("native", "tuic"),
