@@ -15,6 +15,8 @@ import {
   type ServerEncryption,
 } from "#protocols/vless/encryption/settings.ts";
 import { TicketBook } from "#protocols/vless/encryption/tickets.ts";
+import { openWebSocketClient } from "#transport/websocket/client.ts";
+import { acceptUpgrade } from "#transport/websocket/server.ts";
 import { type CountingCarrier, openThreads, pathsOver } from "../support/carriers.ts";
 import { arrivesWhole, type Way } from "../support/connections.ts";
 import { openRelayed, type Relayed, type RelayedOptions } from "../support/relayed.ts";
@@ -26,10 +28,31 @@ const skip = late === null ? "SKIP records of a worker: needs Linux and node:ffi
 const never = new AbortController().signal;
 const taken = (): number => (late as CountingCarrier).taken;
 
+type Carrier = "TCP" | "WebSocket";
+const PATH = "/up";
+
+/** What lies below the records on either side of a socket. */
+const below = {
+  TCP: {
+    server: async (socket: Socket): Promise<Duplex> => socket,
+    client: async (socket: Socket): Promise<Duplex> => socket,
+  },
+  WebSocket: {
+    server: (socket: Socket) => acceptUpgrade(socket, { path: PATH, host: null }),
+    client: (socket: Socket) =>
+      openWebSocketClient(
+        socket,
+        { path: PATH, host: "server.test", headers: {}, earlyDataBytes: 0, earlyDataHeader: "" },
+        never,
+      ),
+  },
+} as const;
+
 /** A server in VLESS Encryption, and what leads a relay's socket to it. */
 async function serve(
   appearance: "native" | "xorpub",
-  use: (stream: Duplex, socket: Socket, keep: (onward: Socket) => Socket) => void,
+  use: (stream: Duplex, wire: Duplex, keep: (onward: Socket) => Socket) => void,
+  carrier: Carrier = "TCP",
   cipher: CipherName = "aes-256-gcm",
 ) {
   const { client: clientText, server: serverText } = newEncryption(appearance, "x25519");
@@ -42,10 +65,12 @@ async function serve(
   };
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     keep(socket);
-    new EncryptionServer(settings, book).accept(socket, 5_000).then(
-      ({ stream }) => use(keep(stream), socket, keep),
-      () => socket.destroy(),
-    );
+    const accept = async (): Promise<void> => {
+      const wire = await below[carrier].server(socket);
+      const { stream } = await new EncryptionServer(settings, book).accept(wire, 5_000);
+      use(keep(stream), wire, keep);
+    };
+    accept().catch(() => socket.destroy());
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const client = new EncryptionClient(
@@ -59,7 +84,7 @@ async function serve(
       openRelayed(port, {
         backend: late,
         ...options,
-        back: async (socket) => (await client.open(socket, never)).stream,
+        back: async (socket) => (await client.open(await below[carrier].client(socket), never)).stream,
       }),
     /** Whatever is left of its connections goes, too: a half-open one would keep the process. */
     async [Symbol.asyncDispose]() {
@@ -82,10 +107,11 @@ for (const [appearance, cipher] of [
       const open = async (originPort: number, options?: RelayedOptions): Promise<Way> => {
         const server = await serve(
           appearance,
-          (stream, _socket, keep) => {
+          (stream, _wire, keep) => {
             const onward = keep(connect({ port: originPort, host: "127.0.0.1", allowHalfOpen: true }));
             stream.pipe(onward).pipe(stream);
           },
+          "TCP",
           cipher,
         );
         const relayed = await server.open(options);
@@ -104,14 +130,15 @@ for (const [appearance, cipher] of [
   );
 
 /** How the client's connection ends, once a worker has it and the server has said something else in its records' place. */
-async function endBehind(spoil: (socket: Socket) => void) {
-  const { promise: served, resolve } = Promise.withResolvers<Socket>();
-  await using server = await serve("native", (stream, socket) => {
+async function endBehind(carrier: Carrier, spoil: (wire: Duplex) => void) {
+  const { promise: served, resolve } = Promise.withResolvers<Duplex>();
+  const use = (stream: Duplex, wire: Duplex): void => {
     stream.once("data", () => {
       stream.write("before");
-      resolve(socket);
+      resolve(wire);
     });
-  });
+  };
+  await using server = await serve("native", use, carrier);
   await using relayed = await server.open();
   const takenBefore = taken();
   const client = await relayed.dial();
@@ -119,26 +146,30 @@ async function endBehind(spoil: (socket: Socket) => void) {
   client.on("data", (bytes: Buffer) => (got += String(bytes)));
   client.on("error", (error: NodeJS.ErrnoException) => (code = error.code ?? ""));
   client.write("hello");
-  const socket = await served;
+  const wire = await served;
   await until("the client has it", () => got === "before");
   await until("a worker has it", () => taken() > takenBefore);
-  spoil(socket);
+  spoil(wire);
   await until("the client's connection is over", () => client.closed);
   await until("the relay is, too", () => relayed.settled === 1);
   return { got, code };
 }
 
-for (const [title, bytes] of [
-  ["a forged record", Buffer.concat([Buffer.from("1703030020", "hex"), Buffer.alloc(32, 1)])],
-  ["a header that is none", Buffer.from("GET / HTTP/1.1\r\n\r\n")],
-  ["a record without content", Buffer.from("170303000a00000000000000000000", "hex")],
-  ["a record that is too long", Buffer.from("170303ffff0000", "hex")],
-] as const)
-  test(`${title} ends the connection, and nothing of it is handed on`, { skip }, async () => {
-    assert.deepEqual(await endBehind((socket) => socket.write(bytes)), { got: "before", code: "ECONNRESET" });
-  });
+for (const carrier of ["TCP", "WebSocket"] as const) {
+  for (const [title, bytes] of [
+    ["a forged record", Buffer.concat([Buffer.from("1703030020", "hex"), Buffer.alloc(32, 1)])],
+    ["a header that is none", Buffer.from("GET / HTTP/1.1\r\n\r\n")],
+    ["a record without content", Buffer.from("170303000a00000000000000000000", "hex")],
+    ["a record that is too long", Buffer.from("170303ffff0000", "hex")],
+  ] as const)
+    test(`${carrier}: ${title} ends the connection, and nothing of it is handed on`, { skip }, async () => {
+      const end = await endBehind(carrier, (wire) => wire.write(bytes));
+      assert.deepEqual(end, { got: "before", code: "ECONNRESET" });
+    });
 
-test("an end within a record is a fault", { skip }, async () => {
-  const cut = Buffer.concat([Buffer.from("1703030020", "hex"), Buffer.alloc(10)]);
-  assert.deepEqual(await endBehind((socket) => socket.end(cut)), { got: "before", code: "ECONNRESET" });
-});
+  test(`${carrier}: an end within a record is a fault`, { skip }, async () => {
+    const cut = Buffer.concat([Buffer.from("1703030020", "hex"), Buffer.alloc(10)]);
+    const end = await endBehind(carrier, (wire) => wire.end(cut));
+    assert.deepEqual(end, { got: "before", code: "ECONNRESET" });
+  });
+}
