@@ -62,7 +62,8 @@ export async function startProgram(
   const filled = (text: string): string => text.replaceAll("{}/", `${folder}/`);
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), filled(text));
   const child = start(command.map(filled), from);
-  undo.defer(() => endOf(child));
+  // Killed, ss-server would leave its plugin behind.
+  undo.defer(() => endOf(child, command[0] === "ss-server" ? "SIGTERM" : "SIGKILL"));
   await listening(port);
   const opened = undo.move();
   return { pid: child.pid as number, [Symbol.asyncDispose]: () => opened.disposeAsync() };

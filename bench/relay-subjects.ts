@@ -42,9 +42,9 @@ export async function forkServer(
   return { child, port };
 }
 
-export async function endOf(child: ChildProcess): Promise<void> {
+export async function endOf(child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
+  child.kill(signal);
   await once(child, "exit");
 }
 
