@@ -28,7 +28,7 @@ const BULK_MS = 1_200;
 const SHORT_MS = 1_500;
 const PARALLEL = 32;
 const STREAMS = (process.env["BENCH_STREAMS"] ?? "1").split(",").map(Number);
-const KINDS: readonly Kind[] = ["D", "U", "S", "T"];
+const KINDS = (process.env["BENCH_KINDS"] ?? "DUST").split("") as readonly Kind[];
 const PEERS = [v2ray, xray, singBox, mihomo, shadowsocksLibev].filter(
   ({ program }) => missing(program) === false,
 );
@@ -119,7 +119,11 @@ function short(load: ChildProcess, sides: readonly [Side, Chain][], sinkPort: nu
     const { socksPort } = chain;
     const task = { what: "short", parallel: PARALLEL, socksPort, sinkPort, ms: SHORT_MS } as const;
     const one = await measure(load, chain, task, 1);
-    return { ...one, cpuPerUnit: one.cpuPerUnit * 1000 };
+    return {
+      ...one,
+      cpuPerUnit: one.cpuPerUnit * 1000,
+      serverCpuPerUnit: one.serverCpuPerUnit * 1000,
+    };
   });
 }
 
@@ -133,11 +137,12 @@ async function rounds(
   const rows = sides.map(([{ name }], index) => {
     const own = results[index] ?? [];
     const costs = own.map(({ cpuPerUnit }) => cpuPerUnit);
-    return { name, costs, cost: median(costs), rate: median(own.map(({ rate }) => rate)) };
+    const server = median(own.map(({ serverCpuPerUnit }) => serverCpuPerUnit));
+    return { name, costs, server, cost: median(costs), rate: median(own.map(({ rate }) => rate)) };
   });
-  const text = rows.map(({ name, costs, cost, rate }) => {
+  const text = rows.map(({ name, costs, server, cost, rate }) => {
     const range = `${Math.min(...costs).toFixed(2)}–${Math.max(...costs).toFixed(2)}`;
-    return `${name} ${cost.toFixed(2)} (${range}) at ${rate.toFixed(rate < 100 ? 2 : 0)}`;
+    return `${name} ${cost.toFixed(2)} (${range}; server ${server.toFixed(2)}) at ${rate.toFixed(rate < 100 ? 2 : 0)}`;
   });
   return `${text.join(", ")} | ${besideBest(rows)}`;
 }

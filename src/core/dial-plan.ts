@@ -1,5 +1,7 @@
-import type { Ip } from "./endpoint.ts";
+import type { Destination, Ip } from "./endpoint.ts";
+import type { WireStart } from "./handover.ts";
 import type { SharedResolver } from "./resolver.ts";
+import type { WireRecipe } from "./wire-recipe.ts";
 
 /** How the address of a name is chosen among those that a resolver has answered with. */
 export interface NameChoice extends SharedResolver {
@@ -9,8 +11,14 @@ export interface NameChoice extends SharedResolver {
   readonly prefersV6: boolean;
 }
 
+/** A node whose server is dialled in place of the destination. */
+export interface NodeTemplate {
+  readonly server: Destination;
+  readonly recipe: WireRecipe;
+}
+
 /** How every address is dialled by an ordinary kernel socket, as long as no setting changes. */
-export interface DialTemplate extends Omit<DialPlan, "ip" | "port" | "isFirstOfMany"> {
+export interface DialTemplate extends Omit<DialPlan, "ip" | "port" | "isFirstOfMany" | "isOfNode" | "wire"> {
   /** Families that are dialled so. */
   readonly v4: boolean;
   readonly v6: boolean;
@@ -18,6 +26,8 @@ export interface DialTemplate extends Omit<DialPlan, "ip" | "port" | "isFirstOfM
   readonly names:
     | (NameChoice & { /** Of the first of several addresses. */ readonly timeoutMs: number })
     | null;
+  /** Absent: the destination itself is dialled. */
+  readonly node?: NodeTemplate;
 }
 
 /** A connection by an ordinary kernel socket, described so that a worker can make it. */
@@ -33,6 +43,10 @@ export interface DialPlan {
   readonly timeoutMs: number;
   /** There are more addresses to try where this one does not answer in time. */
   readonly isFirstOfMany: boolean;
+  /** It leads to the server of a node, and its failure is that node's; absent: to the destination. */
+  readonly isOfNode?: true;
+  /** What lies over the socket, once it is connected: to be called when it is dialled for certain. Absent: nothing does. */
+  readonly wire?: () => WireStart;
 }
 
 /**

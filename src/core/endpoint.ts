@@ -5,3 +5,11 @@ export interface Endpoint {
   readonly ip: Ip;
   readonly port: number;
 }
+
+/** Where the client asked to go: a name, an address, or (fake-IP, hosts) both. At least one of the two is not null. */
+export interface Destination {
+  /** Lower case, without a trailing dot; never an address literal. */
+  readonly host: string | null;
+  readonly ip: Ip | null;
+  readonly port: number;
+}

@@ -85,6 +85,11 @@ export class DialError extends Error {
   }
 }
 
+/** The same of the way to the server of a node. */
+export function atNode({ reason, message, cause }: DialError): DialError {
+  return new DialError(reason, message, { cause, atNode: true });
+}
+
 const REASON_BY_ERRNO: Readonly<Record<string, DialFailure>> = {
   ECONNREFUSED: "refused",
   ENETUNREACH: "unreachable",

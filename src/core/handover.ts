@@ -20,6 +20,8 @@ export interface Opening {
   readonly ours: Uint8Array | null;
   /** It goes out alone where no payload comes before the end. */
   readonly isOwed: boolean;
+  /** It goes out alone where no payload has come for so long, in ms; absent: it waits for some, or for the end. */
+  readonly afterMs?: number;
   /** How far the header in front of the peer's payload has been read: see `HeaderStage`; null: there is none. */
   readonly theirs: HeaderStage | null;
 }
@@ -133,6 +135,14 @@ export interface DetachedState {
   /** From the wire upwards; absent: none. */
   readonly layers?: readonly Layer[];
   readonly details?: WireDetails;
+}
+
+/**
+ * What lies over a socket whose connection a worker itself begins to relay: no stream was ever made of it. What its numbers
+ * name is the worker's.
+ */
+export interface WireStart extends DetachedState {
+  readonly kind: WireKind;
 }
 
 /** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */

@@ -1,18 +1,10 @@
 import type { Duplex } from "node:stream";
 import type { WorkerConnection } from "./accepted.ts";
-import type { Endpoint, Ip } from "./endpoint.ts";
+import type { Destination, Endpoint, Ip } from "./endpoint.ts";
 
-export type { Endpoint, Ip } from "./endpoint.ts";
+export type { Destination, Endpoint, Ip } from "./endpoint.ts";
 
 export type Network = "tcp" | "udp";
-
-/** Where the client asked to go: a name, an address, or (fake-IP, hosts) both. At least one of the two is not null. */
-export interface Destination {
-  /** Lower case, without a trailing dot; never an address literal. */
-  readonly host: string | null;
-  readonly ip: Ip | null;
-  readonly port: number;
-}
 
 /** An address with a prefix length, host bits kept: `198.18.0.1/16`. */
 export interface IpPrefix {

@@ -4,6 +4,8 @@
 export type WireCipher = "aes-128-gcm" | "aes-192-gcm" | "aes-256-gcm" | "chacha20-poly1305";
 
 export interface WireDetails {
+  /** Goes out in front of the first sealed bytes, or alone where there were none for so long, in ms. */
+  readonly opening?: { readonly bytes: Uint8Array; readonly afterMs: number };
   readonly shadowsocks?: ShadowsocksDetails;
   readonly vmess?: VmessDetails;
 }

@@ -9,14 +9,14 @@ import type { SessionEnv } from "./session-env.ts";
 
 /** One that has ended: what would have been told step by step. */
 export function settleDecided(
-  { metadata, ip }: DecidedConnection,
+  { metadata, dialled }: DecidedConnection,
   decision: Decision,
   bytes: { readonly upload: number; readonly download: number },
   { flows, live, log }: SessionEnv,
 ): void {
   flows.decided(decision);
   reportDial(decision, null);
-  flows.connected(decision, () => ip);
+  flows.connected(decision, () => dialled);
   log.info(() => matched(metadata, decision));
   live.count("upload", bytes.upload);
   live.count("download", bytes.download);
@@ -25,7 +25,7 @@ export function settleDecided(
     decision: seenOf(decision),
     uploadBytes: bytes.upload,
     downloadBytes: bytes.download,
-    remoteAddress: ip,
+    remoteAddress: dialled,
     endedAtMs: Date.now(),
     reason: "over",
     detail: "",
@@ -35,14 +35,14 @@ export function settleDecided(
 /** One that is still relayed: it becomes like any other. */
 export function joinDecided(
   worker: WorkerConnection,
-  { metadata, ip }: DecidedConnection,
+  { metadata, dialled }: DecidedConnection,
   decision: Decision,
   env: SessionEnv,
 ): void {
   env.enter();
   const entry = env.live.open(metadata);
   entry.decision = decision;
-  entry.remoteAddress = ip;
+  entry.remoteAddress = dialled;
   env.flows.decided(decision);
   relayByWorker(worker, { entry, noted: null, onEnd: env.leave }, env);
 }

@@ -10,10 +10,12 @@ import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tabl
 export interface DecidedConnection {
   readonly found: FoundRule;
   readonly metadata: Metadata;
-  /** What was dialled. */
+  /** The address of its destination; where a node was dialled for a name, and no rule asked for it, none. */
   readonly ip: Ip;
   /** Where that is from, if the client has asked for a name. */
   readonly ipFrom: AddressOrigin;
+  /** What was dialled: that, or the server of a node. */
+  readonly dialled: Ip;
 }
 
 /** What is decided by from one change of rules, lists, choices, limits or listeners to the next. Disposed of when no worker has it any more. */

@@ -29,6 +29,8 @@ export interface DecisionSourceEnv {
   /** That of the router, and what it shares with threads. */
   readonly resolver: Resolver;
   readonly knownNames: SharedArrayBuffer;
+  /** As `NetworkClock.memory`. */
+  readonly clock: SharedArrayBuffer;
   /** As `Dns.namedAddresses`. */
   readonly namedAddresses: NamedAddressesData | null;
 }
@@ -84,6 +86,7 @@ class RuntimeVersion implements DecisionVersion {
       ownPorts: this.#env.ownPorts(),
       names: { known: this.#env.knownNames, forRules: forRules(this.#env.resolver) },
       namedAddresses: this.#env.namedAddresses,
+      clock: this.#env.clock,
       sniffed: this.#env.session.sniffer?.streams ?? null,
     };
   }

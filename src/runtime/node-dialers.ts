@@ -1,6 +1,7 @@
 /** What nodes reach their servers by. */
 import type { Config, ProxyConfig } from "#config/config.ts";
-import { asDialError, DialError } from "#core/errors.ts";
+import type { DialPlan } from "#core/dial-plan.ts";
+import { asDialError, atNode, DialError } from "#core/errors.ts";
 import { isGroup, type Dialer, type Outbound } from "#core/outbound.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/dial/direct-dialer.ts";
 import type { Resolver } from "#core/resolver.ts";
@@ -93,17 +94,23 @@ export class NodeDialers {
   }
 }
 
+const toNode = (plan: DialPlan | null): DialPlan | null => plan && { ...plan, isOfNode: true };
+
 /**
  * Dials a node's server, which the configuration names: the limits on destinations of clients do not apply. A failure
  * here happened before the node was reached, which clients are told in other words.
  */
 export function toServer(dialer: Dialer): Dialer {
   const marked = (error: unknown): never => {
-    const { reason, message, cause } = asDialError(error, "the node");
-    throw new DialError(reason, message, { cause, atNode: true });
+    throw atNode(asDialError(error, "the node"));
   };
   return {
     connect: (destination, context) => dialer.connect(destination, { ...context, reach: null }).catch(marked),
+    plain(destination, _reach, signal) {
+      const plan = dialer.plain?.(destination, null, signal) ?? null;
+      return plan instanceof Promise ? plan.then(toNode, marked) : toNode(plan);
+    },
+    template: () => dialer.template?.() ?? null,
     associate: (destination, context) =>
       dialer.associate(destination, { ...context, reach: null }).catch(marked),
   };

@@ -152,6 +152,7 @@ export class ProxyProviders implements AsyncDisposable {
         onOpened: (config, outbound) => this.#origins.set(outbound, { provider: name, config }),
         // Lazy or not: the groups have nothing else to choose new nodes by.
         onChange: () => {
+          this.#host.invalidateRoutes();
           for (const check of this.#checks.get(name) ?? []) void check.run();
         },
       },

@@ -127,7 +127,7 @@ export class Runtime {
   /** What is to be sniffed, what fake addresses stand for and the loop detector's notes are for the main thread. */
   #decisionSource(): DecisionSource {
     const { config, router, outbounds, names } = this;
-    const { loops, selfDials, sockets } = this.#host;
+    const { clock, loops, selfDials, sockets } = this.#host;
     const mustAsk = (): boolean => loops.notes;
     return openDecisionSource({
       router,
@@ -139,6 +139,7 @@ export class Runtime {
       ownPorts: () => sockets.listening.tcpPorts,
       resolver: names.resolver,
       knownNames: names.knownNames,
+      clock: clock.memory,
       namedAddresses: names.dns?.namedAddresses ?? null,
     });
   }

@@ -1,8 +1,8 @@
 /** The client's transport: TCP, the security layer, the carrier; chosen once per node by its `network`. */
 import type { Duplex } from "node:stream";
 import { ConfigError, DialError, asDialError } from "#core/errors.ts";
-import type { DialContext, OutboundEnv } from "#core/outbound.ts";
-import { destinationText } from "#core/session.ts";
+import type { DialContext, Dialer, OutboundEnv } from "#core/outbound.ts";
+import { type Destination, destinationText } from "#core/session.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { parseIp, toDestination } from "#net/address/ip.ts";
 import type { TransportClientFields, TransportNetwork } from "./fields.ts";
@@ -39,6 +39,8 @@ export interface TransportClient extends AsyncDisposable {
   readonly sendsDatagrams?: true;
   /** Throws `DialError`; nothing is left open then. */
   connect(context: DialContext): Promise<Secured>;
+  /** Where it leads, and by what, if nothing of its own lies over the socket; else null. */
+  readonly bare: { readonly dialer: Dialer; readonly address: Destination } | null;
 }
 
 type Carry = (secured: Secured, signal: AbortSignal) => Promise<Secured>;
@@ -65,8 +67,16 @@ export async function openTransportClient(
         throw asDialError(error, `${env.name}: ${network}`);
       }
     },
+    bare: network === "tcp" && secure.kind === "none" ? bareOf(options, env) : null,
     async [Symbol.asyncDispose]() {},
   };
+}
+
+function bareOf(
+  { server, port }: TransportClientOptions,
+  { dialer }: OutboundEnv,
+): NonNullable<TransportClient["bare"]> {
+  return { dialer, address: toDestination(server, port) };
 }
 
 interface SecuredDialer {
@@ -194,6 +204,7 @@ function openMultiplexed(
   };
   return {
     security: secure.kind,
+    bare: null,
     async connect(context) {
       if (context.signal.aborted) throw new DialError("aborted", `${env.name}: aborted`);
       const stream = await open(context);
@@ -216,6 +227,7 @@ async function openXhttp3(options: TransportClientOptions, env: OutboundEnv): Pr
   const xhttp = xhttpOf(options, "https");
   return {
     security: "tls",
+    bare: null,
     sendsDatagrams: true,
     connect: async (context) => ({
       stream: await openXhttpStream(http, xhttp, context),

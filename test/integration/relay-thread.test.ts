@@ -11,7 +11,7 @@ import { descriptorOf } from "#core/handover.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 import { AcceptDispatcher } from "#dataplane/workers/main/accept-dispatcher.ts";
 import { makeFree } from "#dataplane/workers/main/orphans.ts";
-import { PLAIN, SEALED, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
+import { PLAIN, SEALED, type HandedWire } from "#dataplane/workers/shared/wire-spec.ts";
 import { WorkerHandle, type WorkerHandleOptions } from "#dataplane/workers/main/worker-handle.ts";
 import type { WorkerTaskOwner } from "#dataplane/workers/main/task-owner.ts";
 import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
@@ -66,10 +66,10 @@ async function openPair(): Promise<Pair> {
   return { far, fd };
 }
 
-const plain = (fd: number): WireSpec => ({ kind: PLAIN, fd, numbers: [], unread: null });
+const plain = (fd: number): HandedWire => ({ kind: PLAIN, fd, numbers: [], unread: null });
 
 /** With contexts of its own. */
-function sealed(fd: number): WireSpec {
+function sealed(fd: number): HandedWire {
   const context = (direction: "sealing" | "opening"): number => {
     const aead = keepAead("aes-128-gcm", Buffer.alloc(16));
     assert.ok(aead?.giveAway !== undefined);

@@ -1,5 +1,6 @@
 /** Workers that decide by what a test publishes, behind one listener, and everything that is reported of them. */
 import type { Handshake, WorkerConnection } from "#core/accepted.ts";
+import type { NodeTemplate } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
@@ -39,6 +40,8 @@ export class DecidingEngine implements AsyncDisposable {
   ownPorts: ReadonlySet<number> = new Set();
   /** What workers know of names, by a resolver with the number 1 that looks up IPv4 alone; null: nothing. */
   names: SharedArrayBuffer | null = null;
+  /** What everything leads through; null: nothing. */
+  node: NodeTemplate | null = null;
   /** What becomes of one that is asked for. */
   answer: (client: WorkerConnection) => void = (client) => client.reset();
   readonly port: number;
@@ -98,7 +101,8 @@ export class DecidingEngine implements AsyncDisposable {
 
   #ofNames(): Pick<DecisionTables, "names" | "ways"> {
     const choice = { number: 1, ipv6: false, family: null, prefersV6: false };
-    const ways = [null, { ...PLAIN_WAY, names: { ...choice, timeoutMs: 250 } }];
+    const node = this.node === null ? {} : { node: this.node };
+    const ways = [null, { ...PLAIN_WAY, names: { ...choice, timeoutMs: 250 }, ...node }];
     return { ways, names: this.names && { known: this.names, forRules: choice } };
   }
 

@@ -32,6 +32,7 @@ export function decisionData(
     ownPorts: new Set(),
     names: null,
     namedAddresses: null,
+    clock: new SharedArrayBuffer(8),
     sniffed: null,
   };
 }

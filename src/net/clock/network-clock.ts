@@ -1,11 +1,15 @@
+import { float64At } from "#lib/at.ts";
+
 /** The time that protocols compare with their peers: the system's, corrected by what a time server said. */
 export class NetworkClock {
-  #offsetMs = 0;
+  /** For other threads: one double, the correction in ms. */
+  readonly memory = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT);
+  readonly #offset = new Float64Array(this.memory);
   /** Difference of the two clocks of the system when the offset was learnt. */
   #startedAtMs = 0;
   #correctedAtMs: number | null = null;
 
-  readonly nowMs = (): number => Date.now() + this.#offsetMs;
+  readonly nowMs = (): number => Date.now() + float64At(this.#offset, 0);
 
   /** When it was corrected last, by the monotonic clock; null: it shows the system's time. */
   get correctedAtMs(): number | null {
@@ -13,14 +17,14 @@ export class NetworkClock {
   }
 
   correct(offsetMs: number): void {
-    this.#offsetMs = offsetMs;
+    this.#offset[0] = offsetMs;
     this.#startedAtMs = startedAtMs();
     this.#correctedAtMs = performance.now();
   }
 
   /** The system's own time again. */
   reset(): void {
-    this.#offsetMs = 0;
+    this.#offset[0] = 0;
     this.#correctedAtMs = null;
   }
 

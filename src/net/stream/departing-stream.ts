@@ -9,6 +9,7 @@ import {
   LOWER_DETACHED,
   type SealedLayer,
   sealedOver,
+  type WireStart,
 } from "#core/handover.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { CodecStream, type CodecStreamOptions, type StreamCodec } from "./codec-stream.ts";
@@ -23,6 +24,19 @@ export interface DepartingCodec extends StreamCodec {
    * `discardOnFaultMs`.
    */
   depart(isSpared: boolean): DetachedState;
+}
+
+/** A client's codec whose connection a worker may dial. */
+export interface BeginningCodec extends DepartingCodec {
+  /** What goes out in front of the first payload, to be sent by another: only as the first call. From then on it can depart. */
+  begin(): Buffer;
+}
+
+/** The client's stream over a socket that a worker dials: its opening goes with the first payload, or alone after `afterMs`. */
+export function beginWire(codec: BeginningCodec, afterMs: number): WireStart {
+  const bytes = Uint8Array.from(codec.begin());
+  const state = codec.depart(false);
+  return { ...state, kind: codec.wireKind, details: { ...state.details, opening: { bytes, afterMs } } };
 }
 
 /** Relay workers may take it over together with what lies below: a socket, or a stream that can be detached. */

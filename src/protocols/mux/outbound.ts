@@ -71,6 +71,8 @@ function shared(node: Outbound, options: MuxClientOptions, pool: AsyncDisposable
     ...node,
     sendsDatagrams: options["only-tcp"] && node.sendsDatagrams === true,
     connect: dialer.connect,
+    plain: () => null, // its connections are shared
+    template: () => null,
     async associate(destination, context) {
       if (!node.networks.has("udp"))
         throw new DialError("unsupported", `${node.name}: udp is not enabled for this proxy`);

@@ -20,13 +20,15 @@ import type { OutboundOptions } from "./options.ts";
 import { plainCodec } from "./plain.ts";
 import { openPlugin, type Plugin } from "./plugin.ts";
 import { openStream } from "#net/stream/departing-stream.ts";
+import { type NodeServer, workerDials } from "#protocols/worker-dials.ts";
+import type { WireRecipe } from "#core/wire-recipe.ts";
+import { recipe } from "#protocols/begin-wire.ts";
+import { OPEN_AFTER_MS } from "./begin.ts";
 import { Sip004Codec } from "./sip004.ts";
 import { type Chance, chanceBy, Sip022ClientCodec } from "./sip022.ts";
 import { UnauthenticatedCodec } from "./stream-codec.ts";
 import { itemAt } from "#lib/at.ts";
 
-/** A header waits this long for the first payload, which hides its length and saves a packet. */
-const OPEN_AFTER_MS = 20;
 /** Salts of servers that are remembered, in two generations of so many: a replayed answer is a fault. */
 const SERVER_SALTS = 10_000;
 
@@ -39,6 +41,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     sendsDatagrams: !options["udp-over-tcp"],
     connect: (destination, context) => client.connect(destination, context),
+    ...workerDials(client.server, client.recipe, env),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
       return await client.associate(destination, context);
@@ -82,6 +85,18 @@ class Client {
     const dial = (): Promise<Duplex> => this.#env.dialer.connect(this.#server, context);
     const below = this.#plugin === null ? await dial() : await this.#plugin(dial, context.signal);
     return openStream(below, codec, { openAfterMs: OPEN_AFTER_MS });
+  }
+
+  /** Null: something lies between the protocol and the socket. */
+  get server(): NodeServer | null {
+    return this.#plugin === null ? { dialer: this.#env.dialer, address: this.#server } : null;
+  }
+
+  /** A client of the older editions must see its server's salt itself: it remembers those. */
+  get recipe(): WireRecipe | null {
+    const { edition, name: cipher } = this.#method;
+    const keys = this.#keys.map((key) => Uint8Array.from(key));
+    return edition === "2022" ? recipe("shadowsocks", { cipher, keys }) : null;
   }
 
   #codec(address: Buffer): StreamCodec {

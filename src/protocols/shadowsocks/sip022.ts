@@ -18,7 +18,7 @@ import {
 } from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
-import type { DepartingCodec } from "#net/stream/departing-stream.ts";
+import type { BeginningCodec, DepartingCodec } from "#net/stream/departing-stream.ts";
 
 export const TYPE_CLIENT = 0;
 export const TYPE_SERVER = 1;
@@ -127,7 +127,7 @@ export interface ClientOptions {
   readonly chance: Chance;
 }
 
-export class Sip022ClientCodec extends Sip022Codec {
+export class Sip022ClientCodec extends Sip022Codec implements BeginningCodec {
   readonly #options: ClientOptions;
   readonly #psk: Uint8Array;
   #salt: Buffer = Buffer.alloc(0);
@@ -167,8 +167,12 @@ export class Sip022ClientCodec extends Sip022Codec {
     return out;
   }
 
+  begin(): Buffer {
+    return this.sealFirst(Buffer.alloc(0));
+  }
+
   sealEnd(): Buffer | null {
-    return this.sealer === null ? this.sealFirst(Buffer.alloc(0)) : null;
+    return this.sealer === null ? this.begin() : null;
   }
 
   // Response: SALT FIXED[TYPE(1)=1 TIME(8) REQUEST SALT LENGTH(2)] PAYLOAD[LENGTH] CHUNKS

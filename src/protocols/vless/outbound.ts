@@ -8,6 +8,9 @@ import { withMux } from "#protocols/mux/outbound.ts";
 import { type DatagramFraming, StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { MUX_COOL } from "#transport/mux/preface.ts";
 import { openTransportClient, type TransportClient } from "#transport/index.ts";
+import { recipe } from "#protocols/begin-wire.ts";
+import { workerDials } from "#protocols/worker-dials.ts";
+import { OPEN_AFTER_MS } from "./begin.ts";
 import { ClientCodec } from "./codec.ts";
 import { EncryptionClient } from "./encryption/client.ts";
 import { type ClientEncryption, readClientEncryption } from "./encryption/settings.ts";
@@ -29,9 +32,6 @@ import {
   type VlessRequest,
   VISION,
 } from "./wire.ts";
-
-/** How long the request waits for first bytes to travel with; then it goes alone: the far side may speak first. */
-const OPEN_AFTER_MS = 100;
 
 /** Throws `ConfigError`. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
@@ -64,6 +64,11 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     sendsDatagrams: transport.sendsDatagrams === true,
     connect: (destination, context) => open({ flow, command: COMMAND_TCP, destination }, context),
+    ...workerDials(
+      transport.bare,
+      flow === "" && encryption === null ? recipe("vless", { id: Uint8Array.from(id) }) : null,
+      env,
+    ),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
       const { request, framing } = packetForm(options["packet-encoding"], flow, destination);

@@ -24,7 +24,7 @@ export interface VlessRequest {
   readonly destination: Destination | null;
 }
 
-export function encodeRequest(id: Buffer, { flow, command, destination }: VlessRequest): Buffer {
+export function encodeRequest(id: Uint8Array, { flow, command, destination }: VlessRequest): Buffer {
   const name = Buffer.from(flow);
   const addons = flow === "" ? [] : [Buffer.from([ADDONS_FLOW, name.length]), name];
   const size = addons.reduce((sum, part) => sum + part.length, 0);

@@ -1,7 +1,7 @@
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { DetachedState, Opening } from "#core/handover.ts";
-import type { DepartingCodec } from "#net/stream/departing-stream.ts";
+import type { BeginningCodec } from "#net/stream/departing-stream.ts";
 import { BodyOpener, BodySealer } from "./body.ts";
 import {
   awaitedResponse,
@@ -16,7 +16,7 @@ import {
 const EMPTY = Buffer.alloc(0);
 
 /** Both directions of one connection behind the request header. */
-export class VmessCodec implements DepartingCodec {
+export class VmessCodec implements BeginningCodec {
   readonly wireKind = "vmess";
   readonly #request: RequestHeader;
   readonly #isClient: boolean;
@@ -47,6 +47,12 @@ export class VmessCodec implements DepartingCodec {
     const first = Buffer.concat([this.#opening, body]);
     this.#opening = EMPTY;
     return first;
+  }
+
+  begin(): Buffer {
+    const opening = this.#opening;
+    this.#opening = EMPTY;
+    return opening;
   }
 
   sealEnd(): Buffer | null {

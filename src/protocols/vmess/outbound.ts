@@ -1,4 +1,3 @@
-import { randomBytes, randomInt } from "node:crypto";
 import { DialError } from "#core/errors.ts";
 import {
   BOTH_NETWORKS,
@@ -7,6 +6,7 @@ import {
   type OutboundEnv,
   TCP_ONLY,
 } from "#core/outbound.ts";
+import type { WireRecipe } from "#core/wire-recipe.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import type { CodecStream } from "#net/stream/codec-stream.ts";
 import { openStream } from "#net/stream/departing-stream.ts";
@@ -15,6 +15,9 @@ import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { PACKET_ADDR_HOST, xudpFraming } from "#protocols/shared/datagram-framing.ts";
 import { userIdBytes } from "#protocols/shared/user-id.ts";
 import { openTransportClient, type TransportClient } from "#transport/index.ts";
+import { recipe } from "#protocols/begin-wire.ts";
+import { workerDials } from "#protocols/worker-dials.ts";
+import { newRequest, OPEN_AFTER_MS } from "./begin.ts";
 import { VmessCodec } from "./codec.ts";
 import {
   COMMAND_MUX,
@@ -25,7 +28,6 @@ import {
   OPTION_CHUNKS,
   OPTION_MASKING,
   OPTION_PADDING,
-  type RequestHeader,
   sealRequest,
   SECURITY_AES,
   SECURITY_CHACHA,
@@ -34,9 +36,6 @@ import {
 import { commandKey } from "./kdf.ts";
 import type { OutboundOptions } from "./options.ts";
 import { packetAddr, plainFraming } from "./packets.ts";
-
-/** A header waits this long for the first payload: some servers want more than the header in their first read. */
-const OPEN_AFTER_MS = 20;
 
 /** Throws `ConfigError`. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
@@ -47,6 +46,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     type: "Vmess",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     connect: (destination, context) => client.open(COMMAND_TCP, destination, context),
+    ...workerDials(transport.bare, client.recipe, env),
     associate: (destination, context) => client.associate(destination, context),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
@@ -81,18 +81,24 @@ class Client {
   }
 
   async open(command: number, destination: Destination | null, context: DialContext): Promise<CodecStream> {
-    const request: RequestHeader = {
-      iv: randomBytes(16),
-      key: randomBytes(16),
-      verifier: randomInt(256),
-      options: this.#optionsFor(command),
-      security: SECURITY_OF[this.#options.cipher],
-      command,
-      destination,
-    };
-    const sealed = sealRequest(this.#key, request, newChance(this.#nowMs()));
+    const codec = this.#codec(command, destination);
     const { stream } = await this.#transport.connect(context);
-    return openStream(stream, new VmessCodec(request, sealed), { openAfterMs: OPEN_AFTER_MS });
+    return openStream(stream, codec, { openAfterMs: OPEN_AFTER_MS });
+  }
+
+  /** Null: what it sends is not sealed. */
+  get recipe(): WireRecipe | null {
+    const security = SECURITY_OF[this.#options.cipher];
+    if (security === SECURITY_NONE) return null;
+    const commandKey = Uint8Array.from(this.#key);
+    return recipe("vmess", { commandKey, security, options: this.#optionsFor(COMMAND_TCP) });
+  }
+
+  /** Throws for a name that is too long: before anything is dialled. */
+  #codec(command: number, destination: Destination | null): VmessCodec {
+    const [options, security] = [this.#optionsFor(command), SECURITY_OF[this.#options.cipher]];
+    const request = newRequest({ options, security, command, destination });
+    return new VmessCodec(request, sealRequest(this.#key, request, newChance(this.#nowMs())));
   }
 
   #optionsFor(command: number): number {

@@ -19,6 +19,8 @@ export interface DecisionTables {
   readonly names: DecisionNames | null;
   /** Addresses that may stand for a name, which the main thread knows; null: none does. */
   readonly namedAddresses: NamedAddressesData | null;
+  /** One double: how far the clock that protocols compare with their peers is ahead of the system's, in ms. */
+  readonly clock: SharedArrayBuffer;
   /** What may be sniffed is for the main thread to look at; null: nothing is. */
   readonly sniffed: SniffedStreams | null;
 }

@@ -153,7 +153,8 @@ export class DecidedRows {
       source: this.#sockaddrs.source(accepts.source(slot)),
       local: this.#sockaddrs.local(accepts.localOf(slot)),
     };
-    const { ip, port } = this.#sockaddrs.original(accepts.destination(slot));
+    const { ip, port } = this.#sockaddrs.original(accepts.wanted(slot));
+    const dialled = this.#sockaddrs.original(accepts.destination(slot)).ip;
     const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
     const asked = {
       network: "tcp",
@@ -164,7 +165,7 @@ export class DecidedRows {
     } as const;
     const acceptedAtMs = float64At(accepts.startedAtMs, slot);
     const metadata = { ...describe(context, ends, asked), acceptedAtMs };
-    return { found: { target, list, position, end }, metadata, ip, ipFrom };
+    return { found: { target, list, position, end }, metadata, ip, ipFrom, dialled };
   }
 
   /** The worker has died, or will decide no more, and all that it had decided is known. */

@@ -19,6 +19,7 @@ const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   ownPorts: new Set(),
   names: null,
   namedAddresses: null,
+  clock: new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT),
   sniffed: null,
 };
 

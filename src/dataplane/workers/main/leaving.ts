@@ -1,33 +1,11 @@
 /** How the two ends of a connection leave the streams of the event loop, and come back. */
 import type { Duplex } from "node:stream";
-import { detachable, type Detachable, type WireKind } from "#core/handover.ts";
+import { detachable, type Detachable } from "#core/handover.ts";
 import type { Meter } from "#core/meter.ts";
 import type { RelayEnd, RelayPair } from "#dataplane/backend.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
-import {
-  ENCRYPTED,
-  FRAMED,
-  PLAIN,
-  QUIC,
-  RECORDS,
-  SEALED,
-  TLS,
-  VMESS,
-  type WireCode,
-  type WireSpec,
-} from "#dataplane/workers/shared/wire-spec.ts";
+import { KINDS, type HandedWire } from "#dataplane/workers/shared/wire-spec.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
-
-const KINDS: Readonly<Record<WireKind, WireCode>> = {
-  plain: PLAIN,
-  tls: TLS,
-  records: RECORDS,
-  sealed: SEALED,
-  framed: FRAMED,
-  encrypted: ENCRYPTED,
-  vmess: VMESS,
-  quic: QUIC,
-};
 
 /** Bytes that were read already and perhaps must be held back are the pump's business. */
 export function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
@@ -65,7 +43,7 @@ export function shellOf({ stream, detachable }: RelayEnd): Duplex | null {
 }
 
 /** From the next turn of the event loop on nothing of the runtime reads the socket. */
-export function depart({ detachable }: RelayEnd, fd: number): WireSpec {
+export function depart({ detachable }: RelayEnd, fd: number): HandedWire {
   const state = detachable.detach();
   if (typeof detachable.socket !== "number") detachable.socket.destroy();
   return { kind: KINDS[detachable.kind], fd, ...state };

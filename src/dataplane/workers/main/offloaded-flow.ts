@@ -4,7 +4,7 @@ import type { RelayOwner, RelayTimeouts, Resettable } from "#dataplane/backend.t
 import type { IdleEntry } from "#dataplane/idle-timers.ts";
 import type { CommandObserver } from "./commands.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
-import { PLAIN, type WireSpec, LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
+import { PLAIN, type HandedWire, LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { CLOSE, FREE, GRANT, LIMIT, RESET } from "#dataplane/workers/shared/relay-memory.ts";
@@ -78,7 +78,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   }
 
   /** Both ports are the thread's from now on. */
-  start(client: WireSpec, remote: WireSpec): void {
+  start(client: HandedWire, remote: HandedWire): void {
     this.#begin(this.#thread.add(client, remote, this.#limited, this));
   }
 

@@ -11,7 +11,7 @@ test("what an ended worker leaves of a wire and of the sealed layer over it is f
   const { port1, port2 } = new MessageChannel();
   const messages = new WireMessages(table, port1);
   const layer = { kind: "sealed", form: "vmess", numbers: [11, 12, 0, 14, 1], unread: null } as const;
-  messages.describe(6, { fd: 5, kind: TLS, numbers: [77], unread: null, layers: [layer] });
+  messages.describe(6, { kind: TLS, numbers: [77], unread: null, layers: [layer] });
   const freed: (readonly [number, readonly number[]])[] = [];
   const free = (kind: number, numbers: Float64Array): void =>
     void freed.push([kind, Array.from(numbers.subarray(0, 4))]);

@@ -2,6 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
+import { atNode } from "#core/errors.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
@@ -17,6 +18,8 @@ import type { DecidedEnds } from "./decided-rows.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { both } from "./followers.ts";
+import { REMOTE } from "#dataplane/workers/shared/sides.ts";
+import { specOf } from "#dataplane/workers/shared/wire-spec.ts";
 import { DIAL, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
 import { int32At } from "#lib/at.ts";
@@ -101,6 +104,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean): void {
     if (this.#isOver) return;
     this.#way = way;
+    const wire = way.wire?.();
+    if (wire !== undefined) this.thread.describe(this.slot * 2 + REMOTE, specOf(wire));
     const { accepts, table } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
     accepts.writeDial(requestSlotOf(int32At(accepts.tags, this.slot)), {
@@ -179,9 +184,11 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   onDialled(errno: number | null): void {
     if (errno === null) return this.events?.dialled();
-    const { ip, port, timeoutMs } = this.#way as DialPlan;
+    this.thread.forgetWires(this.slot);
+    const { ip, port, timeoutMs, isOfNode } = this.#way as DialPlan;
     const to = { ip, port };
-    this.events?.failed(errno === DIAL_TIMED_OUT ? lateError(to, timeoutMs) : connectError(to, errno));
+    const error = errno === DIAL_TIMED_OUT ? lateError(to, timeoutMs) : connectError(to, errno);
+    this.events?.failed(isOfNode === true ? atNode(error) : error);
   }
 
   onEnded(): void {

@@ -4,7 +4,7 @@ import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/u
 import { Commands, type CommandObserver } from "./commands.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { closeOrphans, type Free, closeRest, freeOrphans } from "./orphans.ts";
-import type { WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
+import { PLAIN, type HandedWire, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import { type AtSeam, atSeams } from "#dataplane/workers/shared/seams.ts";
 import * as codes from "#dataplane/workers/shared/relay-memory.ts";
 import {
@@ -116,9 +116,11 @@ export class WorkerHandle implements AsyncDisposable {
   }
 
   /** Both descriptors are the worker's from now on. Only where it has room. Returns the slot. */
-  add(client: WireSpec, remote: WireSpec, isLimited: boolean, owner: WorkerTaskOwner): number {
+  add(client: HandedWire, remote: HandedWire, isLimited: boolean, owner: WorkerTaskOwner): number {
     const slot = this.#tasks.takeSlot();
-    const { halfClosed, limited, counts } = this.table;
+    const { descriptors, halfClosed, limited, counts } = this.table;
+    descriptors[slot * 2] = client.fd;
+    descriptors[slot * 2 + 1] = remote.fd;
     this.#wires.describe(slot * 2, client);
     this.#wires.describe(slot * 2 + 1, remote);
     halfClosed[slot] = 0;
@@ -127,6 +129,18 @@ export class WorkerHandle implements AsyncDisposable {
     this.#tasks.enter(slot, owner);
     this.command(slot, ADD);
     return slot;
+  }
+
+  /** What is to lie over a socket that the worker has, or is about to open. The command that follows has it read that. */
+  describe(index: number, wire: WireSpec): void {
+    this.#wires.describe(index, wire);
+  }
+
+  /** That was described, and comes to nothing. */
+  forgetWires(slot: number): void {
+    freeOrphans(this.table, slot, this.#options.free);
+    this.table.kinds[slot * 2] = this.table.kinds[slot * 2 + 1] = PLAIN;
+    this.table.messageStates[slot * 2] = this.table.messageStates[slot * 2 + 1] = 0;
   }
 
   /** Connections and listeners keep the process alive, as sockets do. */

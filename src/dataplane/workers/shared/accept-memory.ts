@@ -2,6 +2,7 @@
  * The memory that accepting workers share with the main thread beside the relay memory: listeners, and slots for
  * requests and their answers. A request slot is the worker's until it asks, the main thread's until it answers.
  */
+import type { WireStart } from "#core/handover.ts";
 import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { WordLayout } from "./word-layout.ts";
 import { byteAt, int32At, itemAt } from "#lib/at.ts";
@@ -49,7 +50,7 @@ const MEMORY_BYTES = (LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_
 const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
 // Of a decision: VERSION TYPE TARGET LIST POSITION END ORIGIN, one word each
 const DECISION_WORDS = 7;
-const SOCKADDRS = 3;
+const SOCKADDRS = 4;
 // LENGTH(1) NAME(n)
 const NAME_BYTES = 1 + MOST_NAME_BYTES;
 const SLOT_BYTES = 8 + (2 + DECISION_WORDS) * 4 + SOCKADDRS * SOCKADDR_BYTES + NAME_BYTES;
@@ -82,6 +83,8 @@ export interface Dial {
   readonly replyBytes: Uint8Array;
   /** There are other addresses, which the event loop tries where this one does not answer. */
   readonly isFirstOfMany?: boolean;
+  /** What lies over the socket, once it is connected. Absent: nothing, or what comes with the command. */
+  readonly wire?: () => WireStart;
 }
 
 export class AcceptMemory {
@@ -110,6 +113,7 @@ export class AcceptMemory {
   readonly #decisions: Int32Array;
   readonly #destinations: Uint8Array;
   readonly #locals: Uint8Array;
+  readonly #wanted: Uint8Array;
   readonly #names: Buffer;
   readonly #bytes: Buffer;
   readonly #words: Int32Array;
@@ -136,6 +140,7 @@ export class AcceptMemory {
     this.sources = sockaddrs(0);
     this.#destinations = sockaddrs(1);
     this.#locals = sockaddrs(2);
+    this.#wanted = sockaddrs(3);
     const namesAt = bytesAt + slots * SOCKADDRS * SOCKADDR_BYTES;
     this.#names = Buffer.from(memory, namesAt, slots * NAME_BYTES) as Buffer;
   }
@@ -155,7 +160,18 @@ export class AcceptMemory {
     const at = slot * DECISION_WORDS;
     for (let word = 0; word < DECISION_WORDS; word++) this.#decisions[at + word] = itemAt(row, word);
     this.#destinations.set(to, slot * SOCKADDR_BYTES);
+    this.#wanted.set(to, slot * SOCKADDR_BYTES);
     this.#locals.set(local, slot * SOCKADDR_BYTES);
+  }
+
+  /** Behind `writeDecision`, where something else than what its client wants is dialled. */
+  setWanted(slot: number, to: Uint8Array): void {
+    this.#wanted.set(to, slot * SOCKADDR_BYTES);
+  }
+
+  /** The socket address that its client wants, or the port alone where it has asked for a name that none was needed of. */
+  wanted(slot: number): Uint8Array {
+    return this.#wanted.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
   }
 
   /** The socket address that it has dialled. */

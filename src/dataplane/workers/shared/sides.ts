@@ -2,6 +2,7 @@
 
 export type Side = 0 | 1;
 export const CLIENT = 0;
+export const REMOTE = 1;
 
 export type FlowDirection = 0 | 1;
 export const UPLOAD = 0;

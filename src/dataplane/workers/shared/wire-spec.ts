@@ -1,6 +1,6 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
-import type { Layer, SealedLayer } from "#core/handover.ts";
+import type { Layer, SealedLayer, WireKind, WireStart } from "#core/handover.ts";
 import type { WireDetails } from "#core/wire-details.ts";
 
 /** The kind of wire, by side: kept in the shared memory as a number. */
@@ -25,6 +25,17 @@ export type WireCode =
   | typeof VMESS
   | typeof QUIC;
 
+export const KINDS: Readonly<Record<WireKind, WireCode>> = {
+  plain: PLAIN,
+  tls: TLS,
+  records: RECORDS,
+  sealed: SEALED,
+  framed: FRAMED,
+  encrypted: ENCRYPTED,
+  vmess: VMESS,
+  quic: QUIC,
+};
+
 /**
  * Numbers that a wire gets at its start, and behind these the contexts of a layer of sealed messages over it, 0 where there is
  * none; addresses of this process fit into a double.
@@ -45,8 +56,6 @@ export const contextsOf = ({ form, numbers }: SealedLayer): readonly number[] =>
 /** How the main thread describes a wire to the worker. */
 export interface WireSpec {
   readonly kind: WireCode;
-  /** The worker's own from the moment that it is added; -1: the wire has none. */
-  readonly fd: number;
   /** At most `LAYER_CONTEXTS`; their meaning is the kind's. */
   readonly numbers: readonly number[];
   /** Bytes for the port, whatever they are to it (read from the socket and not opened yet); null: none. */
@@ -56,5 +65,16 @@ export interface WireSpec {
   readonly details?: WireDetails;
 }
 
+/** Of a wire that no stream was before. */
+export const specOf = ({ kind, ...state }: WireStart): WireSpec => ({ ...state, kind: KINDS[kind] });
+
+/** One that the main thread has had. */
+export interface HandedWire extends WireSpec {
+  /** The worker's own from the moment that it is added; -1: the wire has none. */
+  readonly fd: number;
+}
+
 /** What goes with a wire by message. */
 export type WireMessage = Required<Pick<WireSpec, "unread" | "layers" | "details">>;
+
+export const NO_MESSAGE: WireMessage = { unread: null, layers: [], details: {} };

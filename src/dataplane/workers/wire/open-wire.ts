@@ -10,6 +10,7 @@ import {
   LAYER_CONTEXTS,
   LAYER_FORMS,
   LEFT_OPEN,
+  NO_MESSAGE,
   PLAIN,
   QUIC,
   RECORDS,
@@ -32,8 +33,6 @@ import { TlsWire } from "./tls.ts";
 import { VisionWire } from "./vision-wire.ts";
 import { WebSocketWire } from "./websocket-wire.ts";
 import { int32At, float64At } from "#lib/at.ts";
-
-const NO_MESSAGE: WireMessage = { unread: null, layers: [], details: {} };
 
 /** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
@@ -59,12 +58,14 @@ export class Wires {
     this.#streams = streams;
   }
 
-  /**
-   * `index` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had, and what
-   * its words name is left to the main thread.
-   */
-  open(index: number): Wire | null {
-    const message = this.#messageOf(index);
+  /** Of the wire at the index of its descriptor. To be called when its command is read: messages come in that order. */
+  take(index: number): WireMessage {
+    if (this.#table.messageStates[index] !== 1) return NO_MESSAGE;
+    return receiveMessageOnPort(this.#messages)?.message ?? NO_MESSAGE;
+  }
+
+  /** Null: it cannot be had, and what its words name is left to the main thread. */
+  open(index: number, message: WireMessage): Wire | null {
     let wire = this.#openInner(index, message);
     for (const layer of message.layers) wire = wire === null ? null : this.#layered(wire, index, layer);
     return wire;
@@ -116,7 +117,7 @@ export class Wires {
   ): Wire | null {
     const memory = this.#cipherMemory();
     if (memory === null) return null;
-    return openSealed(form, memory, new SocketBelow(memory, fd), {
+    return openSealed(form, memory, new SocketBelow(memory, fd, details.opening), {
       word: (at) => this.#number(index, at),
       unread,
       details,
@@ -176,10 +177,5 @@ export class Wires {
 
   #number(index: number, at: number): number {
     return float64At(this.#table.wireNumbers, index * WIRE_NUMBERS + at);
-  }
-
-  #messageOf(index: number): WireMessage {
-    if (this.#table.messageStates[index] !== 1) return NO_MESSAGE;
-    return receiveMessageOnPort(this.#messages)?.message ?? NO_MESSAGE;
   }
 }

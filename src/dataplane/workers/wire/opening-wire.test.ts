@@ -107,3 +107,25 @@ for (const isOwed of [false, true])
     assert.equal(wire.endWriting(io), 0);
     assert.equal(String(memory.sent), isOwed ? "header" : "");
   });
+
+test("a header that nothing came to follow goes out alone when it is due, in whatever pieces", () => {
+  const [memory, io] = [new MemoryWire(Buffer.alloc(0)), openIo()];
+  const layer = { kind: "opening", ours: Buffer.from("header"), isOwed: true, theirs: null } as const;
+  const patient = new OpeningWire(memory, { ...layer, afterMs: 60_000 });
+  patient.begin(io);
+  assert.ok(io.wakeAtMs < Infinity);
+  assert.equal(patient.pending, false);
+  const wire = new OpeningWire(memory, { ...layer, afterMs: 0 });
+  memory.rooms = [0, 2];
+  assert.equal(wire.pending, true);
+  assert.equal(wire.flush(io), EAGAIN);
+  assert.equal(wire.flush(io), 2);
+  assert.equal(wire.flush(io), 4);
+  assert.equal(wire.pending, false);
+  io.calls.buffer.set(Buffer.from("rest"));
+  assert.equal(wire.write(io, 4), 4);
+  assert.equal(String(memory.sent), "headerrest");
+  const broken = new OpeningWire(memory, { ...layer, afterMs: 0 });
+  memory.rooms = [EPIPE];
+  assert.equal(broken.flush(io), EPIPE);
+});

@@ -2,6 +2,7 @@ import type { HeaderStage, Opening } from "#core/handover.ts";
 import { byteAt } from "#lib/at.ts";
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "./sealed-reader.ts";
+import { UnsentOpening } from "./unsent-opening.ts";
 import type { Wire, WireIo } from "./wire.ts";
 import { WireLayer } from "./wire-layer.ts";
 
@@ -13,16 +14,32 @@ const SKIP_BYTES = 256;
 /** A wire whose first bytes are not payload: a header goes out in front of ours, or comes in front of the peer's. */
 export class OpeningWire extends WireLayer implements Wire {
   /** Null: it is out. */
-  #ours: Uint8Array | null;
+  #ours: UnsentOpening | null;
   readonly #isOwed: boolean;
   /** Null: it was read. */
   #theirs: HeaderStage | null;
 
-  constructor(inner: Wire, { ours, isOwed, theirs }: Opening) {
+  constructor(inner: Wire, { ours, isOwed, afterMs, theirs }: Opening) {
     super(inner);
-    this.#ours = ours;
+    this.#ours = ours === null ? null : new UnsentOpening(ours, afterMs);
     this.#isOwed = isOwed;
     this.#theirs = theirs;
+  }
+
+  override begin(io: WireIo): void {
+    super.begin(io);
+    this.#ours?.await(io);
+  }
+
+  override get pending(): boolean {
+    return this.inner.pending || this.#ours?.isDue === true;
+  }
+
+  override flush(io: WireIo): number {
+    if (this.inner.pending || this.#ours === null) return this.inner.flush(io);
+    const left = this.#ours.bytes.length;
+    const said = this.#writeFirst(io, this.#ours, 0);
+    return said < 0 && said !== EAGAIN ? said : left - (this.#ours?.bytes.length ?? 0) || said;
   }
 
   get bareSource(): number {
@@ -64,16 +81,17 @@ export class OpeningWire extends WireLayer implements Wire {
   }
 
   /** In one piece with the payload: the first read of a direction is never as long as the buffer. */
-  #writeFirst(io: WireIo, ours: Uint8Array, size: number): number {
+  #writeFirst(io: WireIo, ours: UnsentOpening, size: number): number {
     const { buffer } = io.calls;
-    if (ours.length + size > buffer.length) throw new RangeError("no room for the header of a stream");
-    buffer.copyWithin(ours.length, 0, size);
-    buffer.set(ours);
-    const bytes = this.inner.write(io, ours.length + size);
-    const taken = Math.max(0, bytes);
-    buffer.copyWithin(0, ours.length, ours.length + size);
-    this.#ours = taken < ours.length ? ours.subarray(taken) : null;
-    if (taken > ours.length) return taken - ours.length;
+    const { bytes: head } = ours;
+    if (head.length + size > buffer.length) throw new RangeError("no room for the header of a stream");
+    buffer.copyWithin(head.length, 0, size);
+    buffer.set(head);
+    const bytes = this.inner.write(io, head.length + size);
+    const behind = ours.taken(Math.max(0, bytes));
+    buffer.copyWithin(0, head.length, head.length + size);
+    if (behind >= 0) this.#ours = null;
+    if (behind > 0) return behind;
     return bytes < 0 ? bytes : EAGAIN;
   }
 

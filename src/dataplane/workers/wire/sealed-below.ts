@@ -2,6 +2,8 @@
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import type { CipherMemory } from "./cipher-memory.ts";
 import { Readiness } from "./readiness.ts";
+import { UnsentOpening } from "./unsent-opening.ts";
+import type { WireDetails } from "#core/wire-details.ts";
 import type { Wire, WireIo } from "./wire.ts";
 import { WireLayer } from "./wire-layer.ts";
 
@@ -25,16 +27,26 @@ export interface SealedBelow extends Omit<
 
 export class SocketBelow extends Readiness implements SealedBelow {
   readonly fd: number;
-  readonly pending = false;
   readonly sent: Uint8Array;
   isDry = false;
   readonly #wireAt: bigint;
+  /** Null: it is out, or there is none. */
+  #opening: UnsentOpening | null;
 
-  constructor({ wire, wireAt }: CipherMemory, fd: number) {
+  constructor({ wire, wireAt }: CipherMemory, fd: number, opening?: WireDetails["opening"]) {
     super();
     this.fd = fd;
     this.sent = wire;
     this.#wireAt = wireAt;
+    this.#opening = opening === undefined ? null : new UnsentOpening(opening.bytes, opening.afterMs);
+  }
+
+  begin(io: WireIo): void {
+    this.#opening?.await(io);
+  }
+
+  get pending(): boolean {
+    return this.#opening?.isDue === true;
   }
 
   receive({ calls }: WireIo, at: number, room: number): number {
@@ -49,20 +61,45 @@ export class SocketBelow extends Readiness implements SealedBelow {
     return calls.available(this.fd);
   }
 
-  send({ calls }: WireIo, size: number): number {
+  send(io: WireIo, size: number): number {
+    return this.#opening === null ? this.#send(io, size) : this.#sendFirst(io, this.#opening, size);
+  }
+
+  #send({ calls }: WireIo, size: number): number {
     const sent = calls.sendAt(this.fd, this.#wireAt, size);
     if (sent === EAGAIN || (sent >= 0 && sent < size)) this.writable = false;
     return sent;
   }
 
-  onPeerEnd(): void {}
-
-  flush(): number {
-    return EAGAIN;
+  /** In one piece: there is room for it behind what a first read becomes. */
+  #sendFirst(io: WireIo, opening: UnsentOpening, size: number): number {
+    const { sent: wire } = this;
+    const { bytes: head } = opening;
+    wire.copyWithin(head.length, 0, size);
+    wire.set(head);
+    const sent = this.#send(io, head.length + size);
+    const behind = opening.taken(Math.max(0, sent));
+    wire.copyWithin(0, head.length, head.length + size);
+    if (behind >= 0) this.#opening = null;
+    return behind > 0 ? behind : Math.min(sent, EAGAIN);
   }
 
-  endWriting({ calls }: WireIo): number {
-    return calls.endWriting(this.fd);
+  onPeerEnd(): void {}
+
+  /** The opening alone. */
+  flush(io: WireIo): number {
+    if (this.#opening === null) return EAGAIN;
+    const left = this.#opening.bytes.length;
+    const said = this.#sendFirst(io, this.#opening, 0);
+    return left - (this.#opening?.bytes.length ?? 0) || said;
+  }
+
+  endWriting(io: WireIo): number {
+    if (this.#opening !== null) {
+      const said = this.#sendFirst(io, this.#opening, 0);
+      if (this.#opening !== null) return said;
+    }
+    return io.calls.endWriting(this.fd);
   }
 
   drop(): void {}

@@ -45,6 +45,10 @@ export class SealedWire implements Wire {
     return this.#parts.writer.pending || this.#parts.below.pending;
   }
 
+  begin(io: WireIo): void {
+    this.#parts.below.begin?.(io);
+  }
+
   read(io: WireIo, size: number): number {
     return this.#found(this.#parts.reader.read(io, size));
   }

@@ -40,6 +40,10 @@ export abstract class WireLayer {
     return this.inner.fd;
   }
 
+  begin(io: WireIo): void {
+    this.inner.begin?.(io);
+  }
+
   onBulk(io: WireIo): void {
     this.inner.onBulk?.(io);
   }

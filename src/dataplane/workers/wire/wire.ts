@@ -29,6 +29,8 @@ export interface Wire {
   readonly bareSource: number;
   /** The same of the bytes that go. */
   readonly bareTarget: number;
+  /** Once, before all else: it may ask for a turn. */
+  begin?(io: WireIo): void;
   /** Puts up to `size` bytes at the start of the thread's buffer; 0 at the end. At most `BUFFER_BYTES` may be asked for. */
   read(io: WireIo, size: number): number;
   /** How many bytes `read` may find, more or less, with nothing read; 0 at the end. */

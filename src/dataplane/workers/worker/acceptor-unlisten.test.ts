@@ -5,6 +5,7 @@ import { FAULT } from "#platform/linux/relay-calls.ts";
 import type { PendingConnection } from "./pending-connection.ts";
 import { type Task, type TaskIo, WAITS } from "./task.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
+import { NO_MESSAGE } from "#dataplane/workers/shared/wire-spec.ts";
 import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { decisionData, decisionPorts } from "../../../../test/support/decision-data.ts";
 import { Acceptor } from "./acceptor.ts";
@@ -62,6 +63,7 @@ function openAcceptor() {
     report: (_, kind) => void events.push(kind),
     reportLazily() {},
     ssl: () => null,
+    begin: () => NO_MESSAGE,
     pair: () => pair as unknown as Task,
   };
   shared.handshakes[0] = HANDSHAKES.indexOf("socks");

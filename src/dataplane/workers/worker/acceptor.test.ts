@@ -7,6 +7,7 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { Acceptor } from "./acceptor.ts";
 import type { Task, TaskIo } from "./task.ts";
 import { type AcceptorHost } from "./pending-task.ts";
+import { NO_MESSAGE } from "#dataplane/workers/shared/wire-spec.ts";
 import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
 import { AcceptMemory, newAcceptMemory, OPEN } from "#dataplane/workers/shared/accept-memory.ts";
 import { WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
@@ -49,6 +50,7 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
     reportLazily() {},
     pair: () => null,
     ssl: () => ssl,
+    begin: () => NO_MESSAGE,
   };
   const shared = new AcceptMemory(newAcceptMemory(CAPACITY));
   shared.handshakes[0] = HANDSHAKES.indexOf(handshake);

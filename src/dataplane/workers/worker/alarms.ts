@@ -7,9 +7,9 @@ export class Alarms {
   /** None is due before; Infinity: there is none. */
   #nextAtMs = Infinity;
 
-  /** In place of an earlier one. */
+  /** One that is due before it stays. */
   set(slot: number, atMs: number): void {
-    this.#times.set(slot, atMs);
+    this.#times.set(slot, Math.min(atMs, this.#times.get(slot) ?? Infinity));
     this.#nextAtMs = Math.min(this.#nextAtMs, atMs);
   }
 

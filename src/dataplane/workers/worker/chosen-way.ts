@@ -1,13 +1,23 @@
 /** Where a connection goes and to which address it is dialled, as far as a worker can tell. */
-import type { AddressOrigin, DialTemplate } from "#core/dial-plan.ts";
+import type { AddressOrigin, DialTemplate, NodeTemplate } from "#core/dial-plan.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DecisionData } from "#dataplane/workers/shared/decision-data.ts";
-import type { KnownAddress, KnownNames } from "#net/address/known-names.ts";
+import { MOST_NAME_BYTES } from "#lib/name-table.ts";
+import type { KnownNames } from "#net/address/known-names.ts";
 import type { NamedAddresses } from "#net/address/named-addresses.ts";
 import type { FoundRule } from "#router/tables/decide.ts";
 
 /** An address to dial. */
-export interface Reached extends KnownAddress {
+export interface Reached {
+  readonly ip: Ip;
+  readonly port: number;
+  /** There is no other to try. */
+  readonly isOnly: boolean;
+}
+
+/** The address of a destination; null: none was needed. */
+interface Seen {
+  readonly ip: Ip | null;
   readonly from: AddressOrigin;
 }
 
@@ -15,6 +25,9 @@ export interface Chosen {
   readonly found: FoundRule;
   readonly way: DialTemplate;
   readonly to: Reached;
+  readonly seen: Seen;
+  /** What a node is asked for; of use only where the way leads through one. */
+  readonly wants: Destination;
 }
 
 /** `ip` null: it is not known yet, and `lookUp` is called where rules ask for it. Null: the tables cannot tell. */
@@ -27,39 +40,59 @@ interface ChosenBy {
 }
 
 /** Null: the main thread has to decide. */
-export function choose({ host, ip }: Destination, by: ChosenBy, find: FindRule): Chosen | null {
-  if (host !== null) return ip === null ? byName(host, by, find) : null;
+export function choose(wants: Destination, by: ChosenBy, find: FindRule): Chosen | null {
+  const { host, ip, port } = wants;
+  if (host !== null) return ip === null ? byName({ ...wants, host }, by, find) : null;
   if (ip === null || by.named?.mayHave(ip) === true) return null;
-  return along(find(ip), by, () => ({ ip, isOnly: true, from: "client" }));
+  return along(find(ip), by, wants, { ip, from: "client" }, () => ({ ip, port, isOnly: true }));
 }
 
 /** As the main thread does: by what the hosts table has for it; else by rules first, then by its address for DIRECT. */
-function byName(host: string, by: ChosenBy, find: FindRule): Chosen | null {
+function byName(wants: Destination & { readonly host: string }, by: ChosenBy, find: FindRule): Chosen | null {
+  const { host, port } = wants;
   const { names, data } = by;
-  if (names === null || data.names === null) return null;
+  if (names === null || data.names === null || host.length > MOST_NAME_BYTES) return null;
   const nowMs = Date.now();
   const pinned = names.pinned(host, nowMs);
-  if (pinned !== null) return along(find(pinned), by, () => ({ ip: pinned, isOnly: true, from: "hosts" }));
+  if (pinned !== null) {
+    const seen = { ip: pinned, from: "hosts" } as const;
+    const direct = (): Reached => ({ ip: pinned, port, isOnly: true });
+    return along(find(pinned), by, { host: null, ip: pinned, port }, seen, direct);
+  }
   const { forRules } = data.names;
-  let seen: Ip | null = null; // by rules
+  let ip: Ip | null = null; // by rules
   const lookUp = (): Ip | null => {
-    seen = forRules === null ? null : (names.addressOf(host, forRules, nowMs)?.ip ?? null);
-    return seen;
+    ip = forRules === null ? null : (names.addressOf(host, forRules, nowMs)?.ip ?? null);
+    return ip;
   };
-  return along(find(null, lookUp), by, (way) => {
+  const found = find(null, lookUp);
+  const seen: Seen = { ip, from: ip === null ? "dial" : "rules" };
+  return along(found, by, wants, seen, (way) => {
     const known = way.names === null ? null : names.addressOf(host, way.names, nowMs);
     // The main thread is told of one address: where rules see another than the one to dial, it decides.
-    if (known === null || (seen !== null && seen !== known.ip)) return null;
-    return { ...known, from: seen === null ? "dial" : "rules" };
+    return known === null || (ip !== null && ip !== known.ip) ? null : { ...known, port };
   });
 }
 
 function along(
   found: FoundRule | null,
-  { data }: ChosenBy,
-  addressBy: (way: DialTemplate) => Reached | null,
+  by: ChosenBy,
+  wants: Destination,
+  seen: Seen,
+  direct: (way: DialTemplate) => Reached | null,
 ): Chosen | null {
-  const way = found === null ? null : (data.ways[found.target + 1] ?? null);
-  const to = way === null ? null : addressBy(way);
-  return found === null || way === null || to === null ? null : { found, way, to };
+  const way = found === null ? null : (by.data.ways[found.target + 1] ?? null);
+  if (found === null || way === null) return null;
+  const to = way.node === undefined ? direct(way) : serverOf(way, way.node, by);
+  return to === null ? null : { found, way, to, seen, wants };
+}
+
+function serverOf(way: DialTemplate, { server }: NodeTemplate, { names }: ChosenBy): Reached | null {
+  const { host, ip, port } = server;
+  if (ip !== null) return { ip, port, isOnly: true };
+  const known =
+    host === null || names === null || way.names === null
+      ? null
+      : names.addressOf(host, way.names, Date.now());
+  return known && { ...known, port };
 }

@@ -8,7 +8,8 @@ import { ADDRESS_ORIGINS, type DialTemplate } from "#core/dial-plan.ts";
 import type { Facts } from "#core/rule.ts";
 import { mayBeSniffed } from "#core/sniffer.ts";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
-import { familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
+import { beginWire } from "#protocols/begin-wire.ts";
+import { ANY_V4, familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
 import { KnownNames } from "#net/address/known-names.ts";
 import { NamedAddresses } from "#net/address/named-addresses.ts";
 import { THIS_MACHINE } from "#net/address/special-ranges.ts";
@@ -30,7 +31,7 @@ import { FIRST_ACCEPTED_SLOT, SERVED } from "#dataplane/workers/shared/relay-mem
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
-import { choose, type Chosen, type FindRule, type Reached } from "./chosen-way.ts";
+import { choose, type Chosen, type FindRule } from "./chosen-way.ts";
 
 /** What a client wants. */
 export interface Wish {
@@ -60,6 +61,8 @@ interface Version {
   readonly tables: RuleTables;
   readonly names: KnownNames | null;
   readonly named: NamedAddresses | null;
+  /** How far the main thread's clock is ahead of the system's, in ms. */
+  readonly clock: Float64Array;
 }
 
 /** What a handshake has answered to a client of this address. */
@@ -79,6 +82,8 @@ export class Decider {
   readonly #word: VersionWord;
   readonly #port: MessagePort | null;
   readonly #sockaddrs = new Sockaddrs();
+  /** For a second address, while one is lent. */
+  readonly #wanted = new Sockaddrs();
   #version: Version | null = null;
   #lastAnswer: Answer | null = null;
   /** By slot, from the first of the worker's own on: how its connection is dialled, if it was decided here. */
@@ -100,7 +105,8 @@ export class Decider {
     const tables = data.rules === null ? (this.#version?.tables ?? null) : openTables(data.rules);
     const names = data.names === null ? null : new KnownNames(data.names.known);
     const named = data.namedAddresses === null ? null : new NamedAddresses(data.namedAddresses);
-    this.#version = tables === null ? null : { data, tables, names, named };
+    const clock = new Float64Array(data.clock);
+    this.#version = tables === null ? null : { data, tables, names, named, clock };
   }
 
   /** What all clients of a listener want that are asked for nothing; null: the main thread knows. `decide` looks whether it still holds. */
@@ -122,7 +128,8 @@ export class Decider {
     const chosen = choose(asked.destination, version, find);
     if (chosen === null || !isFree(source.ip, chosen.to.ip)) return null;
     const { way, to } = chosen;
-    const dial = this.#dialOf(asked, way, to);
+    if (way.node !== undefined && ownPorts.has(to.port)) return null;
+    const dial = this.#dialOf(asked, chosen);
     if (dial === null) return null;
     this.#note(asked, chosen, version.data.version, dial.address);
     this.#ways[asked.slot - FIRST_ACCEPTED_SLOT] = way;
@@ -157,12 +164,11 @@ export class Decider {
   }
 
   #dialOf(
-    { destination: { port }, local, success }: AskedConnection,
-    way: DialTemplate,
-    { ip, isOnly }: Reached,
+    { local, success }: AskedConnection,
+    { way, to: { ip, port, isOnly }, wants }: Chosen,
   ): Dial | null {
     if (!(familyOf(ip) === 4 ? way.v4 : way.v6)) return null;
-    const { probes, interfaceName, names } = way;
+    const { probes, interfaceName, names, node } = way;
     const timeoutMs = isOnly || names === null ? Math.min(way.timeoutMs, SOON_MS) : names.timeoutMs;
     return {
       address: this.#sockaddrs.encode({ ip, port }),
@@ -173,6 +179,7 @@ export class Decider {
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
       replyBytes: this.#answerOf(success, this.#sockaddrs.local(local)),
       isFirstOfMany: !isOnly,
+      ...(node === undefined ? {} : { wire: () => beginWire(node.recipe, wants, this.#nowMs) }),
     };
   }
 
@@ -185,13 +192,20 @@ export class Decider {
     return bytes;
   }
 
-  #note(asked: AskedConnection, { found, to: { from } }: Chosen, version: number, to: Uint8Array): void {
+  #note(asked: AskedConnection, { found, way, seen, wants }: Chosen, version: number, to: Uint8Array): void {
     const { slot, type, local, destination } = asked;
     const { target, list, position, end } = found;
-    const [speaks, origin] = [REQUEST_TYPES.indexOf(type), ADDRESS_ORIGINS.indexOf(from)];
+    const [speaks, origin] = [REQUEST_TYPES.indexOf(type), ADDRESS_ORIGINS.indexOf(seen.from)];
     this.#shared.writeDecision(slot, [version, speaks, target, list, position, end, origin], to, local);
+    if (way.node !== undefined) {
+      const { port } = wants;
+      this.#shared.setWanted(slot, this.#wanted.encode({ ip: seen.ip ?? ANY_V4, port }));
+    }
     if (destination.host !== null) this.#shared.setName(slot, destination.host);
   }
+
+  /** The time that protocols compare with their peers. */
+  readonly #nowMs = (): number => Date.now() + (this.#version?.clock[0] ?? 0);
 
   /** How a connection that was decided here is dialled; null: it was not, or has ended. */
   wayOf(slot: number): DialTemplate | null {

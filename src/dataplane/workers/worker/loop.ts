@@ -12,11 +12,12 @@ import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { Acceptor, LISTENER_DATA } from "./acceptor.ts";
 import { Decider } from "./decider.ts";
-import type { AcceptorHost } from "./pending-task.ts";
+import type { AcceptorHost, WireMessages } from "./pending-task.ts";
 import { EventReporter } from "./event-reporter.ts";
 import { Alarms } from "./alarms.ts";
 import { Pipes } from "./pipes.ts";
-import { LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
+import { describeWire } from "#dataplane/workers/shared/describe-wire.ts";
+import { LEFT_OPEN, NO_MESSAGE, specOf } from "#dataplane/workers/shared/wire-spec.ts";
 import { type Wire } from "#dataplane/workers/wire/wire.ts";
 import { RelayTask } from "./relay-task.ts";
 import type { Wires } from "#dataplane/workers/wire/open-wire.ts";
@@ -112,7 +113,8 @@ export class Loop {
       end: (slot, isFault) => this.#end(slot, isFault),
       report: (slot, kind) => this.#events.report(slot, kind),
       reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),
-      pair: (slot) => this.#pair(slot),
+      begin: (index, wire) => describeWire(table, index, specOf(wire)) ?? NO_MESSAGE,
+      pair: (slot, messages) => this.#pair(slot, messages),
       ssl: () => wires.ssl(),
       atSeam,
     };
@@ -246,12 +248,15 @@ export class Loop {
     } else if (command === codes.TAKE_VERSION) this.#acceptor.decider.takeVersion();
     else if (command === codes.JOIN) this.#acceptor.onJoined(slot);
     else if (command === codes.RENEWED) return; // that it was read is all
-    else {
-      const client = this.#tasks.get(slot);
-      if (!(client instanceof PendingConnection)) return;
-      if (command === codes.DIAL) client.dial();
-      else client.taken();
-    }
+    else this.#orderClient(slot, command === codes.DIAL ? this.#takeWires(slot) : null);
+  }
+
+  /** That it is dialled, with these wires, or null: that the main thread has taken it. */
+  #orderClient(slot: number, wires: WireMessages | null): void {
+    const client = this.#tasks.get(slot);
+    if (!(client instanceof PendingConnection)) return;
+    if (wires === null) client.taken();
+    else client.dial(wires);
   }
 
   #change(slot: number, command: number): void {
@@ -267,7 +272,7 @@ export class Loop {
   #add(slot: number): void {
     const { descriptors } = this.#table;
     const [client, remote] = [int32At(descriptors, slot * 2), int32At(descriptors, slot * 2 + 1)];
-    const task = this.#pair(slot);
+    const task = this.#pair(slot, this.#takeWires(slot));
     if (task === null) return this.#close(slot, true);
     this.#tasks.set(slot, task);
     // What is ready already is the first event of each.
@@ -281,9 +286,13 @@ export class Loop {
     return fd < 0 || this.#calls.watch(this.#epoll, fd, data) >= 0;
   }
 
-  #pair(slot: number): Task | null {
-    const near = this.#wires.open(slot * 2);
-    const far = this.#wires.open(slot * 2 + 1);
+  #takeWires(slot: number): WireMessages {
+    return [this.#wires.take(slot * 2), this.#wires.take(slot * 2 + 1)];
+  }
+
+  #pair(slot: number, [ofNear, ofFar]: WireMessages): Task | null {
+    const near = this.#wires.open(slot * 2, ofNear);
+    const far = this.#wires.open(slot * 2 + 1, ofFar);
     if (near === null || far === null) {
       if (near !== null) this.#drop(slot * 2, near);
       if (far !== null) this.#drop(slot * 2 + 1, far);
@@ -291,6 +300,9 @@ export class Loop {
     }
     const task = new RelayTask(near, far, slot);
     if (this.#table.limited[slot] === 1) task.limit(true);
+    near.begin?.(this.#io);
+    far.begin?.(this.#io);
+    if (this.#io.wakeAtMs !== Infinity) this.#setAlarm(slot);
     return task;
   }
 
@@ -305,11 +317,16 @@ export class Loop {
     if (task === null) return;
     this.#tasks.set(slot, null);
     this.#alarms.clear(slot);
-    this.#wires.disown(slot * 2);
-    this.#wires.disown(slot * 2 + 1);
+    // What the wires of a client are to hold that is not connected yet is the main thread's to free.
+    if (!(task instanceof PendingConnection)) this.#disown(slot);
     this.#atSeam?.("freeing");
     task.drop(this.#io);
     this.#close(slot, isFault);
+  }
+
+  #disown(slot: number): void {
+    this.#wires.disown(slot * 2);
+    this.#wires.disown(slot * 2 + 1);
   }
 
   /** Both sockets stay open. */
@@ -323,8 +340,15 @@ export class Loop {
     this.#release(slot * 2 + 1, isFault);
     const { decider } = this.#acceptor;
     const account = decider.wayOf(slot) === null ? "joined" : decider.end(slot);
-    if (account === "joined") this.#events.report(slot, ENDED);
+    if (account === "joined") this.#reportEnd(slot);
     else if (account === "unknown") this.#acceptor.freeSlot(slot);
+  }
+
+  /** Only a socket that was left open is waited for. */
+  #reportEnd(slot: number): void {
+    const { kinds } = this.#table;
+    if (kinds[slot * 2] === LEFT_OPEN || kinds[slot * 2 + 1] === LEFT_OPEN) this.#events.report(slot, ENDED);
+    else this.#events.reportLazily(slot, ENDED);
   }
 
   #release(index: number, isFault: boolean): void {

@@ -6,7 +6,7 @@ import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.t
 import { FAILED, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
-import type { PendingTask } from "./pending-task.ts";
+import type { PendingTask, WireMessages } from "./pending-task.ts";
 import {
   DIAL_TIMED_OUT,
   NO_AUTHENTICATION,
@@ -14,6 +14,7 @@ import {
   tag,
   type Dial,
 } from "#dataplane/workers/shared/accept-memory.ts";
+import { NO_MESSAGE, PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
 import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { RemoteDial } from "./remote-dial.ts";
@@ -24,6 +25,7 @@ const ASKS = 1;
 const DIALS = 2;
 const GONE = 3;
 
+const PLAIN_WIRES: WireMessages = [NO_MESSAGE, NO_MESSAGE];
 const NOTHING: PlainRequest = { from: 0, size: 0, wish: null };
 
 /**
@@ -54,6 +56,8 @@ export class PendingConnection implements RequestingTask {
   /** What was decided here has come to nothing: the main thread decides. */
   #mustAsk = false;
   #remote: RemoteDial | null = null;
+  /** Of a dial by the main thread's plan. */
+  #wires: WireMessages = PLAIN_WIRES;
 
   constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number, handshake: PlainHandshake) {
     this.#acceptor = acceptor;
@@ -205,9 +209,10 @@ export class PendingConnection implements RequestingTask {
     this.#acceptor.freeSlot(this.slot);
   }
 
-  /** As the request slot says. */
-  dial(): void {
+  /** As the request slot says, with such wires over both sockets. */
+  dial(wires: WireMessages): void {
     const plan = this.#acceptor.shared.dial(this.#requestSlot);
+    this.#wires = wires;
     this.#freeRequestSlot();
     this.#dialBy(plan, false);
   }
@@ -264,7 +269,7 @@ export class PendingConnection implements RequestingTask {
   }
 
   #begin(remote: RemoteDial, io: TaskIo): Outcome {
-    const { calls, host } = this.#acceptor;
+    const { calls, host, table } = this.#acceptor;
     const { size } = this.#request;
     if (!remote.commit()) {
       this.#hangUp(remote);
@@ -274,7 +279,11 @@ export class PendingConnection implements RequestingTask {
     if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
     const { replyBytes } = remote;
     if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;
-    const pair = host.pair(this.slot);
+    const wire = remote.wire?.();
+    if (wire !== undefined) this.#wires = [NO_MESSAGE, host.begin(this.slot * 2 + 1, wire)];
+    // A wire of plain bytes sets it by itself, once it has more than one piece.
+    if (table.kinds[this.slot * 2 + 1] !== PLAIN) calls.noDelay(remote.descriptor);
+    const pair = host.pair(this.slot, this.#wires);
     if (pair === null) return FAILED;
     this.#acceptor.onDialled(this);
     this.#stage = GONE;

@@ -1,9 +1,14 @@
 /** The parts around the acceptor: the loop, and the clients that it has accepted. */
+import type { WireStart } from "#core/handover.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import type { Task } from "./task.ts";
 import type { DeadlineListItem } from "#lib/deadline-list.ts";
+import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
+
+/** Of client and remote. */
+export type WireMessages = readonly [WireMessage, WireMessage];
 
 /** The services of the loop for its acceptor. */
 export interface AcceptorHost {
@@ -16,8 +21,10 @@ export interface AcceptorHost {
   report(slot: number, kind: number): void;
   /** The same for an event that can wait a little. */
   reportLazily(slot: number, kind: number): void;
+  /** A wire that is begun on this thread, in place of one that comes with a command. */
+  begin(index: number, wire: WireStart): WireMessage;
   /** Two sockets that are connected, as a relay task. */
-  pair(slot: number): Task | null;
+  pair(slot: number, messages: WireMessages): Task | null;
   /** The thread's; null: it cannot be had. */
   ssl(): Ssl | null;
   /** Of tests only. */

@@ -37,6 +37,11 @@ export class RemoteDial {
     return this.#dial.isFirstOfMany === true;
   }
 
+  /** Of those that were decided here: what lies over the socket, once it is connected. */
+  get wire(): Dial["wire"] {
+    return this.#dial.wire;
+  }
+
   /** For the client, once it is connected. */
   get replyBytes(): Uint8Array {
     return this.#dial.replyBytes;
@@ -80,7 +85,7 @@ export class RemoteDial {
 
   /** From now on the connection is relayed. */
   succeed(): void {
-    if (!this.isDecided) this.#owner.host.report(this.#slot, DIALLED);
+    if (!this.isDecided) this.#owner.host.reportLazily(this.#slot, DIALLED);
   }
 
   /** Closes the socket. */

@@ -1,0 +1,7 @@
+/** By what the wire to the server of a node is begun, on whatever thread: every worker has a copy. */
+export interface WireRecipe {
+  /** The name of a beginning in `protocols/begin-wire.ts`. */
+  readonly protocol: string;
+  /** Plain data, which that protocol alone reads. */
+  readonly settings: object;
+}

@@ -1,0 +1,98 @@
+/** The program with a node of a provider: who dials it, a worker or by the main thread's plan, shows in nothing. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { call } from "../proofs/changes-hold.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
+import { freePort } from "../support/peer.ts";
+import { socksConnect } from "../support/socks-client.ts";
+import { startCore, type Core } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
+const password = Buffer.alloc(16, 7).toString("base64");
+const cipher = "2022-blake3-aes-128-gcm";
+
+const SERVER = `
+listeners:
+  - { name: far, type: shadowsocks, listen: 127.0.0.1, port: 0, cipher: ${cipher}, password: "${password}" }
+mode: direct
+`;
+
+const clientOf = (processes: string): string => `
+external-controller: 127.0.0.1:0
+workers: 2
+find-process-mode: ${processes}
+listeners:
+  - { name: in, type: mixed, listen: 127.0.0.1, port: 0 }
+proxy-providers:
+  some: { type: file, path: some.yaml, health-check: { enable: false } }
+proxy-groups:
+  - { name: choice, type: select, use: [some], proxies: [DIRECT] }
+rules:
+  - MATCH,choice
+`;
+
+const nodeAt = (port: number): string =>
+  `proxies: [{ name: node, type: ss, server: 127.0.0.1, port: ${port}, cipher: ${cipher}, password: "${password}" }]`;
+
+interface Row {
+  readonly id: string;
+  readonly chains: readonly string[];
+  readonly upload: number;
+  readonly download: number;
+  readonly metadata: { readonly host: string; readonly destinationPort: string };
+}
+
+async function rows(core: Core): Promise<readonly Row[]> {
+  const all = await call<{ connections: readonly Row[] | null }>(core, "GET", "/connections");
+  return all?.connections ?? [];
+}
+
+for (const processes of ["off", "always"])
+  test(`through a node, with find-process-mode ${processes}`, { skip }, async () => {
+    await using server = await startCore(SERVER);
+    await using origin = await openTcpOrigin(echo);
+    const serverPort = await server.port("far");
+    const seed = (home: string): void => writeFileSync(join(home, "some.yaml"), nodeAt(serverPort));
+    await using core = await startCore(clientOf(processes), { seed });
+    const port = await core.port("in");
+    const ask = async () => {
+      const { client, status } = await socksConnect(port, "127.0.0.1", origin.port);
+      if (status === 0) client.send("ping");
+      return { client, status, said: status === 0 ? await client.read(4).then(String, () => "") : "" };
+    };
+    await call(core, "PUT", "/proxies/choice", { name: "node" });
+    for (let count = 0; count < 20; count++) {
+      const { client, said } = await ask();
+      using _client = client;
+      assert.equal(said, "ping");
+    }
+    await until("they are gone", async () => (await rows(core)).length === 0);
+    const { client } = await ask();
+    using _client = client;
+    const [row] = await rows(core);
+    assert.deepEqual(row?.chains, ["node", "choice"]);
+    assert.deepEqual([row?.upload, row?.download], [4, 4]);
+    assert.deepEqual([row?.metadata.host, row?.metadata.destinationPort], ["", `${origin.port}`]);
+    await call(core, "DELETE", `/connections/${row?.id}`);
+    await assert.rejects(client.read(1), "it is cut off");
+    // Another file of the provider holds for the very next connection, and so does another choice.
+    const update = async (at: number): Promise<void> => {
+      writeFileSync(join(core.home, "some.yaml"), nodeAt(at));
+      await call(core, "PUT", "/providers/proxies/some");
+    };
+    await update(await freePort());
+    for (let count = 0; count < 4; count++) assert.notEqual((await ask()).status, 0);
+    await call(core, "PUT", "/proxies/choice", { name: "DIRECT" });
+    assert.equal((await ask()).said, "ping");
+    await update(serverPort);
+    await call(core, "PUT", "/proxies/choice", { name: "node" });
+    for (let count = 0; count < 4; count++) assert.equal((await ask()).said, "ping");
+    const open = await rows(core);
+    assert.deepEqual(
+      new Set(open.map(({ chains }) => chains.join())),
+      new Set(["node,choice", "DIRECT,choice"]),
+    );
+  });

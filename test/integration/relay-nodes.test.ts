@@ -1,0 +1,177 @@
+/** Nodes that workers dial by themselves: what clients and servers see, and what is reported of the connections. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { WireRecipe } from "#core/wire-recipe.ts";
+import { NameTable } from "#lib/name-table.ts";
+import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
+import { commandKey } from "#protocols/vmess/kdf.ts";
+import { OPTION_CHUNKS, OPTION_MASKING, SECURITY_AES, SECURITY_CHACHA } from "#protocols/vmess/header.ts";
+import { recipe } from "#protocols/begin-wire.ts";
+import { userIdBytes } from "#protocols/shared/user-id.ts";
+import { DecidingEngine } from "../support/deciding-engine.ts";
+import { countThenAnswer, echo, endThenListen, openTcpOrigin } from "../support/origin.ts";
+import { socksConnect } from "../support/socks-client.ts";
+import { startCore, type Core } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
+const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
+const keys = { plain: Buffer.alloc(16, 7), server: Buffer.alloc(32, 8), user: Buffer.alloc(32, 9) };
+const base64 = (key: Buffer): string => key.toString("base64");
+
+const SERVERS = `
+listeners:
+  - { name: vless, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, users: [{ username: ann, uuid: ${uuid} }] }
+  - { name: vmess, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }] }
+  - { name: shadow, type: shadowsocks, listen: 127.0.0.1, port: 0, cipher: 2022-blake3-aes-128-gcm, password: "${base64(keys.plain)}" }
+  - name: several
+    type: shadowsocks
+    listen: 127.0.0.1
+    port: 0
+    cipher: 2022-blake3-aes-256-gcm
+    password: "${base64(keys.server)}"
+    users: { ann: "${base64(keys.user)}" }
+hosts: { far.test: 127.0.0.1 }
+mode: direct
+`;
+
+const vmess = (security: number): WireRecipe =>
+  recipe("vmess", {
+    commandKey: Uint8Array.from(commandKey(userIdBytes(uuid))),
+    security,
+    options: OPTION_CHUNKS | OPTION_MASKING,
+  });
+const VLESS = recipe("vless", { id: Uint8Array.from(userIdBytes(uuid)) });
+
+const copy = (key: Buffer): Uint8Array => Uint8Array.from(key);
+const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
+  ["vless", VLESS],
+  ["vmess", vmess(SECURITY_AES)],
+  ["vmess", vmess(SECURITY_CHACHA)],
+  ["shadow", recipe("shadowsocks", { cipher: "2022-blake3-aes-128-gcm", keys: [copy(keys.plain)] })],
+  [
+    "several",
+    recipe("shadowsocks", { cipher: "2022-blake3-aes-256-gcm", keys: [copy(keys.server), copy(keys.user)] }),
+  ],
+];
+
+/** Everything leads through the node; all workers know it. */
+async function openEngine(servers: Core, listener: string, by: WireRecipe): Promise<DecidingEngine> {
+  const engine = await DecidingEngine.open(2);
+  await until("the first version", () => engine.version > 0);
+  engine.node = { server: toDestination(LOOPBACK_V4, await servers.port(listener)), recipe: by };
+  engine.change([{ is: "always" }]);
+  await until("all workers have the second", () => engine.dropped.length > 0);
+  return engine;
+}
+
+async function open(engine: DecidingEngine, host: string, port: number) {
+  const { client, status } = await socksConnect(engine.port, host, port);
+  assert.equal(status, 0);
+  return client;
+}
+
+test(
+  "whatever is said arrives by every protocol, and the main thread is asked for nothing",
+  { skip },
+  async () => {
+    await using servers = await startCore(SERVERS);
+    await using origin = await openTcpOrigin(echo);
+    await using counter = await openTcpOrigin(countThenAnswer);
+    await using first = await openTcpOrigin((socket) => void socket.end("hello"));
+    let left = "";
+    await using early = await openTcpOrigin(endThenListen((received) => (left = received.toString())));
+    const big = Buffer.alloc(3_000_000, "0123456789");
+    for (const [listener, by] of RECIPES) {
+      await using engine = await openEngine(servers, listener, by);
+      {
+        using client = await open(engine, "127.0.0.1", origin.port);
+        client.send("ping");
+        assert.equal(String(await client.read(4)), "ping");
+        client.send(big);
+        assert.ok((await client.read(big.length)).equals(big), `${listener}: both ways`);
+      }
+      {
+        using client = await open(engine, "127.0.0.1", counter.port); // it is silent until the end
+        client.send(big);
+        client.socket.end();
+        assert.equal(String(await client.rest()), String(big.length));
+      }
+      {
+        using client = await open(engine, "127.0.0.1", first.port); // this one is, and the origin speaks first
+        assert.equal(String(await client.rest()), "hello");
+      }
+      {
+        using client = await open(engine, "127.0.0.1", counter.port);
+        client.socket.end(); // without a byte
+        assert.equal(String(await client.rest()), "0");
+      }
+      {
+        using client = await open(engine, "127.0.0.1", early.port);
+        assert.equal(String(await client.rest()), "bye");
+        client.send("behind its end");
+        client.socket.end();
+        await until("it has come", () => left !== "");
+        assert.equal(left, "behind its end");
+        left = "";
+      }
+      await until("all have been reported", () => engine.served.length >= 5);
+      assert.equal(engine.asked.length, 0);
+      assert.equal(engine.deaths, 0);
+      const [one] = engine.served;
+      assert.deepEqual(one?.metadata.destination, toDestination("127.0.0.1", origin.port));
+      assert.equal(one?.dialled, LOOPBACK_V4);
+      const sums = engine.served.map(({ uploadBytes, downloadBytes }) =>
+        [uploadBytes, downloadBytes].join("/"),
+      );
+      const whole = big.length + 4;
+      assert.deepEqual(
+        sums.toSorted(),
+        [`${whole}/${whole}`, `${big.length}/7`, "0/5", "0/1", "14/3"].toSorted(),
+        listener,
+      );
+    }
+  },
+);
+
+test("a name goes to the server as it is, and needs no address", { skip }, async () => {
+  await using servers = await startCore(SERVERS);
+  await using origin = await openTcpOrigin(echo);
+  await using engine = await openEngine(servers, "vless", VLESS);
+  engine.names = new NameTable().memory;
+  engine.change([{ is: "always" }]);
+  await until("all workers have the third version", () => engine.dropped.length > 1);
+  using client = await open(engine, "far.test", origin.port);
+  client.send("ping");
+  assert.equal(String(await client.read(4)), "ping");
+  engine.join();
+  const [joined] = engine.joined;
+  assert.deepEqual(joined?.metadata.destination, { host: "far.test", ip: null, port: origin.port });
+  assert.deepEqual([joined?.dialled, joined?.ipFrom], [LOOPBACK_V4, "dial"]);
+  joined?.worker.reset();
+  await assert.rejects(client.read(1));
+  await until("it is over", () => engine.ended === 1);
+});
+
+test(
+  "a server that does not answer, or is a listener of our own, is for the main thread",
+  { skip },
+  async () => {
+    const closed = await openTcpOrigin(echo);
+    await closed[Symbol.asyncDispose]();
+    await using engine = await DecidingEngine.open(1);
+    await until("the first version", () => engine.version > 0);
+    engine.node = { server: toDestination(LOOPBACK_V4, closed.port), recipe: VLESS };
+    engine.change([{ is: "always" }]);
+    await until("the second version", () => engine.dropped.length > 0);
+    await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
+    assert.equal(engine.asked.length, 1);
+    await using origin = await openTcpOrigin(echo);
+    engine.node = { server: toDestination(LOOPBACK_V4, origin.port), recipe: VLESS };
+    engine.ownPorts = new Set([origin.port]);
+    engine.change([{ is: "always" }]);
+    await until("the third version", () => engine.dropped.length > 1);
+    await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
+    assert.equal(engine.asked.length, 2);
+  },
+);
