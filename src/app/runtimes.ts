@@ -46,12 +46,16 @@ export interface Choices {
   readonly unifiedDelay: boolean;
 }
 
+const DELAYS_GATHER_MS = 20;
+
 export class Runtimes {
   readonly tuns: Tuns;
   readonly health: Health;
   readonly reports: RuntimeReports;
   readonly #host: Host;
-  readonly #delays = new DelayBook();
+  readonly #delays = new DelayBook(Date.now, () => this.#onDelays());
+  /** Delays were measured, and are looked at in a moment. */
+  #isMeasured = false;
   readonly #certificates: Certificates;
   readonly #users: UserAdoption;
   readonly #inForce: InForce = inForce(() => this.#present);
@@ -134,6 +138,16 @@ export class Runtimes {
     const { outbounds, lists } = this.present;
     const provided = lists.proxyProviders.nodeNames();
     this.#delays.prune((node) => outbounds.all.has(node) || provided.has(node));
+  }
+
+  /** Many results come together. */
+  #onDelays(): void {
+    if (this.#isMeasured) return;
+    this.#isMeasured = true;
+    setTimeout(() => {
+      this.#isMeasured = false;
+      this.#host.relayPath.checkDecisions();
+    }, DELAYS_GATHER_MS).unref();
   }
 
   readonly #accept = (session: Session): void => this.present.serve(session);

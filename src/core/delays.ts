@@ -21,6 +21,8 @@ export interface Delays {
   for(node: string, url: string): DelayState;
   /** By test URL. */
   urlsOf(node: string): ReadonlyMap<string, DelayState>;
+  /** The tests of a group are through, by which it picks. */
+  settled(): void;
   /** `delayMs` 0 is a failure; `accepted` false marks the URL as not alive although the node answered. */
   record(node: string, url: string, delayMs: number, accepted: boolean): void;
 }

@@ -78,10 +78,12 @@ export interface Group extends Outbound {
   readonly disablesUdp?: boolean;
   /** True: its member differs from session to session, for sessions that are alike, too. */
   readonly spreads?: boolean;
-  /** True: its member changes by a command alone. */
-  readonly isChosen?: true;
+  /** True: its member is the same for all sessions, and changes by a command, or by what tests have found (`Delays`). */
+  readonly isSteady?: true;
   /** `metadata` null: only to see the member; it does not count as a use of the group. */
   pick(metadata: Metadata | null): Outbound;
+  /** A session uses what was picked without it (`metadata` null). Absent: the group does not care. */
+  used?(): void;
   /** How a dial of a session through this group went. */
   dialled(failure: DialError | null): void;
 }

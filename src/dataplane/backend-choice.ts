@@ -96,6 +96,11 @@ export class BackendChoice implements AsyncDisposable {
     this.sync();
   }
 
+  /** Something was measured by which groups pick. */
+  checkDecisions(): void {
+    this.#opened?.checkDecisions();
+  }
+
   /** Whether decisions are held back has changed; see `DecisionSource.isHeld`. */
   holdDecisions(): void {
     this.#opened?.holdDecisions();

@@ -24,6 +24,8 @@ export interface DecisionVersion extends Disposable {
   factsOf(listener: ListenerContext): ListenerFacts | null;
   /** To be asked for after the facts of all listeners. */
   readonly tables: DecisionTables;
+  /** False: groups pick others than they did. */
+  readonly isCurrent: boolean;
   /** One has come and gone; so many bytes were handed on. */
   served(connection: DecidedConnection, uploadBytes: number, downloadBytes: number): void;
   /** One is still there, and is like any other from now on. */

@@ -57,7 +57,10 @@ export class HealthCheck implements AsyncDisposable {
   /** Tests every member once; a call while tests run joins them. Never rejects: a member that fails is a result. */
   run(): Promise<void> {
     this.#everTested = true;
-    this.#running ??= this.#testAll().finally(() => (this.#running = null));
+    this.#running ??= this.#testAll().finally(() => {
+      this.#running = null;
+      this.#env.health.delays.settled();
+    });
     return this.#running;
   }
 

@@ -7,7 +7,7 @@ import { itemAt } from "#lib/at.ts";
 
 class SelectGroup extends MemberGroup implements SelectableGroup {
   readonly type = "Selector";
-  readonly isChosen = true;
+  readonly isSteady = true;
 
   /** The stored member; where nothing is stored, or it has gone, that of `default-selected`, or else the first. */
   pick(): Outbound {

@@ -7,6 +7,7 @@ import { HealthCheck } from "./health-check.ts";
 import { MemberGroup } from "./member-group.ts";
 
 export abstract class TestedGroup extends MemberGroup implements SelectableGroup {
+  readonly isSteady = true;
   protected readonly health: HealthCheck;
 
   constructor(env: GroupEnv) {
@@ -18,9 +19,13 @@ export abstract class TestedGroup extends MemberGroup implements SelectableGroup
   protected abstract best(): Outbound;
 
   pick(metadata: Metadata | null): Outbound {
-    if (metadata !== null) this.health.touch();
+    if (metadata !== null) this.used();
     const pinned = this.member(this.pinned);
     return pinned !== undefined && this.isAlive(pinned) ? pinned : this.best();
+  }
+
+  used(): void {
+    this.health.touch();
   }
 
   get pinned(): string | null {

@@ -58,6 +58,11 @@ export class RouterSnapshot {
     return this.chains.push(chainOf(target)) - 2;
   }
 
+  /** Groups still pick what they did. */
+  get isCurrent(): boolean {
+    return this.chains.every((chain) => chain === null || isSame(chain, chainOf(itemAt(chain, 0))));
+  }
+
   /** The number of a listener's own rule list, as the router takes it. */
   rootOf(ruleList: string | null): number {
     const { nested } = this.#parts.lists;
@@ -120,11 +125,15 @@ function pinnedTo(ip: Ip, { destination }: Metadata): Prepared {
   };
 }
 
-/** Null: a group picks anew for each session, or by what it measures. */
+function isSame(chain: Chain, now: Chain | null): boolean {
+  return now?.length === chain.length && chain.every((outbound, at) => outbound === now[at]);
+}
+
+/** Null: a group picks anew for each session. */
 function chainOf(target: Outbound): Chain | null {
   const chain = [target];
   for (let at = target; isGroup(at);) {
-    if (at.isChosen !== true) return null;
+    if (at.isSteady !== true) return null;
     at = at.pick(null);
     chain.push(at);
   }

@@ -91,6 +91,10 @@ class RuntimeVersion implements DecisionVersion {
     };
   }
 
+  get isCurrent(): boolean {
+    return this.#snapshot.isCurrent;
+  }
+
   served(connection: DecidedConnection, upload: number, download: number): void {
     const decision = this.#decisionOf(connection);
     settleDecided(connection, decision, { upload, download }, this.#env.session);
@@ -108,7 +112,9 @@ class RuntimeVersion implements DecisionVersion {
   }
 
   #decisionOf({ found, metadata, ip, ipFrom }: DecidedConnection): Decision {
-    return this.#snapshot.decided(found, metadata, ip, ipFrom);
+    const decision = this.#snapshot.decided(found, metadata, ip, ipFrom);
+    for (const group of decision.groups) group.used?.();
+    return decision;
   }
 
   [Symbol.dispose](): void {

@@ -96,3 +96,49 @@ for (const processes of ["off", "always"])
       new Set(["node,choice", "DIRECT,choice"]),
     );
   });
+
+test(
+  "a group that measures is followed: its node dies, and connections go by the next",
+  { skip },
+  async () => {
+    await using near = await startCore(SERVER);
+    await using far = await startCore(SERVER);
+    await using origin = await openTcpOrigin(echo);
+    await using site = await openTcpOrigin((socket) =>
+      socket.once("data", () => socket.end("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")),
+    );
+    const nodes = [near, far].map(async (core, at) =>
+      nodeAt(await core.port("far"))
+        .slice("proxies: [".length, -1)
+        .replace("name: node", `name: node${at}`),
+    );
+    await using core = await startCore(`
+external-controller: 127.0.0.1:0
+workers: 2
+find-process-mode: "off"
+listeners:
+  - { name: in, type: mixed, listen: 127.0.0.1, port: 0 }
+proxies: [${(await Promise.all(nodes)).join(", ")}]
+proxy-groups:
+  - { name: choice, type: fallback, proxies: [node0, node1], url: "http://127.0.0.1:${site.port}/", interval: 3600, lazy: false }
+rules:
+  - MATCH,choice
+`);
+    const port = await core.port("in");
+    const wayOf = async (): Promise<string> => {
+      const { client, status } = await socksConnect(port, "127.0.0.1", origin.port).catch(() => ({
+        client: null,
+        status: 1,
+      }));
+      using _client = client;
+      if (client === null || status !== 0) return "none";
+      client.send("ping");
+      if ((await client.read(4).catch(() => null)) === null) return "none";
+      return (await rows(core)).at(-1)?.chains.join() ?? "none";
+    };
+    for (let count = 0; count < 8; count++) assert.equal(await wayOf(), "node0,choice");
+    await near.stop("SIGKILL");
+    await until("the next node", async () => (await wayOf()) === "node1,choice");
+    for (let count = 0; count < 8; count++) assert.equal(await wayOf(), "node1,choice");
+  },
+);

@@ -88,6 +88,7 @@ export class DecidingEngine implements AsyncDisposable {
     const { version: _, listeners: __, ...tables } = decisionData(1, rules);
     return {
       tables: { ...tables, ...this.#ofNames(), ownPorts: this.ownPorts },
+      isCurrent: true,
       factsOf: ({ name }) => ({ name, root: -1, fixed: null }),
       served: (connection, uploadBytes, downloadBytes) =>
         void this.served.push({ ...connection, version, uploadBytes, downloadBytes }),

@@ -161,7 +161,7 @@ export function tablesCase(seed: number): TablesCase {
     rules,
     subRules,
     scope,
-    outbounds: [Object.assign(groupOf("G", named("B")), { isChosen: true as const })],
+    outbounds: [Object.assign(groupOf("G", named("B")), { isSteady: true as const })],
     env: { findProcessMode, resolver, prepare },
   });
   if (below(3) === 0) router.disable(new Map(rules.map((_, at) => [at, below(4) === 0])));

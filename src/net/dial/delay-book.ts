@@ -17,9 +17,16 @@ export class DelayBook implements Delays {
   revision = 0;
   readonly #nodes = new Map<string, NodeDelays>();
   readonly #nowMs: () => number;
+  readonly #onChange: () => void;
 
-  constructor(nowMs: () => number = Date.now) {
+  /** `onChange` is called when groups may pick others than before. */
+  constructor(nowMs: () => number = Date.now, onChange: () => void = () => {}) {
     this.#nowMs = nowMs;
+    this.#onChange = onChange;
+  }
+
+  settled(): void {
+    this.#onChange();
   }
 
   of(node: string): DelayState {
@@ -44,6 +51,7 @@ export class DelayBook implements Delays {
     known.urls.delete(url); // the newest is the last one
     known.urls.set(url, byUrl);
     if (known.urls.size > MAX_URLS) known.urls.delete(oldestKey(known.urls));
+    this.#onChange();
   }
 
   prune(exists: (node: string) => boolean): void {

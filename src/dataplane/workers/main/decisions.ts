@@ -69,6 +69,11 @@ export class Decisions {
     this.#timer ??= setTimeout(() => this.#publish(), GATHER_MS).unref();
   }
 
+  /** Something was measured. */
+  check(): void {
+    if (this.#inForce !== NO_VERSION && this.#published?.by?.isCurrent === false) this.invalidate(true);
+  }
+
   /** The source may hold decisions back now, or no longer. */
   look(): void {
     this.word.present = this.#source?.isHeld() === true ? NO_VERSION : this.#inForce;

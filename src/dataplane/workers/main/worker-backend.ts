@@ -258,6 +258,11 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     this.joinDecided();
   }
 
+  /** Groups may pick others by what was measured. */
+  checkDecisions(): void {
+    this.#decisions.check();
+  }
+
   /** Whether decisions are held back has changed. */
   holdDecisions(): void {
     this.#decisions.look();
