@@ -1,8 +1,8 @@
 /** TCP of the AEAD ciphers: SALT(key size) then chunks; a client's first chunk starts with the SOCKS address (SIP004). */
-import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
+import { drawBytes } from "#lib/random-bytes.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { ChunkOpener, ChunkSealer, canGive, departure, MAX_CHUNK, type Unbegun } from "./chunks.ts";
@@ -53,7 +53,7 @@ export class Sip004Codec implements DepartingCodec {
 
   #begin(): { readonly salt: Buffer; readonly sealer: ChunkSealer } {
     const { method, master } = this.#options;
-    const salt = this.#options.salt ?? randomBytes(method.keyBytes);
+    const salt = this.#options.salt ?? drawBytes(method.keyBytes);
     const aead = openAead(method.aead, sip004Subkey(master, salt));
     return { salt, sealer: new ChunkSealer(aead, MAX_CHUNK.sip004) };
   }

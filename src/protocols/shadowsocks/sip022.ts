@@ -1,9 +1,10 @@
 /** TCP of the 2022 edition (SIP022 §3.1): headers with time and type, a response bound to its request by the salt. */
-import { randomBytes, randomInt, timingSafeEqual } from "node:crypto";
+import { randomInt, timingSafeEqual } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { DetachedState } from "#core/handover.ts";
 import type { WireCipher } from "#core/wire-details.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
+import { drawBytes } from "#lib/random-bytes.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { lastOf } from "#lib/at.ts";
@@ -35,7 +36,7 @@ export interface Chance {
 
 export function chanceBy(nowMs: () => number): Chance {
   return {
-    salt: (sizeBytes) => randomBytes(sizeBytes),
+    salt: drawBytes,
     // Only short requests need another length; long ones would pay for nothing.
     padding: (payloadBytes) => Buffer.alloc(payloadBytes < MAX_PADDING ? randomInt(1, MAX_PADDING + 1) : 0),
     nowMs,

@@ -1,6 +1,7 @@
-import { randomBytes, randomInt } from "node:crypto";
+import { randomInt } from "node:crypto";
 import type { WireStart } from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
+import { drawBytes } from "#lib/random-bytes.ts";
 import { beginWire } from "#net/stream/departing-stream.ts";
 import { VmessCodec } from "./codec.ts";
 import { COMMAND_TCP, newChance, type RequestHeader, sealRequest } from "./header.ts";
@@ -12,7 +13,7 @@ export const OPEN_AFTER_MS = 20;
 export function newRequest(
   wants: Pick<RequestHeader, "options" | "security" | "command" | "destination">,
 ): RequestHeader {
-  return { ...wants, iv: randomBytes(16), key: randomBytes(16), verifier: randomInt(256) };
+  return { ...wants, iv: drawBytes(16), key: drawBytes(16), verifier: randomInt(256) };
 }
 
 export interface VmessSettings {

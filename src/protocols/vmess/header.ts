@@ -1,5 +1,6 @@
 /** Request and response headers (AEAD form; the older one, with MD5 and alterId, is not spoken). All big endian. */
-import { createCipheriv, createDecipheriv, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createDecipheriv, randomInt, timingSafeEqual } from "node:crypto";
+import { drawBytes } from "#lib/random-bytes.ts";
 import { crc32 } from "node:zlib";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { VmessResponse } from "#core/wire-details.ts";
@@ -73,9 +74,9 @@ export interface Chance {
 
 export function newChance(nowMs: number): Chance {
   return {
-    authRandom: randomBytes(4),
-    nonce: randomBytes(NONCE_BYTES),
-    padding: randomBytes(randomInt(16)),
+    authRandom: drawBytes(4),
+    nonce: drawBytes(NONCE_BYTES),
+    padding: drawBytes(randomInt(16)),
     unixSeconds: Math.floor(nowMs / 1000),
   };
 }
