@@ -18,6 +18,8 @@ export interface ShadowsocksDetails {
   readonly answer: { readonly cipher: WireCipher; readonly key: Uint8Array } | null;
   /** SIP022: that of the request, which the answer repeats; null: the older edition. */
   readonly requestSalt: Uint8Array | null;
+  /** Of the older edition: what remembers the salts of servers for all threads; null: nothing does. */
+  readonly salts: SharedArrayBuffer | null;
   /** How far the clock that answers are judged by is ahead of the system's. */
   readonly clockAheadMs: number;
 }

@@ -4,6 +4,8 @@ import { test } from "node:test";
 import type { WireRecipe } from "#core/wire-recipe.ts";
 import { NameTable } from "#lib/name-table.ts";
 import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
+import { SharedSalts } from "#lib/shared-salts.ts";
+import { masterKey, methodOf } from "#protocols/shadowsocks/methods.ts";
 import { commandKey } from "#protocols/vmess/kdf.ts";
 import { OPTION_CHUNKS, OPTION_MASKING, SECURITY_AES, SECURITY_CHACHA } from "#protocols/vmess/header.ts";
 import { recipe } from "#protocols/begin-wire.ts";
@@ -24,6 +26,7 @@ listeners:
   - { name: vless, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, users: [{ username: ann, uuid: ${uuid} }] }
   - { name: vmess, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }] }
   - { name: shadow, type: shadowsocks, listen: 127.0.0.1, port: 0, cipher: 2022-blake3-aes-128-gcm, password: "${base64(keys.plain)}" }
+  - { name: older, type: shadowsocks, listen: 127.0.0.1, port: 0, cipher: chacha20-ietf-poly1305, password: old }
   - name: several
     type: shadowsocks
     listen: 127.0.0.1
@@ -44,14 +47,30 @@ const vmess = (security: number): WireRecipe =>
 const VLESS = recipe("vless", { id: Uint8Array.from(userIdBytes(uuid)) });
 
 const copy = (key: Buffer): Uint8Array => Uint8Array.from(key);
+const OLDER = "chacha20-ietf-poly1305";
 const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
   ["vless", VLESS],
   ["vmess", vmess(SECURITY_AES)],
   ["vmess", vmess(SECURITY_CHACHA)],
-  ["shadow", recipe("shadowsocks", { cipher: "2022-blake3-aes-128-gcm", keys: [copy(keys.plain)] })],
+  [
+    "shadow",
+    recipe("shadowsocks", { cipher: "2022-blake3-aes-128-gcm", keys: [copy(keys.plain)], salts: null }),
+  ],
+  [
+    "older",
+    recipe("shadowsocks", {
+      cipher: OLDER,
+      keys: [copy(masterKey(methodOf(OLDER), "old"))],
+      salts: new SharedSalts().memory,
+    }),
+  ],
   [
     "several",
-    recipe("shadowsocks", { cipher: "2022-blake3-aes-256-gcm", keys: [copy(keys.server), copy(keys.user)] }),
+    recipe("shadowsocks", {
+      cipher: "2022-blake3-aes-256-gcm",
+      keys: [copy(keys.server), copy(keys.user)],
+      salts: null,
+    }),
   ],
 ];
 

@@ -9,6 +9,7 @@ import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
+import { SharedSalts } from "#lib/shared-salts.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { findMethod, masterKey, type Method, preSharedKeys } from "#protocols/shadowsocks/methods.ts";
 import { openStream } from "#net/stream/departing-stream.ts";
@@ -58,8 +59,8 @@ function sidesOf(cipher: string, address = ADDRESS): Sides {
   const isModern = method.edition === "2022";
   const password = isModern ? Buffer.alloc(method.keyBytes, 5).toString("base64") : "sesame";
   const keys = serverKeys(method, password, null);
-  const salts = () => new ReplayFilter({ capacity: 100, windowMs: Infinity, now: () => performance.now() });
-  const [known, used] = [salts(), salts()];
+  const known = new ReplayFilter({ capacity: 100, windowMs: Infinity, now: () => performance.now() });
+  const used = new SharedSalts();
   return {
     codec: () =>
       isModern

@@ -3,6 +3,7 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
+import { SharedSalts } from "#lib/shared-salts.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { findMethod, masterKey, type Method, preSharedKeys } from "#protocols/shadowsocks/methods.ts";
 import { plainCodec } from "#protocols/shadowsocks/plain.ts";
@@ -66,14 +67,14 @@ export function clientFor(name: string, password = passwordFor(name)): StreamCod
       cipher: found.stream,
       master: masterKey(found, password),
       request: ADDRESS,
-      salts: filter(),
+      salts: new SharedSalts(),
     });
   if (found.edition === "sip004")
     return new Sip004Codec({
       method: found,
       master: masterKey(found, password),
       request: ADDRESS,
-      salts: filter(),
+      salts: new SharedSalts(),
     });
   return new Sip022ClientCodec({
     method: found,

@@ -1,3 +1,4 @@
+import { SharedSalts } from "#lib/shared-salts.ts";
 import { PacketWindows } from "#protocols/crypto/packet-windows.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 
@@ -18,4 +19,11 @@ export class CipherMemory {
     this.salts = new ReplayFilter({ capacity: SALTS, windowMs: Infinity, now });
     this.windows = new PacketWindows(WINDOW_MS, now);
   }
+}
+
+let serverSalts: SharedSalts | undefined;
+
+/** Salts that servers have used towards any node, as all threads remember them: a replayed answer is a fault. */
+export function saltsOfServers(): SharedSalts {
+  return (serverSalts ??= new SharedSalts());
 }

@@ -2,6 +2,7 @@
 import { createHash, hkdfSync } from "node:crypto";
 import { blake3 } from "@noble/hashes/blake3.js";
 import { ConfigError } from "#core/errors.ts";
+import type { WireCipher } from "#core/wire-details.ts";
 import type { AeadName } from "#protocols/crypto/aead.ts";
 import type { StreamCipherName } from "#protocols/crypto/stream-cipher.ts";
 
@@ -132,6 +133,11 @@ function derive(context: string, psk: Uint8Array, salt: Uint8Array): Buffer {
 /** By what an identity header names the next key: the first 16 bytes of its BLAKE3 hash. */
 export function keyName(psk: Uint8Array): Buffer {
   return Buffer.from(blake3(psk, { dkLen: 16 }));
+}
+
+/** What a worker calls it, to which only methods go that it has. */
+export function wireCipherOf({ aead }: Method): WireCipher {
+  return aead as WireCipher;
 }
 
 /** Of a name that the options let through; throws a RangeError for any other. */

@@ -11,7 +11,8 @@ import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
-import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { KEPT_AEAD_NAMES } from "#platform/aead.ts";
+import { saltsOfServers } from "./memory.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { clientFlow, magicDestination, type Version } from "#protocols/udp-over-tcp/index.ts";
 import { clientPackets } from "./client-packets.ts";
@@ -29,8 +30,7 @@ import { type Chance, chanceBy, Sip022ClientCodec } from "./sip022.ts";
 import { UnauthenticatedCodec } from "./stream-codec.ts";
 import { itemAt } from "#lib/at.ts";
 
-/** Salts of servers that are remembered, in two generations of so many: a replayed answer is a fault. */
-const SERVER_SALTS = 10_000;
+const KEPT: ReadonlySet<string> = new Set(KEPT_AEAD_NAMES);
 
 /** Throws `ConfigError` for keys that do not fit the cipher. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
@@ -57,7 +57,6 @@ class Client {
   readonly #server: Destination;
   readonly #method: Method;
   readonly #keys: readonly Buffer[];
-  readonly #salts: ReplayFilter;
   readonly #chance: Chance;
   readonly #overTcp: Version | null;
 
@@ -72,11 +71,6 @@ class Client {
       edition === "2022"
         ? preSharedKeys(this.#method, options.password)
         : [masterKey(this.#method, options.password)];
-    this.#salts = new ReplayFilter({
-      capacity: SERVER_SALTS,
-      windowMs: Infinity,
-      now: () => performance.now(),
-    });
     this.#overTcp = options["udp-over-tcp"] ? (options["udp-over-tcp-version"] as Version) : null;
   }
 
@@ -92,11 +86,16 @@ class Client {
     return this.#plugin === null ? { dialer: this.#env.dialer, address: this.#server } : null;
   }
 
-  /** A client of the older editions must see its server's salt itself: it remembers those. */
+  /** Null: a worker has not the cipher. */
   get recipe(): WireRecipe | null {
-    const { edition, name: cipher } = this.#method;
+    const { edition, name: cipher, aead, stream } = this.#method;
+    if (edition === "plain" || stream !== undefined || !KEPT.has(aead)) return null;
     const keys = this.#keys.map((key) => Uint8Array.from(key));
-    return edition === "2022" ? recipe("shadowsocks", { cipher, keys }) : null;
+    return recipe("shadowsocks", {
+      cipher,
+      keys,
+      salts: edition === "2022" ? null : saltsOfServers().memory,
+    });
   }
 
   #codec(address: Buffer): StreamCodec {
@@ -104,7 +103,7 @@ class Client {
     if (method.edition === "plain") return plainCodec(address);
     if (method.edition === "2022")
       return new Sip022ClientCodec({ method, keys, address, chance: this.#chance });
-    const common = { master: itemAt(keys, 0), request: address, salts: this.#salts };
+    const common = { master: itemAt(keys, 0), request: address, salts: saltsOfServers() };
     if (method.stream !== undefined) return new UnauthenticatedCodec({ ...common, cipher: method.stream });
     return new Sip004Codec({ ...common, method });
   }

@@ -2,12 +2,12 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
+import type { SharedSalts } from "#lib/shared-salts.ts";
 import { drawBytes } from "#lib/random-bytes.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
-import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { ChunkOpener, ChunkSealer, canGive, departure, MAX_CHUNK, type Unbegun } from "./chunks.ts";
-import { type Method, sip004Subkey } from "./methods.ts";
-import type { DepartingCodec } from "#net/stream/departing-stream.ts";
+import { type Method, sip004Subkey, wireCipherOf } from "./methods.ts";
+import type { BeginningCodec } from "#net/stream/departing-stream.ts";
 
 export interface Sip004Options {
   readonly method: Method;
@@ -17,12 +17,12 @@ export interface Sip004Options {
   /** A server's, which has read the client's salt already. */
   readonly opener?: ChunkOpener;
   /** A client's: salts that servers have used. */
-  readonly salts?: ReplayFilter;
+  readonly salts?: SharedSalts;
   /** For tests: a fixed salt. */
   readonly salt?: Buffer;
 }
 
-export class Sip004Codec implements DepartingCodec {
+export class Sip004Codec implements BeginningCodec {
   readonly wireKind = "sealed";
   readonly #options: Sip004Options;
   readonly #arrived = new ByteQueue();
@@ -58,9 +58,13 @@ export class Sip004Codec implements DepartingCodec {
     return { salt, sealer: new ChunkSealer(aead, MAX_CHUNK.sip004) };
   }
 
+  begin(): Buffer {
+    return this.#sealFirst(Buffer.alloc(0));
+  }
+
   sealEnd(): Buffer | null {
     const unsent = this.#sealer === null && this.#options.request.length > 0;
-    return unsent ? this.#sealFirst(Buffer.alloc(0)) : null;
+    return unsent ? this.begin() : null;
   }
 
   open(wire: Buffer, emit: (plain: Buffer) => void): void {
@@ -82,21 +86,31 @@ export class Sip004Codec implements DepartingCodec {
       throw new ProtocolError("the stream ended within a chunk");
   }
 
-  /** A client stays until it has the server's salt, which its memory of salts must see. */
+  /** A client's request is out, or it is a server. */
   get canDepart(): boolean {
     const [sealer, opener, arrived] = [this.#sealer, this.#opener, this.#arrived];
-    const isSilentServer = sealer === null && this.#options.request.length === 0;
-    return opener !== null && (sealer !== null || isSilentServer) && canGive({ sealer, opener, arrived });
+    const isServer = this.#options.request.length === 0;
+    const hasBegun = isServer
+      ? opener !== null
+      : sealer !== null && (opener !== null || arrived.length === 0);
+    return hasBegun && canGive({ sealer, opener, arrived });
   }
 
   depart(isSpared: boolean): DetachedState {
     const [sealer, opener, arrived] = [this.#sealer, this.#opener, this.#arrived];
-    return departure({ sealer, opener, arrived }, isSpared, sealer === null ? this.#unbegun() : null);
+    const hasBegun = sealer !== null && opener !== null;
+    return departure({ sealer, opener, arrived }, isSpared, hasBegun ? null : this.#unbegun());
   }
 
   #unbegun(): Unbegun {
-    const { salt, sealer } = this.#begin();
-    return { sealer, details: { salt, answer: null, requestSalt: null, clockAheadMs: 0 } };
+    const common = { requestSalt: null, clockAheadMs: 0 };
+    if (this.#sealer === null) {
+      const { salt, sealer } = this.#begin();
+      return { sealer, details: { ...common, salt, answer: null, salts: null } };
+    }
+    const { method, master, salts } = this.#options;
+    const answer = { cipher: wireCipherOf(method), key: master };
+    return { sealer: null, details: { ...common, salt: null, answer, salts: salts?.memory ?? null } };
   }
 
   close(): void {

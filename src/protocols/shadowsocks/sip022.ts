@@ -2,7 +2,6 @@
 import { randomInt, timingSafeEqual } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { DetachedState } from "#core/handover.ts";
-import type { WireCipher } from "#core/wire-details.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { drawBytes } from "#lib/random-bytes.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
@@ -18,7 +17,7 @@ import {
   type Unbegun,
 } from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
-import { type Method, sessionSubkey } from "./methods.ts";
+import { type Method, sessionSubkey, wireCipherOf } from "./methods.ts";
 import type { BeginningCodec, DepartingCodec } from "#net/stream/departing-stream.ts";
 
 export const TYPE_CLIENT = 0;
@@ -211,9 +210,12 @@ export class Sip022ClientCodec extends Sip022Codec implements BeginningCodec {
 
   protected unbegun(): Unbegun {
     const { method, chance } = this.#options;
-    const answer = { cipher: method.aead as WireCipher, key: this.#psk };
+    const answer = { cipher: wireCipherOf(method), key: this.#psk };
     const clockAheadMs = chance.nowMs() - Date.now();
-    return { sealer: null, details: { salt: null, answer, requestSalt: this.#salt, clockAheadMs } };
+    return {
+      sealer: null,
+      details: { salt: null, answer, requestSalt: this.#salt, salts: null, clockAheadMs },
+    };
   }
 
   override openEnd(): void {
@@ -275,6 +277,6 @@ export class Sip022ServerCodec extends Sip022Codec {
     const salt = chance.salt(method.keyBytes);
     const clockAheadMs = chance.nowMs() - Date.now();
     const sealer = sip022Sealer(method, psk, salt);
-    return { sealer, details: { salt, answer: null, requestSalt, clockAheadMs } };
+    return { sealer, details: { salt, answer: null, requestSalt, salts: null, clockAheadMs } };
   }
 }

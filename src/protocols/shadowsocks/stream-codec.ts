@@ -9,7 +9,7 @@ import {
   type StreamCipher,
   type StreamCipherName,
 } from "#protocols/crypto/stream-cipher.ts";
-import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import type { SharedSalts } from "#lib/shared-salts.ts";
 
 export interface StreamCodecOptions {
   readonly cipher: StreamCipherName;
@@ -19,7 +19,7 @@ export interface StreamCodecOptions {
   /** A server's, which has read the client's IV already. */
   readonly opener?: StreamCipher;
   /** A client's: IVs that servers have used. */
-  readonly salts?: ReplayFilter;
+  readonly salts?: SharedSalts;
 }
 
 export class UnauthenticatedCodec implements StreamCodec {

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { ShadowsocksDetails } from "#core/wire-details.ts";
 import { ProtocolError } from "#core/errors.ts";
+import { SharedSalts } from "#lib/shared-salts.ts";
 import { sessionSubkey, sip004Subkey } from "#protocols/shadowsocks/methods.ts";
 import { checkTime, TYPE_SERVER } from "#protocols/shadowsocks/sip022.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
@@ -16,6 +17,7 @@ export class ShadowsocksAnswer {
   readonly #answer: NonNullable<ShadowsocksDetails["answer"]>;
   readonly #requestSalt: Uint8Array | null;
   readonly #clockAheadMs: number;
+  readonly #salts: SharedSalts | null;
   /** The context of the direction, once it was opened; its owner frees it. */
   context = 0n;
   /** Messages so far. */
@@ -28,13 +30,15 @@ export class ShadowsocksAnswer {
     this.#answer = answer;
     this.#requestSalt = details.requestSalt;
     this.#clockAheadMs = details.clockAheadMs;
+    this.#salts = details.salts === null ? null : new SharedSalts(details.salts);
     this.bytes = saltBytes + (details.requestSalt === null ? 0 : FIXED_BYTES + saltBytes + TAG_BYTES);
   }
 
-  /** So much of it lies there, as far behind the start of the wire's memory. False: it is not this server's answer. */
+  /** A salt that another answer had is a replay. So much of it lies there, as far behind the start of the wire's memory. False: it is not this server's answer. */
   open(memory: CipherMemory, at: number): boolean {
     const { cipher, key } = this.#answer;
     const salt = memory.wire.slice(at, at + key.length);
+    if (this.#salts?.add(salt) === false) return false;
     const subkey = this.#requestSalt === null ? sip004Subkey(key, salt) : sessionSubkey(key, salt);
     this.context = memory.evp.openContext(cipher, subkey, OPEN);
     return this.#requestSalt === null || this.#openFixed(memory, at + key.length, this.#requestSalt);

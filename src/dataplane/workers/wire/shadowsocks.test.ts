@@ -6,7 +6,9 @@ import { Evp } from "#platform/linux/evp.ts";
 import { EAGAIN, EINTR, HANGUP, READABLE, type RelayCalls, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { TaskIo } from "#dataplane/workers/worker/task.ts";
 import { runs } from "../../../../test/support/runs.ts";
-import { MemorySocket, PLAIN_BYTES } from "../../../../test/support/memory-socket.ts";
+import { cipherMemory, MemorySocket, PLAIN_BYTES } from "../../../../test/support/memory-socket.ts";
+import { SharedSalts } from "#lib/shared-salts.ts";
+import { ShadowsocksAnswer } from "./shadowsocks-answer.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
 import { SocketBelow } from "./sealed-below.ts";
 import { BROKEN } from "./sealed-reader.ts";
@@ -230,3 +232,20 @@ function rewind(wire: Buffer): Buffer {
   }
   return sealed(pieces);
 }
+
+test("an answer with a salt that came before is none, whichever thread has seen it", { skip }, () => {
+  const memory = cipherMemory();
+  const answer = { cipher: "aes-128-gcm", key: Buffer.alloc(16, 3) } as const;
+  const details = { answer, salt: null, requestSalt: null, salts: new SharedSalts().memory, clockAheadMs: 0 };
+  const opens = (): boolean => {
+    const one = new ShadowsocksAnswer(answer, details);
+    const isTaken = one.open(memory, 0);
+    memory.evp.free({ sealing: 0n, opening: one.context });
+    return isTaken;
+  };
+  memory.wire.set(Buffer.alloc(16, 5));
+  assert.equal(opens(), true);
+  assert.equal(opens(), false);
+  memory.wire.set(Buffer.alloc(16, 6));
+  assert.equal(opens(), true);
+});
