@@ -98,7 +98,7 @@ const WORDS = HEADER_WORDS + COMMAND_RING + EVENT_RING + CAPACITY * 10;
 const COUNTS_AT = WORDS * 4;
 const TABLE_BYTES = COUNTS_AT + CAPACITY * (4 + 2 * WIRE_NUMBERS) * 8;
 
-/** Only the pages of slots in use are ever touched. */
+/** Only the pages of slots in use are ever touched, and those of the rings: all 3 MiB after half a million commands. */
 export function newRelayMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(TABLE_BYTES);
 }
