@@ -29,9 +29,14 @@ interface Library {
 /** One library and one scratch memory for each thread, loaded at the first use and kept. */
 const library: Library = {};
 
-/** For a context that was given away, and whose new owner is gone. */
+function loaded(): Evp | null {
+  if (library.evp === undefined) library.evp = Evp.open();
+  return library.evp;
+}
+
+/** For a context that was given away, by whatever thread, and whose new owner is gone. */
 export function freeGiven(context: bigint): void {
-  library.evp?.free({ sealing: context, opening: 0n });
+  loaded()?.free({ sealing: context, opening: 0n });
 }
 
 /**
@@ -39,6 +44,5 @@ export function freeGiven(context: bigint): void {
  * length.
  */
 export function keepAead(name: KeptAeadName, key: Uint8Array): KeptAead | null {
-  if (library.evp === undefined) library.evp = Evp.open();
-  return library.evp?.keep(name, key) ?? null;
+  return loaded()?.keep(name, key) ?? null;
 }

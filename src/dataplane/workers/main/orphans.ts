@@ -22,7 +22,7 @@ import { float64At, int32At } from "#lib/at.ts";
 /** The numbers are those of the wire's spec. */
 export type Free = (kind: WireCode, numbers: Float64Array) => void;
 
-/** Of the main thread's libraries, which worked on these objects before a worker had them. */
+/** Of the main thread's libraries; contexts of ciphers it may never have seen. */
 export function makeFree(library: TlsLibrary): Free {
   const freeTls = (word: (at: number) => bigint): void => library.native?.ssl.free(word(0));
   const freeCiphers = (word: (at: number) => bigint): void => {
