@@ -4,8 +4,9 @@ import { setImmediate as turn } from "node:timers/promises";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import { TCP_ONLY, type DialContext, type Outbound } from "#core/outbound.ts";
-import { toDestination } from "#net/address/ip.ts";
+import { ipOf, toDestination } from "#net/address/ip.ts";
 import { LiveProxyProvider } from "./proxy-provider.ts";
+import { TrackedOutbound } from "./tracked-outbound.ts";
 import type { ResourceEnv } from "./resource.ts";
 import { memoryBook } from "../../test/support/written-book.ts";
 
@@ -99,4 +100,41 @@ test("a node that did not change stays, one that goes is closed when its last se
   assert.deepEqual(disposed, ["e1", "c1", "b1"]);
   await provider[Symbol.asyncDispose]();
   assert.deepEqual(disposed, ["e1", "c1", "b1", "a1", "b2"]);
+});
+
+test("a node says itself how its connections can be made without it", async () => {
+  const template = {
+    routingMark: 1,
+    interfaceName: "",
+    probes: null,
+    timeoutMs: 1,
+    v4: true,
+    v6: true,
+    names: null,
+  };
+  const plan = { ...template, ip: ipOf("192.0.2.1"), port: 80, isFirstOfMany: false };
+  const node: Outbound = {
+    name: "a",
+    type: "Test",
+    networks: TCP_ONLY,
+    connect: () => assert.fail(),
+    associate: () => assert.fail(),
+    [Symbol.asyncDispose]: async () => {},
+  };
+  const silent = new TrackedOutbound(node);
+  assert.equal(
+    silent.plain(anywhere, null, () => context.signal),
+    null,
+  );
+  assert.equal(silent.template(), null);
+  const said = new TrackedOutbound({
+    ...node,
+    plain: ({ host }) => (host === "e.example" ? plan : null),
+    template: () => template,
+  });
+  assert.equal(
+    said.plain(anywhere, null, () => context.signal),
+    plan,
+  );
+  assert.equal(said.template(), template);
 });

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { DialTemplate } from "#core/dial-plan.ts";
 import type { DialContext, Outbound } from "#core/outbound.ts";
 import type { DatagramFlow, Destination, Network } from "#core/session.ts";
 
@@ -37,6 +38,15 @@ export class TrackedOutbound implements Outbound {
       leave();
       throw error;
     }
+  }
+
+  /** Those connections are not counted: where a worker can make them, nothing of the node is needed for longer. */
+  plain(...asked: Parameters<NonNullable<Outbound["plain"]>>): ReturnType<NonNullable<Outbound["plain"]>> {
+    return this.#inner.plain?.(...asked) ?? null;
+  }
+
+  template(): DialTemplate | null {
+    return this.#inner.template?.() ?? null;
   }
 
   async associate(destination: Destination, context: DialContext): Promise<DatagramFlow> {
