@@ -63,7 +63,10 @@ function pin(
   { hosts, answers, ipv6 }: PrepareEnv,
 ): Pick<Prepared, "destination" | "dial"> {
   const hit = hosts?.find(host) ?? null;
-  if (hit === null) return { destination, dial: destination };
+  if (hit === null) {
+    answers.pinNone(host);
+    return { destination, dial: destination };
+  }
   const usable = usableOf(hit.addresses ?? [], ipv6);
   const ip = usable[Math.floor(Math.random() * usable.length)] ?? null;
   if (hit.name === host) answers.pin(host, usable);

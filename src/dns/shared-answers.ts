@@ -10,6 +10,8 @@ import { TYPE } from "./types.ts";
 
 /** Of a name that has its address from the hosts table, which changes with the configuration only. */
 const PIN_MS = 3_600_000;
+/** That a name has none there. There are many, which take the places of answers that end before. */
+const UNPINNED_MS = 300_000;
 
 export class SharedAnswers implements HostsWatcher, Disposable {
   readonly #tables: NameTables;
@@ -63,6 +65,13 @@ export class SharedAnswers implements HostsWatcher, Disposable {
     if (values === null) return;
     const nowMs = this.#nowMs();
     this.#table.put(PINNED, name, values, nowMs + PIN_MS, nowMs);
+  }
+
+  /** The hosts table does not have the name. */
+  pinNone(name: string): void {
+    if (this.#isClosed) return;
+    const nowMs = this.#nowMs();
+    this.#table.put(PINNED, name, valuesOf(0, null), nowMs + UNPINNED_MS, nowMs);
   }
 
   /** The hosts tables are as they were, and are looked at again so much later: until then entries may be believed. */

@@ -98,6 +98,30 @@ for (const processes of ["off", "always"])
   });
 
 test(
+  "a node is asked for what the hosts table has for a name, from the first connection on",
+  { skip },
+  async () => {
+    await using server = await startCore(SERVER);
+    await using origin = await openTcpOrigin(echo);
+    const serverPort = await server.port("far");
+    const seed = (home: string): void => writeFileSync(join(home, "some.yaml"), nodeAt(serverPort));
+    await using core = await startCore(
+      `${clientOf("off")}hosts: { a.test: 127.0.0.1, b.test: a.test, "*.c.test": 127.0.0.1 }\n`,
+      { seed },
+    );
+    await call(core, "PUT", "/proxies/choice", { name: "node" });
+    const port = await core.port("in");
+    const some = Array.from({ length: 30 }, (_, at) => `${at}.c.test`);
+    for (const name of [...some, "a.test", "b.test", "a.test"]) {
+      const { client } = await socksConnect(port, name, origin.port);
+      using _client = client;
+      client.send("ping");
+      assert.equal(String(await client.read(4)), "ping", name);
+    }
+  },
+);
+
+test(
   "a group that measures is followed: its node dies, and connections go by the next",
   { skip },
   async () => {

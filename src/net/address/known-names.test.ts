@@ -85,3 +85,13 @@ test("what the hosts table pins is kept apart from answers", () => {
   const choice = { number: 1, ipv6: true, family: null, prefersV6: false };
   assert.equal(names.addressOf("a.test", choice, NOW), null);
 });
+
+test("a name that the hosts table does not have is told from one of which nothing is known", () => {
+  const table = new NameTable();
+  const names = new KnownNames(table.memory);
+  assert.equal(names.isUnpinned("a.test", NOW), false);
+  table.put(PINNED, "a.test", valuesOf(0, null), NOW + 1_000, NOW);
+  table.put(PINNED, "b.test", valuesOf(1, bytesOfIp(ipOf(V4))), NOW + 1_000, NOW);
+  assert.deepEqual([names.isUnpinned("a.test", NOW), names.pinned("a.test", NOW)], [true, null]);
+  assert.deepEqual([names.isUnpinned("b.test", NOW), names.pinned("b.test", NOW)], [false, V4]);
+});

@@ -7,7 +7,7 @@ import { ipFromBytes, v4FromBytes } from "./ip.ts";
 
 // Kind of an entry: RESOLVER * 2 for its A records, one more for its AAAA records; resolvers count from 1.
 export const ADDRESS_KINDS = 2;
-/** The kind of what the hosts table pins. */
+/** The kind of what the hosts table pins; without an address: it does not have the name. */
 export const PINNED = 0;
 
 // Values of an entry: COUNT(1) LENGTH(1) ADDRESS(4); the address is the first of so many.
@@ -60,9 +60,14 @@ export class KnownNames {
 
   /** One of the addresses that the hosts table has for it, each time another; null: it has none, or that is not known here. */
   pinned(name: string, nowMs: number): Ip | null {
-    if (!this.#table.find(PINNED, name, this.#values, nowMs)) return null;
+    if (!this.#table.find(PINNED, name, this.#values, nowMs) || int32At(this.#values, 0) === 0) return null;
     const nth = Math.floor(Math.random() * int32At(this.#values, 0));
     return this.#address(int32At(this.#values, 1), nth);
+  }
+
+  /** The hosts table does not have it. False: it does, or that is not known here. */
+  isUnpinned(name: string, nowMs: number): boolean {
+    return this.#table.find(PINNED, name, this.#values, nowMs) && int32At(this.#values, 0) === 0;
   }
 
   /** The one that the main thread would dial first; null: only the main thread can tell. */

@@ -2,7 +2,6 @@
 import type { AddressOrigin, DialTemplate, NodeTemplate } from "#core/dial-plan.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DecisionData } from "#dataplane/workers/shared/decision-data.ts";
-import { MOST_NAME_BYTES } from "#lib/name-table.ts";
 import type { KnownNames } from "#net/address/known-names.ts";
 import type { NamedAddresses } from "#net/address/named-addresses.ts";
 import type { FoundRule } from "#router/tables/decide.ts";
@@ -51,7 +50,7 @@ export function choose(wants: Destination, by: ChosenBy, find: FindRule): Chosen
 function byName(wants: Destination & { readonly host: string }, by: ChosenBy, find: FindRule): Chosen | null {
   const { host, port } = wants;
   const { names, data } = by;
-  if (names === null || data.names === null || host.length > MOST_NAME_BYTES) return null;
+  if (names === null || data.names === null) return null;
   const nowMs = Date.now();
   const pinned = names.pinned(host, nowMs);
   if (pinned !== null) {
@@ -67,11 +66,14 @@ function byName(wants: Destination & { readonly host: string }, by: ChosenBy, fi
   };
   const found = find(null, lookUp);
   const seen: Seen = { ip, from: ip === null ? "dial" : "rules" };
-  return along(found, by, wants, seen, (way) => {
+  const chosen = along(found, by, wants, seen, (way) => {
     const known = way.names === null ? null : names.addressOf(host, way.names, nowMs);
     // The main thread is told of one address: where rules see another than the one to dial, it decides.
     return known === null || (ip !== null && ip !== known.ip) ? null : { ...known, port };
   });
+  // An address is known of no name that the hosts table may have; a node asks for none.
+  const isPlain = chosen === null || chosen.way.node === undefined || names.isUnpinned(host, nowMs);
+  return isPlain ? chosen : null;
 }
 
 function along(
