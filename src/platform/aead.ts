@@ -34,6 +34,11 @@ function loaded(): Evp | null {
   return library.evp;
 }
 
+/** Whether ciphers are kept here, and can be given away. */
+export function canKeepAeads(): boolean {
+  return loaded() !== null;
+}
+
 /** For a context that was given away, by whatever thread, and whose new owner is gone. */
 export function freeGiven(context: bigint): void {
   loaded()?.free({ sealing: context, opening: 0n });

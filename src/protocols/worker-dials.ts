@@ -3,6 +3,7 @@ import type { DialPlan, DialTemplate } from "#core/dial-plan.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import type { WireRecipe } from "#core/wire-recipe.ts";
+import { canKeepAeads } from "#platform/aead.ts";
 import { beginWire } from "./begin-wire.ts";
 
 /** No form of a name that goes to a server is longer. */
@@ -26,6 +27,7 @@ export function workerDials(
     plain(destination, _reach, signal) {
       const { host } = destination;
       if (host !== null && Buffer.byteLength(host) > MOST_NAME_BYTES) return null; // `connect` says it
+      if (!canKeepAeads()) return null;
       const wire = () => beginWire(recipe, destination, nowMs);
       const over = (plan: DialPlan | null): DialPlan | null =>
         plan === null || plan.wire !== undefined ? null : { ...plan, wire };
@@ -33,7 +35,7 @@ export function workerDials(
       return plan instanceof Promise ? plan.then(over) : over(plan);
     },
     template(): DialTemplate | null {
-      const template = dialer.template?.() ?? null;
+      const template = canKeepAeads() ? (dialer.template?.() ?? null) : null;
       return template === null || template.node !== undefined
         ? null
         : { ...template, node: { server: address, recipe } };

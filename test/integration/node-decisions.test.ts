@@ -74,7 +74,10 @@ for (const processes of ["off", "always"])
     using _client = client;
     const [row] = await rows(core);
     assert.deepEqual(row?.chains, ["node", "choice"]);
-    assert.deepEqual([row?.upload, row?.download], [4, 4]);
+    await until("both counts", async () => {
+      const [now] = await rows(core);
+      return now?.upload === 4 && now.download === 4;
+    });
     assert.deepEqual([row?.metadata.host, row?.metadata.destinationPort], ["", `${origin.port}`]);
     await call(core, "DELETE", `/connections/${row?.id}`);
     await assert.rejects(client.read(1), "it is cut off");

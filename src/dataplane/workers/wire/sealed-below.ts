@@ -81,7 +81,8 @@ export class SocketBelow extends Readiness implements SealedBelow {
     const behind = opening.taken(Math.max(0, sent));
     wire.copyWithin(0, head.length, head.length + size);
     if (behind >= 0) this.#opening = null;
-    return behind > 0 ? behind : Math.min(sent, EAGAIN);
+    if (behind > 0) return behind;
+    return sent < 0 && sent !== EINTR ? sent : EAGAIN;
   }
 
   onPeerEnd(): void {}
