@@ -41,7 +41,7 @@ for (let round = 0; round === 0 || performance.now() < untilMs; round++) {
     await delay(100);
   const what = `${backend === null ? "pump" : "engine"}, ${limited ? "limited" : "free"}`;
   const moved = `${flows} flows (${whole} whole), ${(bytes / 2 ** 20).toFixed(0)} MiB in ${seconds.toFixed(1)} s`;
-  const { loadMiB, restMiB } = memory.take();
+  const { loadMiB, restMiB } = await memory.take();
   const rss = `${loadMiB.toFixed(0)} MiB resident, ${restMiB.toFixed(0)} at rest`;
   console.log(`${round}: ${what}: ${moved}; ${descriptors()} descriptors (${before} before), ${rss}`);
   if (faults.length > 0 || descriptors() > before) {

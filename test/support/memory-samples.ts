@@ -1,13 +1,13 @@
 /** Memory of this process through a long run, and whether it still grows at the end. */
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { setTimeout as delay } from "node:timers/promises";
+import { openCollection } from "#platform/collection.ts";
 import { openTrim } from "#platform/linux/heap.ts";
 
 export interface MemorySample {
   readonly atMs: number;
   /** Resident under load. Of it some ten MiB more or less are what waits for a collection, and what the C library keeps of that. */
   readonly loadMiB: number;
-  /** Resident once both have been given back; V8 keeps some pages that it has emptied a while longer. */
+  /** Resident once both have been given back. */
   readonly restMiB: number;
   /** Of the main thread's heap, then. */
   readonly heapMiB: number;
@@ -50,30 +50,25 @@ export function shownGrowth({ early, late }: Growth): string {
   return `second and last ten minutes: resident under load ${shown("loadMiB")}, at rest ${shown("restMiB")}, in the heap ${shown("heapMiB")}`;
 }
 
+/** For the collection to have ended, in a program that does nothing else. */
+const COLLECTED_MS = 500;
+
 export class MemorySamples {
   readonly #startMs = performance.now();
   readonly #samples: MemorySample[] = [];
+  readonly #collect = openCollection();
   readonly #trim = openTrim();
-  readonly #collect: () => void;
 
-  constructor() {
-    setFlagsFromString("--expose-gc");
-    this.#collect = runInNewContext("gc") as () => void;
-  }
-
-  /** For a moment without connections. */
-  take(): MemorySample {
+  /** For a moment without connections. Gives back as `MemoryRelease` does. */
+  async take(): Promise<MemorySample> {
     const loadMiB = process.memoryUsage.rss() / 2 ** 20;
-    this.#collect();
-    this.#collect(); // what lies outside the heap is freed beside the program, by now
+    this.#collect?.();
+    await delay(COLLECTED_MS);
     this.#trim?.();
+
     const { rss, heapUsed } = process.memoryUsage();
-    const sample = {
-      atMs: performance.now(),
-      loadMiB,
-      restMiB: rss / 2 ** 20,
-      heapMiB: heapUsed / 2 ** 20,
-    };
+    const [restMiB, heapMiB] = [rss / 2 ** 20, heapUsed / 2 ** 20];
+    const sample = { atMs: performance.now(), loadMiB, restMiB, heapMiB };
     this.#samples.push(sample);
     return sample;
   }
