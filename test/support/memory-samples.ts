@@ -65,7 +65,6 @@ export class MemorySamples {
     this.#collect?.();
     await delay(COLLECTED_MS);
     this.#trim?.();
-
     const { rss, heapUsed } = process.memoryUsage();
     const [restMiB, heapMiB] = [rss / 2 ** 20, heapUsed / 2 ** 20];
     const sample = { atMs: performance.now(), loadMiB, restMiB, heapMiB };
