@@ -9,7 +9,8 @@ let at = POOL_BYTES;
 
 /**
  * Random bytes for salts and keys of connections, of which each is given out once. The runtime's own function asks the
- * library each time, which costs 8 µs however few they are. In memory of their own: a copy for another thread takes no more.
+ * library each time, which takes twice as long, and more on a busy machine. In memory of their own: a copy for another thread
+ * takes no more.
  */
 export function drawBytes(size: number): Buffer {
   if (size > MOST_POOLED) return randomBytes(size);
