@@ -1,8 +1,8 @@
 /** Request and response headers (AEAD form; the older one, with MD5 and alterId, is not spoken). All big endian. */
 import { createCipheriv, createDecipheriv, randomInt, timingSafeEqual } from "node:crypto";
-import { drawBytes } from "#lib/random-bytes.ts";
 import { crc32 } from "node:zlib";
 import { DialError, ProtocolError } from "#core/errors.ts";
+import { drawBytes } from "#lib/random-bytes.ts";
 import type { VmessResponse } from "#core/wire-details.ts";
 import type { Destination } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
