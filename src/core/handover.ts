@@ -125,6 +125,8 @@ export interface WireRemainder {
   readonly dataLeft: number;
   /** Of the wire: opened, and not understood. */
   readonly unread: Uint8Array;
+  /** Writes of the session, with those before, where it has `PaddingDetails`. */
+  readonly writes: number;
 }
 
 /** What goes with the socket; what the parts mean is between the stream and the port of that kind. */

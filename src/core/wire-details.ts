@@ -8,7 +8,25 @@ export interface WireDetails {
   readonly opening?: { readonly bytes: Uint8Array; readonly afterMs: number };
   readonly shadowsocks?: ShadowsocksDetails;
   readonly vmess?: VmessDetails;
+  readonly padding?: PaddingDetails;
 }
+
+/** Of a session whose first writes are padded, and that has not made all of these. */
+export interface PaddingDetails {
+  readonly shapes: WriteShapes;
+  /** Writes of the session so far. */
+  readonly writes: number;
+}
+
+/** How the first writes of a session are cut and filled. */
+export interface WriteShapes {
+  /** Writes with this number and above are left alone. */
+  readonly stop: number;
+  readonly lines: ReadonlyMap<number, readonly ShapeItem[]>;
+}
+
+/** The size of a piece, from a range; or an end, where nothing is left of the write. */
+export type ShapeItem = "check" | { readonly from: number; readonly to: number };
 
 /** Of a connection whose answer has not been said, or not been read yet. */
 export interface ShadowsocksDetails {

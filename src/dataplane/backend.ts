@@ -50,11 +50,11 @@ export interface RelayPair {
   readonly client: RelayEnd;
   readonly remote: RelayEnd;
   /**
-   * Called, instead of settling, when the backend cannot continue and the event-loop pump can: the client's stream is
-   * usable again, and the remote side is this one from now on. Absent: connections that may have to come back are not
-   * relayed by the backend.
+   * Called, instead of settling, when the backend cannot continue and the event-loop pump can: the stream of one side is
+   * usable again, and the other side is the one that is passed from now on. Absent: connections that may have to come
+   * back are not relayed by the backend.
    */
-  readonly resume?: (remote: Duplex) => void;
+  readonly resume?: (side: { readonly client: Duplex } | { readonly remote: Duplex }) => void;
 }
 
 export interface RelayBackend {

@@ -123,6 +123,7 @@ for (const [what, fail] of [
     const port = new FramedWire(ssl, first.fd, {
       word: (at) => [first.object, 1, 0][at] as number,
       unread: null,
+      padding: undefined,
       spare: (remains) => void left.push(remains),
     });
     try {

@@ -1,13 +1,12 @@
 /** Sessions of an AnyTLS listener without its users: every stream is relayed to where it asks for; and a client of single frames. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { EventEmitter, on, once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
-import { connect, type TLSSocket } from "node:tls";
+import { connect } from "node:tls";
 import type { Direction, Meter } from "#core/meter.ts";
 import type { Destination } from "#core/session.ts";
-import { ByteQueue } from "#lib/byte-queue.ts";
 import { dialTcp } from "#net/dial/dial.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
@@ -18,6 +17,7 @@ import type { RelayBackend } from "#dataplane/backend.ts";
 import { relay } from "#dataplane/event-loop/pump.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 import type { TlsServer } from "#core/tls.ts";
+import { type Frames, framesOver } from "./anytls-frames.ts";
 import { unlimited } from "./relayed.ts";
 
 export interface SessionsOptions {
@@ -96,68 +96,24 @@ export async function openSessions(
 }
 
 /** A connected client that has said its settings. */
-export interface FrameClient {
-  readonly socket: TLSSocket;
-  send(...frames: Buffer[]): void;
+export interface FrameClient extends Frames {
   /** SYN and the target. */
   open(id: number, port: number): void;
-  /** The next frame that is no data. */
-  next(): Promise<wire.Frame>;
-  /** The same where it must be this one. */
-  expect(command: number, id: number): Promise<void>;
-  /** Of all data frames of a stream so far. */
-  got(id: number): Buffer;
-  /** Waits until so much has come for a stream. */
-  untilGot(id: number, sizeBytes: number): Promise<Buffer>;
 }
 
 export async function openFrameClient(port: number): Promise<FrameClient> {
   const socket = connect({ port, host: LOOPBACK_V4, rejectUnauthorized: false });
   socket.setNoDelay(true).on("error", () => {});
   await once(socket, "secureConnect");
-  const arrivals = new EventEmitter();
-  const arrived = new ByteQueue();
-  const data = new Map<number, Buffer[]>();
-  const others: wire.Frame[] = [];
-  socket.on("data", (bytes: Buffer) => {
-    arrived.push(bytes);
-    for (let frame = wire.takeFrame(arrived); frame !== null; frame = wire.takeFrame(arrived))
-      if (frame.command !== wire.PSH) others.push(frame);
-      else data.set(frame.streamId, [...(data.get(frame.streamId) ?? []), frame.data]);
-    arrivals.emit("bytes");
-  });
-  socket.once("close", () => arrivals.emit("close"));
-  const until = async <T>(look: () => T | undefined): Promise<T> => {
-    const found = look();
-    if (found !== undefined) return found;
-    for await (const _ of on(arrivals, "bytes", { close: ["close"] })) {
-      const later = look();
-      if (later !== undefined) return later;
-    }
-    throw new Error("the session ended");
-  };
-  const got = (id: number): Buffer => Buffer.concat(data.get(id) ?? []);
-  const sizeOf = (id: number): number => (data.get(id) ?? []).reduce((sum, one) => sum + one.length, 0);
+  const frames = framesOver(socket);
   const settings = wire.encodeSettings({ v: "2", client: "test", "padding-md5": DEFAULT_SCHEME.md5 });
-  const client: FrameClient = {
-    socket,
-    send: (...frames) => void socket.write(Buffer.concat(frames)),
-    open(id, to) {
-      const target = encodeSocksAddress({ host: null, ip: LOOPBACK_V4, port: to });
-      client.send(wire.encodeFrame(wire.SYN, id), wire.encodeData(id, target));
-    },
-    next: () => until(() => others.shift()),
-    async expect(command, id) {
-      const frame = await client.next();
-      if (frame.command !== command || frame.streamId !== id)
-        throw new Error(`command ${frame.command} of stream ${frame.streamId} came, not ${command} of ${id}`);
-    },
-    got,
-    untilGot: (id, sizeBytes) => until(() => (sizeOf(id) >= sizeBytes ? got(id) : undefined)),
+  frames.send(wire.encodeFrame(wire.SETTINGS, 0, settings));
+  await frames.expect(wire.SERVER_SETTINGS, 0);
+  const open = (id: number, to: number): void => {
+    const target = encodeSocksAddress({ host: null, ip: LOOPBACK_V4, port: to });
+    frames.send(wire.encodeFrame(wire.SYN, id), wire.encodeData(id, target));
   };
-  client.send(wire.encodeFrame(wire.SETTINGS, 0, settings));
-  await client.expect(wire.SERVER_SETTINGS, 0);
-  return client;
+  return { ...frames, open };
 }
 
 /** What a stream moves before it is worth a thread, and some. */
@@ -173,7 +129,7 @@ export async function openBulk(client: FrameClient, id: number, port: number): P
   return sent;
 }
 
-export async function pingPong(client: FrameClient): Promise<void> {
+export async function pingPong(client: Frames): Promise<void> {
   client.send(wire.encodeFrame(wire.HEARTBEAT_REQUEST, 9));
   await client.expect(wire.HEARTBEAT_RESPONSE, 9);
 }

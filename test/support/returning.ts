@@ -1,6 +1,5 @@
 /** What comes back from workers, and what is held meanwhile. */
 import assert from "node:assert/strict";
-import type { Duplex } from "node:stream";
 import type { Meter } from "#core/meter.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
 import { unlimited } from "./relayed.ts";
@@ -20,7 +19,7 @@ export class Returning implements RelayBackend {
     { resume, ...pair }: Parameters<RelayBackend["relay"]>[0],
     ...rest: [never, never]
   ): Promise<void> | null {
-    const counted = { ...pair, resume: (remote: Duplex) => (this.returned++, resume?.(remote)) };
+    const counted = { ...pair, resume: (side: never) => (this.returned++, resume?.(side)) };
     const carried = this.#backend.relay(counted as never, ...rest);
     if (carried !== null) this.taken++;
     return carried;

@@ -44,7 +44,7 @@ const GROWTH = 4;
 class Pump implements IdleEntry {
   activeAtMs = 0;
   idleMs: number;
-  readonly #client: Duplex;
+  #client: Duplex;
   #remote: Duplex;
   readonly #meter: Meter;
   readonly #options: RelayOptions;
@@ -119,8 +119,8 @@ class Pump implements IdleEntry {
     if (pair === null) return;
     this.#youngBytes = Infinity;
     this.#settled = true; // the backend destroys the runtime's streams, which is not the end of the connection
-    const resume = (remote: Duplex): void => this.#resume(remote, backend);
-    const carried = backend.relay({ ...pair, resume: resume }, this.#meter, this.#options);
+    const resume: RelayPair["resume"] = (side) => this.#resume(side, backend);
+    const carried = backend.relay({ ...pair, resume }, this.#meter, this.#options);
     if (carried === null) this.#settled = false;
     else {
       this.#stop();
@@ -129,16 +129,18 @@ class Pump implements IdleEntry {
   }
 
   /** The backend could not continue; it is offered the connection again only after far more bytes. */
-  #resume(remote: Duplex, { afterBytes }: RelayBackend): void {
+  #resume(side: { client?: Duplex; remote?: Duplex }, { afterBytes }: RelayBackend): void {
     this.#returns++;
     this.#youngBytes = afterBytes * GROWTH ** this.#returns;
     this.#up.leave();
     this.#down.leave();
+    const { client = this.#client, remote = this.#remote } = side;
+    this.#client = client;
     this.#remote = remote;
-    this.#up = new PumpDirection("upload", this.#client, remote, this.#env);
-    this.#down = new PumpDirection("download", remote, this.#client, this.#env);
+    this.#up = new PumpDirection("upload", client, remote, this.#env);
+    this.#down = new PumpDirection("download", remote, client, this.#env);
     this.#settled = false;
-    this.#watch(remote);
+    this.#watch(side.client ?? remote);
     this.#begin();
   }
 

@@ -1,7 +1,9 @@
 import type { Duplex } from "node:stream";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
+import type { WireDetails } from "#core/wire-details.ts";
 import { ClientStream } from "./client-stream.ts";
-import { type PaddingScheme, parseScheme, preamblePadding, shapeWrite } from "./padding.ts";
+import { addsLittle, shapeWrite } from "#protocols/shared/padded-write.ts";
+import { type PaddingScheme, parseScheme, preamblePadding } from "./padding.ts";
 import { Session } from "./session.ts";
 import type { SessionStream } from "./stream.ts";
 import {
@@ -55,6 +57,8 @@ export class ClientSession extends Session {
   /** Shaped writes that are not out yet, piece by piece: two at once would share a TLS record. */
   readonly #shaped: ShapedWrite[] = [];
   #flushing = false;
+  /** What is said while a worker has the wire. */
+  #unsaid: Buffer[] = [];
   #serverVersion = 1;
   #nextId = 1;
 
@@ -100,6 +104,10 @@ export class ClientSession extends Session {
 
   override send(bytes: Buffer, done?: () => void, through?: () => void): void {
     if (this.closed) return done?.();
+    if (this.isAway) {
+      this.#unsaid.push(bytes);
+      return done?.();
+    }
     const index = this.#writes;
     const { scheme } = this.#options;
     const shaped = index < scheme.stop;
@@ -153,7 +161,32 @@ export class ClientSession extends Session {
 
   protected override forget(stream: SessionStream): void {
     super.forget(stream);
-    if (this.streams.size === 0 && !this.closed) this.#options.events.idle(this);
+    this.#lookIdle();
+  }
+
+  #lookIdle(): void {
+    if (this.streams.size === 0 && !this.closed && !this.isAway) this.#options.events.idle(this);
+  }
+
+  get #isPadding(): boolean {
+    return this.#writes < this.#options.scheme.stop;
+  }
+
+  protected get mayLeave(): boolean {
+    return this.#shaped.length === 0 && (!this.#isPadding || addsLittle(this.#options.scheme));
+  }
+
+  protected details(): WireDetails | undefined {
+    const { stop, lines } = this.#options.scheme;
+    return this.#isPadding ? { padding: { shapes: { stop, lines }, writes: this.#writes } } : undefined;
+  }
+
+  protected onBack(writes: number): void {
+    this.#writes = Math.max(this.#writes, writes);
+    const unsaid = this.#unsaid;
+    this.#unsaid = [];
+    for (const bytes of unsaid) this.send(bytes);
+    this.#lookIdle();
   }
 
   protected onClosed(error: Error | null): void {

@@ -38,6 +38,10 @@ export class ClientStream extends SessionStream {
     return this.#unconfirmed !== null && !this.destroyed;
   }
 
+  protected get mayLeave(): boolean {
+    return this.#unconfirmed === null;
+  }
+
   /** SYNACK: no problem is success. */
   answered(problem: string): void {
     if (problem === "") this.#confirm();

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { ConfigError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import { DEFAULT_SCHEME, parseScheme, preamblePadding, shapeWrite } from "./padding.ts";
+import { shapeWrite } from "#protocols/shared/padded-write.ts";
+import { DEFAULT_SCHEME, parseScheme, preamblePadding } from "./padding.ts";
 import * as wire from "./wire.ts";
 
 const smallest = (from: number) => from;

@@ -1,18 +1,15 @@
 /** Padding schemes: how a client cuts and fills the first writes of a session, so that their sizes give nothing away. */
-import { createHash, randomInt } from "node:crypto";
+import { createHash } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
-import { encodeWaste, HEADER_BYTES, MAX_DATA } from "./wire.ts";
+import type { ShapeItem, WriteShapes } from "#core/wire-details.ts";
+import { type Draw, drawSize } from "#protocols/shared/padded-write.ts";
+import { MAX_DATA } from "./wire.ts";
 
-type Item = "check" | { readonly from: number; readonly to: number };
-
-export interface PaddingScheme {
+export interface PaddingScheme extends WriteShapes {
   /** The text exactly as it came: what the hash covers. */
   readonly raw: Buffer;
   /** MD5 of `raw`, lower-case hex. */
   readonly md5: string;
-  /** Writes with this number and above are left alone. */
-  readonly stop: number;
-  readonly lines: ReadonlyMap<number, readonly Item[]>;
 }
 
 const DEFAULT_TEXT = `stop=8
@@ -32,7 +29,7 @@ const MAX_ITEMS = 256;
 /** Throws `ConfigError` with what is wrong. */
 export function parseScheme(raw: Buffer): PaddingScheme {
   let stop: number | null = null;
-  const lines = new Map<number, readonly Item[]>();
+  const lines = new Map<number, readonly ShapeItem[]>();
   for (const line of raw.toString().split("\n")) {
     const at = line.indexOf("=");
     const key = line.slice(0, Math.max(at, 0)).trim();
@@ -54,7 +51,7 @@ function readNumber(text: string, what: string): number {
   return value;
 }
 
-function parseItems(list: string): readonly Item[] {
+function parseItems(list: string): readonly ShapeItem[] {
   const texts = list.split(",");
   if (texts.length > MAX_ITEMS)
     throw new ConfigError(`padding scheme: more than ${MAX_ITEMS} items in a line`);
@@ -62,7 +59,7 @@ function parseItems(list: string): readonly Item[] {
 }
 
 /** Null for a range that holds no size: it is passed over. */
-function parseItem(source: string): Item | null {
+function parseItem(source: string): ShapeItem | null {
   const item = source.trim();
   if (item === "c") return "check";
   const range = /^([0-9]{1,9})-([0-9]{1,9})$/.exec(item);
@@ -74,44 +71,8 @@ function parseItem(source: string): Item | null {
 
 export const DEFAULT_SCHEME = parseScheme(Buffer.from(DEFAULT_TEXT));
 
-export type Draw = (from: number, to: number) => number;
-
-/** From the range [from, to), or `from` where the two are the same. */
-export const drawSize: Draw = (from, to) => (from === to ? from : randomInt(from, to));
-
 /** How much padding the preamble carries: the first size of line 0. */
-export function preamblePadding({ stop, lines }: PaddingScheme, draw: Draw = drawSize): number {
+export function preamblePadding({ stop, lines }: WriteShapes, draw: Draw = drawSize): number {
   const item = stop > 0 ? lines.get(0)?.find((one) => one !== "check") : undefined;
   return item === undefined ? 0 : draw(item.from, item.to);
-}
-
-/** The write with number `index` as the pieces that it goes out in, one TLS record each. */
-export function shapeWrite(
-  { stop, lines }: PaddingScheme,
-  index: number,
-  payload: Buffer,
-  draw: Draw = drawSize,
-): readonly Buffer[] {
-  const items = index < stop ? lines.get(index) : undefined;
-  if (items === undefined) return [payload];
-  const pieces: Buffer[] = [];
-  let rest = payload;
-  for (const item of items) {
-    if (item === "check") {
-      if (rest.length === 0) break;
-      continue;
-    }
-    const size = draw(item.from, item.to);
-    pieces.push(pieceOf(rest, size));
-    rest = rest.subarray(Math.min(size, rest.length));
-  }
-  if (rest.length > 0) pieces.push(rest);
-  return pieces;
-}
-
-function pieceOf(rest: Buffer, size: number): Buffer {
-  if (rest.length > size) return rest.subarray(0, size);
-  if (rest.length === 0) return encodeWaste(size);
-  const padding = size - rest.length - HEADER_BYTES;
-  return padding > 0 ? Buffer.concat([rest, encodeWaste(padding)]) : rest;
 }

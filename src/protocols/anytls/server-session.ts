@@ -1,6 +1,5 @@
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
-import { DETACHABLE, type Detachable } from "#core/handover.ts";
 import { COPIES } from "#core/stream.ts";
 import type { Destination } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
@@ -22,9 +21,6 @@ import {
   UPDATE_SCHEME,
   versionIn,
 } from "./wire.ts";
-
-/** Bytes that a stream moves before a relay worker may take it over: there and back costs as much as moving these. */
-const WORTH_BYTES = 256 * 1024;
 
 /** Streams open at once in one session; one more is refused, the session continues. */
 const MAX_STREAMS = 1024;
@@ -90,6 +86,14 @@ export class ServerSession extends Session {
     for (const stream of left) stream.destroy(error ?? new Error("the session ended"));
     this.#options.onClosed();
   }
+
+  protected get mayLeave(): boolean {
+    return true;
+  }
+
+  protected details(): undefined {}
+
+  protected onBack(): void {}
 }
 
 /** A short word: the user sees it, and must not learn about the network behind this server. */
@@ -103,7 +107,6 @@ export class ServerStream extends SessionStream {
   readonly #onTarget: (stream: ServerStream, destination: Destination) => void;
   /** What came before the target was complete; null: it is. */
   #pending: ByteQueue | null = new ByteQueue();
-  #movedBytes = 0;
 
   constructor(
     session: ServerSession,
@@ -124,7 +127,6 @@ export class ServerStream extends SessionStream {
   /** Throws `ProtocolError` for a target that is none: no client sends that. */
   override arrive(data: Buffer): boolean {
     const pending = this.#pending;
-    this.#movedBytes += data.length;
     if (pending === null) return super.arrive(data);
     pending.push(data);
     const head = pending.peekUpTo(MAX_SOCKS_ADDRESS);
@@ -136,17 +138,8 @@ export class ServerStream extends SessionStream {
     return pending.length === 0 || this.destroyed || super.arrive(pending.takeAll());
   }
 
-  override _write(data: Buffer, encoding: string, done: () => void): void {
-    this.#movedBytes += data.length;
-    super._write(data, encoding, done);
-  }
-
-  [DETACHABLE](): Detachable | null {
-    const holds = this.readableLength + this.writableLength > 0 || this.#pending !== null;
-    const isOver = this.destroyed || this.writableEnded || this.session === null;
-    return isOver || holds || this.#movedBytes < WORTH_BYTES
-      ? null
-      : (this.session?.detachableFor(this) ?? null);
+  protected get mayLeave(): boolean {
+    return this.#pending === null;
   }
 
   override farEnd(): void {

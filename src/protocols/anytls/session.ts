@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError, asError } from "#core/errors.ts";
 import { type DetachedState, type Detachable, detachable, type WireRemainder } from "#core/handover.ts";
+import type { WireDetails } from "#core/wire-details.ts";
 import { PassingMap } from "#lib/passing-map.ts";
 import { abortStream } from "#core/stream.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
@@ -71,10 +72,20 @@ export abstract class Session implements StreamOwner {
     return this.#closed;
   }
 
+  protected get isAway(): boolean {
+    return this.#away;
+  }
+
   /** Everything but data, waste and heartbeats. Throws `ProtocolError`. */
   protected abstract onFrame(frame: Frame): void;
   /** Runs once. Ends the streams that are left. */
   protected abstract onClosed(error: Error | null): void;
+  /** A worker could make the writes that follow. */
+  protected abstract get mayLeave(): boolean;
+  /** What goes with the wire to it. */
+  protected abstract details(): WireDetails | undefined;
+  /** The wire is back, with what this many writes of the session have left; nothing has been read from it yet. */
+  protected abstract onBack(writes: number): void;
 
   close(error: Error | null): void {
     if (this.#closed) return;
@@ -225,8 +236,8 @@ export abstract class Session implements StreamOwner {
    */
   detachableFor(stream: SessionStream): Detachable | null {
     const isAlone = this.streams.size === 1 && this.streams.get(stream.id) === stream;
-    if (!isAlone || this.#closed || this.#away || (this.#dataLeft > 0 && this.#dataFor !== stream))
-      return null;
+    const isBusy = this.#closed || this.#away || !this.mayLeave;
+    if (!isAlone || isBusy || (this.#dataLeft > 0 && this.#dataFor !== stream)) return null;
     this.#flush();
     if (this.#waiting.length + this.#small.length + this.#blocked.size > 0) return null;
     const wire = detachable(this.#wire);
@@ -244,7 +255,8 @@ export abstract class Session implements StreamOwner {
     const unread = this.#arrived.length === 0 ? null : this.#arrived.takeAll();
     const numbers = [...wire.detach().numbers, stream.id, this.#dataLeft];
     this.#dataLeft = 0;
-    return { numbers: numbers, unread: unread };
+    const details = this.details();
+    return details === undefined ? { numbers, unread } : { numbers, unread, details };
   }
 
   #takeBack(stream: SessionStream, remainder: WireRemainder | null, takeWire: () => void): void {
@@ -252,6 +264,7 @@ export abstract class Session implements StreamOwner {
     takeWire();
     if (remainder === null) return this.close(new Error("the thread that had the session is gone"));
     if (this.#closed) return;
+    this.onBack(remainder.writes);
     this.#dataLeft = remainder.dataLeft;
     this.#dataFor = this.streams.get(stream.id) === stream ? stream : null;
     const { undelivered } = remainder;

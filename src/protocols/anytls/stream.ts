@@ -1,8 +1,10 @@
 import { Duplex } from "node:stream";
-import type { Detachable } from "#core/handover.ts";
+import { DETACHABLE, type Detachable } from "#core/handover.ts";
 
 /** What the owner of the stream may still have to pass on when the peer's FIN has come; then the stream is closed. */
 const GRACE_MS = 1_000;
+/** Bytes that a stream moves before a relay worker may take it over: there and back costs as much as moving these. */
+const WORTH_BYTES = 256 * 1024;
 
 /** The session that a stream is in. */
 export interface StreamOwner {
@@ -23,6 +25,7 @@ export abstract class SessionStream extends Duplex {
   protected session: StreamOwner | null;
   #grace: NodeJS.Timeout | null = null;
   #ended = false;
+  #movedBytes = 0;
 
   constructor(session: StreamOwner, id: number) {
     super({ allowHalfOpen: true });
@@ -32,6 +35,7 @@ export abstract class SessionStream extends Duplex {
 
   /** Data from the peer; false: the reader is slow. */
   arrive(data: Buffer): boolean {
+    this.#movedBytes += data.length;
     return this.push(data);
   }
 
@@ -54,8 +58,18 @@ export abstract class SessionStream extends Duplex {
   }
 
   override _write(data: Buffer, _encoding: string, done: () => void): void {
+    this.#movedBytes += data.length;
     if (this.session === null) done();
     else this.session.sendData(this, data, done);
+  }
+
+  /** It is nothing but payload from here on. */
+  protected abstract get mayLeave(): boolean;
+
+  [DETACHABLE](): Detachable | null {
+    const isOver = this.destroyed || this.writableEnded || this.readableLength + this.writableLength > 0;
+    if (isOver || !this.mayLeave || this.#movedBytes < WORTH_BYTES) return null;
+    return this.session?.detachableFor(this) ?? null;
   }
 
   /** Says FIN where it was not said. */

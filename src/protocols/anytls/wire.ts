@@ -2,11 +2,18 @@
 import { createHash } from "node:crypto";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import { byteAt } from "#lib/at.ts";
-import { HEADER_BYTES, headerInto, PSH } from "#protocols/shared/stream-frame.ts";
+import { HEADER_BYTES } from "#protocols/shared/stream-frame.ts";
 
-export { encodeFrame, HEADER_BYTES, PSH } from "#protocols/shared/stream-frame.ts";
+export {
+  encodeData,
+  encodeFrame,
+  encodeWaste,
+  HEADER_BYTES,
+  MAX_DATA,
+  PSH,
+  WASTE,
+} from "#protocols/shared/stream-frame.ts";
 
-export const WASTE = 0;
 export const SYN = 1;
 export const FIN = 3;
 export const SETTINGS = 4;
@@ -17,7 +24,6 @@ export const HEARTBEAT_REQUEST = 8;
 export const HEARTBEAT_RESPONSE = 9;
 export const SERVER_SETTINGS = 10;
 
-export const MAX_DATA = 0xffff;
 export const HASH_BYTES = 32;
 
 /** What a client proves itself by. */
@@ -37,29 +43,6 @@ export interface Frame {
   readonly command: number;
   readonly streamId: number;
   readonly data: Buffer;
-}
-
-/** Payload as PSH frames, cut into equal parts where one frame cannot hold it; copied once, into `memory` where it is large enough. */
-export function encodeData(streamId: number, data: Buffer, memory: Buffer | null = null): Buffer {
-  const count = Math.max(1, Math.ceil(data.length / MAX_DATA));
-  const partBytes = Math.ceil(data.length / count);
-  const size = data.length + count * HEADER_BYTES;
-  const out = memory !== null && memory.length >= size ? memory.subarray(0, size) : Buffer.allocUnsafe(size);
-  let end = 0;
-  for (let from = 0; from < data.length || from === 0; from += partBytes || 1) {
-    const part = data.subarray(from, from + partBytes);
-    headerInto(out, end, PSH, streamId, part.length);
-    out.set(part, end + HEADER_BYTES);
-    end += HEADER_BYTES + part.length;
-  }
-  return out;
-}
-
-/** A frame of padding: `size` zeros behind the header. */
-export function encodeWaste(size: number): Buffer {
-  const out = Buffer.alloc(HEADER_BYTES + size);
-  headerInto(out, 0, WASTE, 0, size);
-  return out;
 }
 
 /** Takes a whole frame; null: more bytes are needed. Every command's data is taken, whatever the command. */

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { detachable, type Detachable } from "#core/handover.ts";
 import type { Meter } from "#core/meter.ts";
 import type { RelayEnd, RelayPair } from "#dataplane/backend.ts";
-import type { Side } from "#dataplane/workers/shared/sides.ts";
+import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
 import { KINDS, type HandedWire } from "#dataplane/workers/shared/wire-spec.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
 
@@ -12,12 +12,18 @@ export function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
   return meter.free !== true && client.stream.readableLength + remote.stream.readableLength > 0;
 }
 
+/** The side that comes back as a socket, should the other one have to; null: neither does. */
+export function bareSideOf({ client, remote }: RelayPair): Side | null {
+  if (client.detachable.kind === "framed") return REMOTE;
+  return remote.detachable.kind === "framed" ? CLIENT : null;
+}
+
 /** It may have to, as two sockets. */
-export function cannotReturn({ client, remote, resume }: RelayPair): boolean {
-  if (client.detachable.kind === "quic") return remote.detachable.kind === "framed";
-  if (client.detachable.kind !== "framed") return false;
-  const { kind, isLayered } = remote.detachable;
-  return kind !== "plain" || isLayered === true || resume === undefined;
+export function cannotReturn(pair: RelayPair): boolean {
+  const side = bareSideOf(pair);
+  if (side === null) return false;
+  const { kind, isLayered } = (side === CLIENT ? pair.client : pair.remote).detachable;
+  return kind !== "plain" || isLayered === true || pair.resume === undefined;
 }
 
 /** What was read already goes first. An end that was read shows again in the kernel's socket. */

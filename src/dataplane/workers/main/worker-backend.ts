@@ -18,12 +18,21 @@ import type {
   Resettable,
 } from "#dataplane/backend.ts";
 import { OffloadedFlow } from "./offloaded-flow.ts";
-import type { Side } from "#dataplane/workers/shared/sides.ts";
+import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
 import type { DecisionSource } from "#dataplane/decision-source.ts";
 import { AcceptDispatcher } from "./accept-dispatcher.ts";
 import { Decisions } from "./decisions.ts";
-import { canLeave, cannotReturn, deliver, depart, giveBack, mustWait, shellOf } from "./leaving.ts";
+import {
+  bareSideOf,
+  canLeave,
+  cannotReturn,
+  deliver,
+  depart,
+  giveBack,
+  mustWait,
+  shellOf,
+} from "./leaving.ts";
 import { itemAt } from "#lib/at.ts";
 import { makeFree } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
@@ -206,20 +215,20 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     const { client, remote } = pair;
     const { onBytes, onSilent, signal } = options;
     // The closure below lives as long as the connection, of which there are thousands: it keeps only this.
-    const resume = client.detachable.kind === "framed" ? pair.resume : undefined;
+    const bareSide = bareSideOf(pair);
+    const resume = bareSide === null ? undefined : pair.resume;
     const backs = [client.detachable.reattach, remote.detachable.reattach];
     const left = [shellOf(client), shellOf(remote)];
     const onGone = (): void => flow.reset();
     const onEnded = (): void => {
       signal.removeEventListener("abort", onGone);
       for (const stream of left) stream?.off("close", onGone);
-      const socket = resume === undefined ? null : socketOf(flow.takeOpenDescriptor(1), this.#calls);
-      if (socket === null) left[0]?.destroy();
-      left[1]?.destroy();
+      const socket = bareSide === null ? null : socketOf(flow.takeOpenDescriptor(bareSide), this.#calls);
+      if (socket === null) for (const stream of left) stream?.destroy();
       for (const [side, takeBack] of backs.entries())
         if (takeBack !== undefined) giveBack(flow, side as Side, takeBack);
       if (socket === null) resolve();
-      else resume?.(socket);
+      else resume?.(bareSide === CLIENT ? { client: socket } : { remote: socket });
     };
     const flow = new OffloadedFlow(thread, meter, options, { onBytes, onSilent, onEnded });
     for (const stream of left) stream?.once("close", onGone);

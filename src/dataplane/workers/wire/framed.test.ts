@@ -24,7 +24,12 @@ function libraryThatGives(...reads: readonly { readonly bytes: number; readonly 
 const calls = { roomy: new Uint8Array(HEADROOM_BYTES + 65_536) };
 const io = { calls, bufferedBytes: 0 } as unknown as WireIo;
 const DATA_LEFT = 60_000;
-const start = { word: (at: number) => [1, 1, DATA_LEFT][at] ?? 0, unread: null, spare() {} };
+const start = {
+  word: (at: number) => [1, 1, DATA_LEFT][at] ?? 0,
+  unread: null,
+  padding: undefined,
+  spare() {},
+};
 
 test("what comes between two looks of one read, and is read ahead, needs no event to be read", () => {
   const ssl = libraryThatGives({ bytes: 1_000, outcome: EAGAIN }, { bytes: 4_000, outcome: FULL });

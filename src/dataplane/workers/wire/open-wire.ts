@@ -92,7 +92,7 @@ export class Wires {
     const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
-    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openFramed(index, fd, { ssl, unread });
+    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openFramed(index, fd, ssl, message);
   }
 
   /** Of this thread; null: it has no libcrypto. */
@@ -148,13 +148,14 @@ export class Wires {
     this.#table.kinds[index] = LEFT_OPEN;
   }
 
-  #openFramed(index: number, fd: number, { ssl, unread }: { ssl: Ssl; unread: Uint8Array | null }): Wire {
+  #openFramed(index: number, fd: number, ssl: Ssl, { unread, details }: WireMessage): Wire {
+    const { padding } = details;
     const spare = (remainder: WireRemainder): void => {
       this.#messages.postMessage({ index, remainder } satisfies ReturnedRemainder);
       this.#table.messageStates[index] = RETURNED;
       this.#table.kinds[index] = LEFT_OPEN;
     };
-    return new FramedWire(ssl, fd, { word: (at) => this.#number(index, at), unread, spare });
+    return new FramedWire(ssl, fd, { word: (at) => this.#number(index, at), unread, padding, spare });
   }
 
   /** Where that object writes from now on. */
