@@ -74,8 +74,8 @@ export interface WorkerConnection extends AcceptedConnection {
 export interface DialEvents {
   /** Connected, and the client has its success reply. Bytes may have moved. */
   dialled(): void;
-  /** The client waits to be taken. */
-  failed(error: DialError): void;
+  /** The client waits to be taken. Null: why, is to be found by dialling from the event loop. */
+  failed(error: DialError | null): void;
   /** The client's connection is over and everything of it is freed. */
   ended(): void;
 }

@@ -2,6 +2,7 @@
 import { type Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import type { TlsRecipe } from "./tls-recipe.ts";
 import type { WireDetails } from "./wire-details.ts";
 
 /**
@@ -145,6 +146,8 @@ export interface DetachedState {
  */
 export interface WireStart extends DetachedState {
   readonly kind: WireKind;
+  /** Of the kind `tls`, whose handshake the worker does first, and whose number it sets itself. */
+  readonly tls?: TlsRecipe;
 }
 
 /** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */

@@ -4,6 +4,7 @@ import type { AcceptedConnection } from "./accepted.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
 import type { Bypass } from "./tls-bypass.ts";
+import type { ServerIdentity, TlsRecipe } from "./tls-recipe.ts";
 import type { TlsContextSource } from "./tls-contexts.ts";
 import type { Trust } from "./trust.ts";
 
@@ -36,17 +37,9 @@ export interface KeyPair {
 }
 
 /** What a client asks of one server, and by what it knows the server. */
-export interface TlsClientOptions extends CommonOptions {
+export interface TlsClientOptions extends CommonOptions, ServerIdentity {
   /** Named in errors: `proxy n`. */
   readonly where: string;
-  /** Goes into SNI unless it is an address, and is what the certificate must be valid for. */
-  readonly serverName: string;
-  /** The name that the certificate must be valid for, where it is not `serverName`. */
-  readonly nameCertVerify: string | null;
-  /** Accepts any certificate. */
-  readonly skipCertVerify: boolean;
-  /** SHA-256 of a certificate of the server's chain, 64 lower-case hex digits; replaces the check of the chain. */
-  readonly fingerprint: string | null;
   /** The client's own certificate; null: it has none. */
   readonly keyPair: KeyPair | null;
   readonly trust: Trust;
@@ -104,6 +97,11 @@ export interface TlsClient {
    * its cause where the certificate is refused); nothing is left open then.
    */
   open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened>;
+  /**
+   * By what a worker does the same on a kernel socket of its own, and verifies as much; the client is to be kept until its
+   * connection is begun. Null or absent: only `open` can.
+   */
+  recipe?(): TlsRecipe | null;
 }
 
 export const CLIENT_AUTH_TYPES = [

@@ -184,8 +184,8 @@ class OpeningSession implements DialEvents {
     relayByWorker(worker, { entry: this.#entry, noted: this.#noted, onEnd: this.#onEnd }, this.#env);
   }
 
-  failed(error: DialError): void {
-    if (this.#isFirstOfMany) this.#take(); // and tries all addresses
+  failed(error: DialError | null): void {
+    if (error === null || this.#isFirstOfMany) this.#take(); // and tries all addresses
     else this.#fail(error);
   }
 

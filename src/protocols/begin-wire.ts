@@ -1,14 +1,21 @@
 /** What threads can begin of protocols: they load no more of these than that. */
-import type { WireStart } from "#core/handover.ts";
+import type { DetachedState, Layer, WireStart } from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
+import type { TlsRecipe } from "#core/tls-recipe.ts";
 import type { WireRecipe } from "#core/wire-recipe.ts";
 import { beginShadowsocks } from "./shadowsocks/begin.ts";
+import { beginTrojan } from "./trojan/begin.ts";
 import { beginVless } from "./vless/begin.ts";
 import { beginVmess } from "./vmess/begin.ts";
 
 type Begin<Settings> = (settings: Settings, destination: Destination, nowMs: () => number) => WireStart;
 
-const BEGINNINGS = { shadowsocks: beginShadowsocks, vless: beginVless, vmess: beginVmess } as const;
+const BEGINNINGS = {
+  shadowsocks: beginShadowsocks,
+  trojan: beginTrojan,
+  vless: beginVless,
+  vmess: beginVmess,
+} as const;
 
 type Beginnings = typeof BEGINNINGS;
 
@@ -22,11 +29,28 @@ export function recipe<Name extends keyof Beginnings>(
 
 /** What a client of the node adds to its socket, for one destination. Throws for a name that is too long. */
 export function beginWire(
-  { protocol, settings }: WireRecipe,
+  { protocol, settings, tls }: WireRecipe,
   destination: Destination,
   nowMs: () => number,
 ): WireStart {
   const begin = BEGINNINGS[protocol as keyof Beginnings] as Begin<object> | undefined;
   if (begin === undefined) throw new RangeError(`no thread can begin ${protocol}`);
-  return begin(settings, destination, nowMs);
+  const start = begin(settings, destination, nowMs);
+  return tls === undefined ? start : overTls(start, tls);
+}
+
+/** What would lie over a socket. */
+function overTls({ kind, layers = [], ...state }: WireStart, tls: TlsRecipe): WireStart {
+  return { kind: "tls", numbers: [0], unread: null, layers: [...layersOf(kind, state), ...layers], tls };
+}
+
+/** The same as layers. */
+function layersOf(kind: WireStart["kind"], { details = {}, ...state }: DetachedState): readonly Layer[] {
+  if (kind === "plain") return [];
+  if (kind !== "sealed" && kind !== "vmess") throw new RangeError(`${kind} is no layer over TLS`);
+  const { opening, ...rest } = details;
+  const sealed: Layer = { kind: "sealed", form: kind, ...state, details: rest };
+  if (opening === undefined) return [sealed];
+  const { bytes: ours, afterMs } = opening;
+  return [{ kind: "opening", ours, isOwed: true, afterMs, theirs: null }, sealed];
 }

@@ -2,6 +2,7 @@
 import type { DialPlan, DialTemplate } from "#core/dial-plan.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
+import type { TlsClient } from "#core/tls.ts";
 import type { WireRecipe } from "#core/wire-recipe.ts";
 import { canKeepAeads } from "#platform/aead.ts";
 import { beginWire } from "./begin-wire.ts";
@@ -9,10 +10,12 @@ import { beginWire } from "./begin-wire.ts";
 /** No form of a name that goes to a server is longer. */
 const MOST_NAME_BYTES = 255;
 
-/** What its server is reached by, where nothing but its own wire lies over the socket. */
+/** What its server is reached by, where nothing but its own wire lies over the socket, or TLS between them. */
 export interface NodeServer {
   readonly dialer: Dialer;
   readonly address: Destination;
+  /** Null: there is no TLS. */
+  readonly tls: Pick<TlsClient, "recipe"> | null;
 }
 
 /** Nothing where workers cannot: `server` or `recipe` is null. */
@@ -22,23 +25,32 @@ export function workerDials(
   { nowMs }: Pick<OutboundEnv, "nowMs">,
 ): Pick<Outbound, "plain" | "template"> {
   if (server === null || recipe === null) return {};
-  const { dialer, address } = server;
+  const { dialer, address, tls } = server;
+  const recipeNow = (): WireRecipe | null => {
+    if (!canKeepAeads()) return null;
+    if (tls === null) return recipe;
+    const below = tls.recipe?.() ?? null;
+    return below && { ...recipe, tls: below };
+  };
   return {
     plain(destination, _reach, signal) {
       const { host } = destination;
       if (host !== null && Buffer.byteLength(host) > MOST_NAME_BYTES) return null; // `connect` says it
-      if (!canKeepAeads()) return null;
-      const wire = () => beginWire(recipe, destination, nowMs);
+      const by = recipeNow();
+      if (by === null) return null;
+      // Asked anew: so the plan keeps the client of TLS until it is carried out.
+      const wire = () => beginWire(recipeNow() ?? by, destination, nowMs);
       const over = (plan: DialPlan | null): DialPlan | null =>
         plan === null || plan.wire !== undefined ? null : { ...plan, wire };
       const plan = dialer.plain?.(address, null, signal) ?? null;
       return plan instanceof Promise ? plan.then(over) : over(plan);
     },
     template(): DialTemplate | null {
-      const template = canKeepAeads() ? (dialer.template?.() ?? null) : null;
-      return template === null || template.node !== undefined
+      const by = recipeNow();
+      const template = by === null ? null : (dialer.template?.() ?? null);
+      return by === null || template === null || template.node !== undefined
         ? null
-        : { ...template, node: { server: address, recipe } };
+        : { ...template, node: { server: address, recipe: by } };
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { ConfigError, DialError, asDialError } from "#core/errors.ts";
 import type { DialContext, Dialer, OutboundEnv } from "#core/outbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
+import type { TlsClient } from "#core/tls.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { parseIp, toDestination } from "#net/address/ip.ts";
 import type { TransportClientFields, TransportNetwork } from "./fields.ts";
@@ -32,6 +33,13 @@ export interface TransportClientOptions extends TransportClientFields, SecurityC
   readonly bypassable?: boolean;
 }
 
+export interface BareServer {
+  readonly dialer: Dialer;
+  readonly address: Destination;
+  /** What opens TLS; null: there is none. */
+  readonly tls: Pick<TlsClient, "recipe"> | null;
+}
+
 /** Opens streams to one server. Disposing it ends what it pools, not the streams. */
 export interface TransportClient extends AsyncDisposable {
   readonly security: "none" | "tls";
@@ -39,8 +47,8 @@ export interface TransportClient extends AsyncDisposable {
   readonly sendsDatagrams?: true;
   /** Throws `DialError`; nothing is left open then. */
   connect(context: DialContext): Promise<Secured>;
-  /** Where it leads, and by what, if nothing of its own lies over the socket; else null. */
-  readonly bare: { readonly dialer: Dialer; readonly address: Destination } | null;
+  /** Where it leads, and by what, if nothing of its own lies over the socket, or TLS alone; else null. */
+  readonly bare: BareServer | null;
 }
 
 type Carry = (secured: Secured, signal: AbortSignal) => Promise<Secured>;
@@ -67,7 +75,7 @@ export async function openTransportClient(
         throw asDialError(error, `${env.name}: ${network}`);
       }
     },
-    bare: network === "tcp" && secure.kind === "none" ? bareOf(options, env) : null,
+    bare: network === "tcp" ? bareOf(options, env, secure) : null,
     async [Symbol.asyncDispose]() {},
   };
 }
@@ -75,12 +83,15 @@ export async function openTransportClient(
 function bareOf(
   { server, port }: TransportClientOptions,
   { dialer }: OutboundEnv,
-): NonNullable<TransportClient["bare"]> {
-  return { dialer, address: toDestination(server, port) };
+  { kind, tls }: SecuredDialer,
+): BareServer | null {
+  if (kind === "tls" && tls === null) return null;
+  return { dialer, address: toDestination(server, port), tls };
 }
 
 interface SecuredDialer {
   readonly kind: "none" | "tls";
+  readonly tls: BareServer["tls"];
   dial(signal: AbortSignal, metadata: DialContext["metadata"]): Promise<Secured>;
 }
 
@@ -111,6 +122,7 @@ async function openSecured(
   const server = toDestination(options.server, options.port);
   return {
     kind: client.kind,
+    tls: client.tls,
     async dial(signal, metadata) {
       const dial = (): Promise<Duplex> => dialer.connect(server, { signal, metadata });
       return await client.open(await dial(), signal, dial);

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
-import type { TlsAccepted, TlsProvider } from "#core/tls.ts";
+import type { TlsAccepted, TlsClient, TlsProvider } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -21,6 +21,8 @@ export interface SecurityClient {
   readonly kind: "none" | "tls";
   /** Owns the stream from here. `redial` as of `TlsOpening`. Throws `DialError`. */
   open(stream: Duplex, signal: AbortSignal, redial?: () => Promise<Duplex>): Promise<Secured>;
+  /** Null: there is no TLS, or it may be left behind, which is for the main thread to see. */
+  readonly tls: Pick<TlsClient, "recipe"> | null;
 }
 
 export interface SecurityServer extends Disposable {
@@ -51,12 +53,13 @@ export async function chooseSecurityClient(
 ): Promise<SecurityClient> {
   if (!fields.tls && fields["reality-opts"] !== undefined)
     throw new ConfigError(`proxy ${context.node}: reality-opts: REALITY needs tls: true`);
-  if (!fields.tls) return { kind: "none", open: async (stream) => plain(stream) };
+  if (!fields.tls) return { kind: "none", tls: null, open: async (stream) => plain(stream) };
   const { bypassable, log } = context;
   const options = await readTlsClient(fields, bypassable ? { ...context, minVersion: "TLSv1.3" } : context);
   const client = context.tls.makeClient(options, log);
   return {
     kind: "tls",
+    tls: bypassable ? null : client,
     async open(stream, signal, redial) {
       const again = redial === undefined ? {} : { redial };
       const opened = await client.open(stream, { signal, bypassable, ...again });

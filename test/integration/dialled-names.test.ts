@@ -69,7 +69,7 @@ test(
         assert.equal(client.dialledFrom(), null);
         noted[Symbol.dispose]();
       };
-      client.events = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
+      client.events = { dialled() {}, failed: (error) => assert.fail(error ?? "not opened"), ended: onEnded };
       client.dial(to, Buffer.alloc(0), false);
     }, owned);
 

@@ -6,6 +6,7 @@ import { SharedAnswers } from "#dns/shared-answers.ts";
 import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import { SharedSalts } from "#lib/shared-salts.ts";
 import { masterKey, methodOf } from "#protocols/shadowsocks/methods.ts";
+import { keyOf } from "#protocols/trojan/wire.ts";
 import { commandKey } from "#protocols/vmess/kdf.ts";
 import { OPTION_CHUNKS, OPTION_MASKING, SECURITY_AES, SECURITY_CHACHA } from "#protocols/vmess/header.ts";
 import { recipe } from "#protocols/begin-wire.ts";
@@ -14,6 +15,8 @@ import { DecidingEngine } from "../support/deciding-engine.ts";
 import { countThenAnswer, echo, endThenListen, openTcpOrigin } from "../support/origin.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { startCore, type Core } from "../support/start-core.ts";
+import { certificate, tlsClient } from "../support/tls-origin.ts";
+import { tlsProvider } from "../support/tls.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
@@ -21,8 +24,13 @@ const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const keys = { plain: Buffer.alloc(16, 7), server: Buffer.alloc(32, 8), user: Buffer.alloc(32, 9) };
 const base64 = (key: Buffer): string => key.toString("base64");
 
+const tls = `certificate: ${JSON.stringify(certificate.cert)}, private-key: ${JSON.stringify(certificate.key)}`;
+
 const SERVERS = `
 listeners:
+  - { name: vless-tls, type: vless, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid} }], ${tls} }
+  - { name: vmess-tls, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }], ${tls} }
+  - { name: trojan, type: trojan, listen: 127.0.0.1, port: 0, users: [{ username: ann, password: letmein }], ${tls} }
   - { name: vless, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, users: [{ username: ann, uuid: ${uuid} }] }
   - { name: vmess, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }] }
   - { name: shadow, type: shadowsocks, listen: 127.0.0.1, port: 0, cipher: 2022-blake3-aes-128-gcm, password: "${base64(keys.plain)}" }
@@ -46,10 +54,21 @@ const vmess = (security: number): WireRecipe =>
   });
 const VLESS = recipe("vless", { id: Uint8Array.from(userIdBytes(uuid)) });
 
+/** Of a server that shows the certificate of `server.test`. */
+const overServerTest = await tlsClient(tlsProvider, {});
+const overTls = (by: WireRecipe): WireRecipe => {
+  const below = overServerTest.recipe?.() ?? null;
+  return below === null ? by : { ...by, tls: below };
+};
+
 const copy = (key: Buffer): Uint8Array => Uint8Array.from(key);
 const OLDER = "chacha20-ietf-poly1305";
 const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
   ["vless", VLESS],
+  ["vless-tls", overTls(VLESS)],
+  ["vmess-tls", overTls(vmess(SECURITY_AES))],
+  ["vmess-tls", overTls(vmess(SECURITY_CHACHA))],
+  ["trojan", overTls(recipe("trojan", { key: keyOf("letmein") }))],
   ["vmess", vmess(SECURITY_AES)],
   ["vmess", vmess(SECURITY_CHACHA)],
   [
@@ -136,6 +155,7 @@ test(
       }
       await until("all have been reported", () => engine.served.length >= 5);
       assert.equal(engine.asked.length, 0);
+      assert.equal(engine.handedOver, 0);
       assert.equal(engine.deaths, 0);
       const one = engine.served.find(({ metadata }) => metadata.destination.port === origin.port);
       assert.deepEqual(one?.metadata.destination, toDestination("127.0.0.1", origin.port));

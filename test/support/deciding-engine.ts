@@ -1,4 +1,5 @@
 /** Workers that decide by what a test publishes, behind one listener, and everything that is reported of them. */
+import type { Duplex } from "node:stream";
 import type { Handshake, WorkerConnection } from "#core/accepted.ts";
 import type { NodeTemplate } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
@@ -26,6 +27,8 @@ export interface JoinedConnection extends DecidedConnection {
 
 export class DecidingEngine implements AsyncDisposable {
   readonly asked: WorkerConnection[] = [];
+  /** Those that workers have given up before they asked; they are destroyed. */
+  handedOver = 0;
   readonly served: Served[] = [];
   readonly joined: JoinedConnection[] = [];
   /** Joined ones that have ended. */
@@ -71,7 +74,11 @@ export class DecidingEngine implements AsyncDisposable {
       destination === undefined
         ? { handshake: "mixed" }
         : { handshake: "none", ...(destination && { destination }) };
-    const { probes, onAccepted } = byWorkers(on);
+    const onStream = (stream: Duplex): void => {
+      if (made !== null) made.handedOver++;
+      stream.destroy();
+    };
+    const { probes, onAccepted } = byWorkers(on, onStream);
     const options = { ...handshake, probes, onAccepted, context };
     const lease = opened.use(await pool.leaseTcp(where, options));
     made = new DecidingEngine(engine, lease.endpoint.port, opened.move());

@@ -36,6 +36,7 @@ const MOST_KEPT = 8;
 export class SslTickets {
   readonly #functions: TicketFunctions;
   readonly #kept: Kept[] = [];
+  #isClosed = false;
 
   constructor(functions: TicketFunctions, registry: FinalizationRegistry<readonly Kept[]>) {
     this.#functions = functions;
@@ -45,7 +46,7 @@ export class SslTickets {
   /** Keeps the session of a connection whose server was found to be the right one; nothing where it has no ticket yet. */
   keep(ssl: bigint, nowMs: number, said: Uint8Array | null = null): void {
     const { SSL_get1_session, SSL_SESSION_is_resumable, SSL_SESSION_dup, SSL_SESSION_free } = this.#functions;
-    const own = SSL_get1_session(ssl);
+    const own = this.#isClosed ? 0n : SSL_get1_session(ssl);
     if (own === 0n) return;
     // A copy: a connection that ends without a goodbye spoils its own.
     const session = SSL_SESSION_is_resumable(own) === 1 ? SSL_SESSION_dup(own) : 0n;
@@ -63,6 +64,12 @@ export class SslTickets {
     if (isFresh) this.#functions.SSL_set_session(ssl, newest.session);
     this.#free(newest);
     return isFresh ? newest.said : null;
+  }
+
+  /** Nothing is kept any more. */
+  close(): void {
+    this.#isClosed = true;
+    while (this.#kept.length > 0) this.#free(this.#kept.pop());
   }
 
   #free(kept: Kept | undefined): void {

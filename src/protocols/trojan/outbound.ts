@@ -3,9 +3,12 @@ import { DialError } from "#core/errors.ts";
 import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
+import { recipe } from "#protocols/begin-wire.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
+import { workerDials } from "#protocols/worker-dials.ts";
 import { openTransportClient } from "#transport/index.ts";
+import { OPEN_AFTER_MS } from "./begin.ts";
 import { RequestCodec } from "./codec.ts";
 import type { OutboundOptions } from "./options.ts";
 import {
@@ -16,9 +19,6 @@ import {
   packetFraming,
   type TrojanRequest,
 } from "./wire.ts";
-
-/** How long the request waits for first bytes to travel with; then it goes alone: the far side may speak first. */
-const OPEN_AFTER_MS = 100;
 
 /** Throws `ConfigError`. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
@@ -37,6 +37,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     type: "Trojan",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     connect: (destination, context) => open({ command: COMMAND_CONNECT, destination }, context),
+    ...workerDials(transport.bare, recipe("trojan", { key }), env),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
       return new StreamFlow(

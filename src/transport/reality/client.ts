@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import type { RealityOptions, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
-import { sniOf } from "#transport/tls/client-options.ts";
+import { sniOf } from "#transport/tls/client-names.ts";
 import { TlsFault } from "#transport/tls13/alerts.ts";
 import { judgeChain, type Verify } from "#transport/tls13/chain-judge.ts";
 import { openTls13 } from "#transport/tls13/client.ts";

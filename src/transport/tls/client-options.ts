@@ -4,7 +4,6 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { KeyPair, TlsClientOptions, TlsVersion } from "#core/tls.ts";
 import type { Trust } from "#core/trust.ts";
-import { parseIp } from "#net/address/ip.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { readReality } from "#transport/reality/options.ts";
 import { readEch } from "#transport/tls13/ech/source.ts";
@@ -66,17 +65,4 @@ async function readKeyPair(
   if (!certificate || !key)
     throw new ConfigError(`${where}: a client certificate needs both certificate and private-key`);
   return { certificate: await files.readPem(certificate), privateKey: await files.readPem(key) };
-}
-
-/** What goes into SNI; empty: nothing, since an address must not. */
-export function sniOf({ serverName }: Pick<TlsClientOptions, "serverName">): string {
-  return parseIp(serverName) === null ? serverName : "";
-}
-
-/** What the certificate must be valid for. */
-export function verifyNameOf({
-  serverName,
-  nameCertVerify,
-}: Pick<TlsClientOptions, "serverName"> & Partial<Pick<TlsClientOptions, "nameCertVerify">>): string {
-  return nameCertVerify ?? serverName;
 }

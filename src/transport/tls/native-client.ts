@@ -1,4 +1,5 @@
 /** The dialling side of TLS by the runtime's own libssl, on the descriptor of a kernel socket. */
+import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError, messageOf } from "#core/errors.ts";
@@ -6,8 +7,9 @@ import { descriptorOf } from "#core/handover.ts";
 import type { Log } from "#core/log.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
+import type { TlsRecipe } from "#core/tls-recipe.ts";
 import { BAD_CERTIFICATE, type NativeTls, type SslHandle, type SslTickets } from "#platform/tls.ts";
-import { sniOf } from "./client-options.ts";
+import { sniOf } from "./client-names.ts";
 import { finishOpening, refuseIfAborted } from "./client-handshake.ts";
 import type { ClientContexts } from "./native-contexts.ts";
 import { canGoNative } from "./native-server.ts";
@@ -34,6 +36,7 @@ export class NativeClient implements TlsClient {
   readonly #tickets: SslTickets | null;
   /** Null: the library refuses the settings, and `node:tls` is left to say so. */
   #context: SslHandle | null | undefined;
+  #recipe: TlsRecipe | null = null;
 
   constructor(options: TlsClientOptions, env: NativeClientEnv) {
     this.#native = env.native;
@@ -46,10 +49,25 @@ export class NativeClient implements TlsClient {
   }
 
   open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
-    if (this.#context === undefined) this.#context = this.#makeContext();
-    return this.#context !== null && canGoNative(stream)
+    return this.#contextOnce() !== null && canGoNative(stream)
       ? this.#openSocket(stream, opening)
       : this.#env.byNode.open(stream, opening);
+  }
+
+  recipe(): TlsRecipe | null {
+    const context = this.#contextOnce();
+    return context === null ? null : (this.#recipe ??= this.#makeRecipe(context));
+  }
+
+  #makeRecipe({ address: context }: SslHandle): TlsRecipe {
+    const { serverName, nameCertVerify, fingerprint, skipCertVerify } = this.#options;
+    const server = { serverName, nameCertVerify, fingerprint, skipCertVerify };
+    return { id: randomUUID(), context, sni: this.#serverName, alpn: Uint8Array.from(this.#alpn), server };
+  }
+
+  #contextOnce(): SslHandle | null {
+    if (this.#context === undefined) this.#context = this.#makeContext();
+    return this.#context;
   }
 
   #makeContext(): SslHandle | null {

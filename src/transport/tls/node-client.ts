@@ -4,7 +4,7 @@ import { checkServerIdentity, connect } from "node:tls";
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
 import { AuthError, ConfigError } from "#core/errors.ts";
 import type { TlsClient, TlsClientOptions } from "#core/tls.ts";
-import { sniOf, verifyNameOf } from "./client-options.ts";
+import { sniOf, verifyNameOf } from "./client-names.ts";
 import { finishOpening, refuseIfAborted } from "./client-handshake.ts";
 import { checkPin } from "./pin.ts";
 import { openRecordPump } from "./record-pump.ts";

@@ -2,22 +2,22 @@
 import { X509Certificate } from "node:crypto";
 import { checkServerIdentity } from "node:tls";
 import { AuthError } from "#core/errors.ts";
-import type { TlsClientOptions } from "#core/tls.ts";
+import type { ServerIdentity } from "#core/tls-recipe.ts";
 import type { SslClients } from "#platform/tls.ts";
-import { verifyNameOf } from "./client-options.ts";
+import { verifyNameOf } from "./client-names.ts";
 import type { Belief } from "./native-contexts.ts";
 import { checkPin } from "./pin.ts";
 
 /** Certificates whose names were found good; of a server, or of some behind one name. */
 const MOST_ACCEPTED = 4;
 
-/** Of one node. `object`: address of the library's connection. */
+/** Of one node, in one thread. `object`: address of the library's connection. */
 export class ServerCheck {
   readonly #clients: SslClients;
-  readonly #options: TlsClientOptions;
+  readonly #options: ServerIdentity;
   readonly #accepted: Buffer[] = [];
 
-  constructor(clients: SslClients, options: TlsClientOptions) {
+  constructor(clients: SslClients, options: ServerIdentity) {
     this.#clients = clients;
     this.#options = options;
   }

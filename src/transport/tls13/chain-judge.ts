@@ -4,7 +4,7 @@ import { checkServerIdentity } from "node:tls";
 import { AuthError } from "#core/errors.ts";
 import type { TlsClientOptions } from "#core/tls.ts";
 import type { VerifiedChain } from "#platform/tls.ts";
-import { verifyNameOf } from "#transport/tls/client-options.ts";
+import { verifyNameOf } from "#transport/tls/client-names.ts";
 import { checkPin } from "#transport/tls/pin.ts";
 import { type AlertName, TlsFault } from "./alerts.ts";
 import type { ShownChain } from "./client-handshake.ts";

@@ -6,7 +6,7 @@ import type { Log } from "#core/log.ts";
 import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
 import { RecordStream } from "#transport/record-stream.ts";
 import { finishOpening, refuseIfAborted } from "#transport/tls/client-handshake.ts";
-import { sniOf } from "#transport/tls/client-options.ts";
+import { sniOf } from "#transport/tls/client-names.ts";
 import { OlderVersion } from "./alerts.ts";
 import { judgeChain, type Verify } from "./chain-judge.ts";
 import { ClientConnection, type ClientConnectionOptions } from "./client-connection.ts";

@@ -5,7 +5,7 @@ import { AuthError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { EchOptions, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
 import { itemAt } from "#lib/at.ts";
-import { sniOf } from "#transport/tls/client-options.ts";
+import { sniOf } from "#transport/tls/client-names.ts";
 import { OlderVersion, TlsFault } from "./alerts.ts";
 import { judgeChain, type Verify } from "./chain-judge.ts";
 import { openTls13, readIdentity } from "./client.ts";

@@ -1,6 +1,7 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
 import type { Layer, SealedLayer, WireKind, WireStart } from "#core/handover.ts";
+import type { TlsRecipe } from "#core/tls-recipe.ts";
 import type { WireDetails } from "#core/wire-details.ts";
 
 /** The kind of wire, by side: kept in the shared memory as a number. */
@@ -63,6 +64,8 @@ export interface WireSpec {
   /** From the wire upwards; absent: none. */
   readonly layers?: readonly Layer[];
   readonly details?: WireDetails;
+  /** As `WireStart` has it. */
+  readonly tls?: TlsRecipe;
 }
 
 /** Of a wire that no stream was before. */
@@ -75,6 +78,6 @@ export interface HandedWire extends WireSpec {
 }
 
 /** What goes with a wire by message. */
-export type WireMessage = Required<Pick<WireSpec, "unread" | "layers" | "details">>;
+export type WireMessage = Required<Pick<WireSpec, "unread" | "layers" | "details">> & Pick<WireSpec, "tls">;
 
 export const NO_MESSAGE: WireMessage = { unread: null, layers: [], details: {} };

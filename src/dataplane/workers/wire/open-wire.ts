@@ -26,6 +26,7 @@ import { openSealed } from "./open-sealed.ts";
 import { SocketBelow, WireBelow } from "./sealed-below.ts";
 import { type Wire } from "./wire.ts";
 import { MaskKeys } from "./mask-keys.ts";
+import { NodeTlsTable } from "./node-tls.ts";
 import { CipherMemory } from "./cipher-memory.ts";
 import { RecordWire } from "./record-wire.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
@@ -43,6 +44,8 @@ export class Wires {
   /** Opened with the first port that needs it; null where it cannot be had. */
   #ssl: Ssl | null | undefined;
   #ciphers: CipherMemory | null | undefined;
+  /** Of the thread. */
+  readonly nodes = new NodeTlsTable();
   readonly #maskKeys = new MaskKeys();
 
   /** `buffer` is the thread's; `streams` are those of connections that it has. */
@@ -92,7 +95,9 @@ export class Wires {
     const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
-    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openFramed(index, fd, ssl, message);
+    if (kind !== TLS) return this.#openFramed(index, fd, ssl, message);
+    const { tls } = message;
+    return new TlsWire(ssl, address, fd, tls === undefined ? null : this.nodes.ticketsOf(tls));
   }
 
   /** Of this thread; null: it has no libcrypto. */

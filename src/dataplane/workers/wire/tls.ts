@@ -1,5 +1,6 @@
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
+import type { SslTickets } from "#platform/linux/ssl-tickets.ts";
 import type { WireIo } from "./wire.ts";
 import type { Wire } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
@@ -13,6 +14,7 @@ const MOST_WIRE_BYTES = 320 * 1024;
 export class TlsWire extends Readiness implements Wire {
   readonly #ssl: Ssl;
   readonly #address: bigint;
+  readonly #tickets: SslTickets | null;
   readonly fd: number;
   /** In bulk, and something may wait in its buffer. */
   #wide = false;
@@ -24,11 +26,15 @@ export class TlsWire extends Readiness implements Wire {
   /** Neither direction can continue. */
   #failed = false;
 
-  /** The object is the wire's own from here on, with its output collected (`SslOutgoing`). */
-  constructor(ssl: Ssl, address: bigint, fd: number) {
+  /**
+   * The object is the wire's own from here on, with its output collected (`SslOutgoing`). `tickets`: what its session is kept
+   * in at the end; null: nowhere.
+   */
+  constructor(ssl: Ssl, address: bigint, fd: number, tickets: SslTickets | null = null) {
     super();
     this.#ssl = ssl;
     this.#address = address;
+    this.#tickets = tickets;
     this.fd = fd;
     ssl.readAhead(address);
   }
@@ -143,6 +149,7 @@ export class TlsWire extends Readiness implements Wire {
   drop(io: WireIo): void {
     this.#ssl.outgoing.discard(); // a fault of ours may have left something
     this.#narrow(false);
+    this.#tickets?.keep(this.#address, performance.now());
     this.#ssl.free(this.#address);
     this.#forget(io);
   }

@@ -21,6 +21,7 @@ import {
   RelayMemory,
   UNLISTENED,
 } from "#dataplane/workers/shared/relay-memory.ts";
+import { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 
 /** SOCKS5, of a client that does not wait for the answer to its greeting: CONNECT 192.0.2.1 port 80. */
 const REQUEST = Uint8Array.of(5, 1, 0, 5, 1, 0, 1, 192, 0, 2, 1, 0, 80);
@@ -63,6 +64,7 @@ function openAcceptor() {
     report: (_, kind) => void events.push(kind),
     reportLazily() {},
     ssl: () => null,
+    nodes: new NodeTlsTable(),
     begin: () => NO_MESSAGE,
     pair: () => pair as unknown as Task,
   };

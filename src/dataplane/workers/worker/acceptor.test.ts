@@ -19,6 +19,7 @@ import {
   RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { HANDSHAKE_DONE, HANDSHAKE_LATE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
+import { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 
 /** Accepted descriptors have numbers from 1 on; no client sends anything. */
 function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl | null = null) {
@@ -50,6 +51,7 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
     reportLazily() {},
     pair: () => null,
     ssl: () => ssl,
+    nodes: new NodeTlsTable(),
     begin: () => NO_MESSAGE,
   };
   const shared = new AcceptMemory(newAcceptMemory(CAPACITY));

@@ -4,7 +4,7 @@
  * gone before the connection was made.
  */
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import { ADDRESS_ORIGINS, type DialTemplate } from "#core/dial-plan.ts";
+import { ADDRESS_ORIGINS, type DialTemplate, type NodeTemplate } from "#core/dial-plan.ts";
 import type { Facts } from "#core/rule.ts";
 import { mayBeSniffed } from "#core/sniffer.ts";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
@@ -179,8 +179,12 @@ export class Decider {
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
       replyBytes: this.#answerOf(success, this.#sockaddrs.local(local)),
       isFirstOfMany: !isOnly,
-      ...(node === undefined ? {} : { wire: () => beginWire(node.recipe, wants, this.#nowMs) }),
+      ...(node === undefined ? {} : this.#overlay(node, wants)),
     };
+  }
+
+  #overlay({ recipe }: NodeTemplate, wants: Destination): Pick<Dial, "tls" | "wire"> {
+    return { tls: recipe.tls, wire: () => beginWire(recipe, wants, this.#nowMs) };
   }
 
   /** Nearly all clients ask in the same way and of the same address. */

@@ -116,6 +116,7 @@ export class Loop {
       begin: (index, wire) => describeWire(table, index, specOf(wire)) ?? NO_MESSAGE,
       pair: (slot, messages) => this.#pair(slot, messages),
       ssl: () => wires.ssl(),
+      nodes: wires.nodes,
       atSeam,
     };
     const decider = new Decider(acceptor, host, options.version, options.decisions);

@@ -8,10 +8,10 @@ import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { PendingTask, WireMessages } from "./pending-task.ts";
 import {
-  DIAL_TIMED_OUT,
   NO_AUTHENTICATION,
   REQUEST_BYTES,
   tag,
+  TLS_NOT_OPENED,
   type Dial,
 } from "#dataplane/workers/shared/accept-memory.ts";
 import { NO_MESSAGE, PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
@@ -92,6 +92,7 @@ export class PendingConnection implements RequestingTask {
 
   drop(): void {
     this.#stage = GONE;
+    this.#remote?.drop();
     this.#remote = null;
     this.#freeRequestSlot();
     this.#acceptor.onGone(this);
@@ -219,18 +220,21 @@ export class PendingConnection implements RequestingTask {
 
   #dialBy(dial: Dial, isDecided: boolean): void {
     const { host } = this.#acceptor;
-    const remote = new RemoteDial(this.#acceptor, this.slot, dial, isDecided);
+    const tls = isDecided ? dial.tls : this.#wires[1].tls;
+    const remote = new RemoteDial(this.#acceptor, this.slot, dial, { isDecided, tls });
     this.#remote = remote;
     const error = remote.start();
-    if (error < 0) return this.#refused(remote, error);
+    if (error !== 0) return this.#refused(remote, error);
     this.#stage = DIALS;
     this.#acceptor.onDialling(this, remote.timeoutMs);
     if (!host.watch(this.slot, remote.descriptor, 1)) host.end(this.slot, true);
   }
 
   timedOut(): void {
-    if (this.#remote !== null) this.#refused(this.#remote, DIAL_TIMED_OUT);
-    else this.end(false);
+    const moreMs = this.#remote?.takeMoreMs() ?? 0;
+    if (this.#remote === null) this.end(false);
+    else if (moreMs > 0) this.deadlineMs += moreMs;
+    else this.#refused(this.#remote, this.#remote.lateErrno);
   }
 
   /** For one that was decided here and still dials: it could not ask any more. */
@@ -249,7 +253,7 @@ export class PendingConnection implements RequestingTask {
   #refused(remote: RemoteDial, errno: number): void {
     const { host, table } = this.#acceptor;
     this.#hangUp(remote);
-    if (remote.isFirstOfMany) return this.handOver();
+    if (remote.isFirstOfMany || (remote.isDecided && errno === TLS_NOT_OPENED)) return this.handOver();
     if (remote.isDecided) return this.#askAfterAll();
     table.asked[this.slot * 2] = errno;
     host.report(this.slot, NOT_DIALLED);
@@ -279,7 +283,7 @@ export class PendingConnection implements RequestingTask {
     if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
     const { replyBytes } = remote;
     if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;
-    const wire = remote.wire?.();
+    const wire = remote.beginWire();
     if (wire !== undefined) this.#wires = [NO_MESSAGE, host.begin(this.slot * 2 + 1, wire)];
     // A wire of plain bytes sets it by itself, once it has more than one piece.
     if (table.kinds[this.slot * 2 + 1] !== PLAIN) calls.noDelay(remote.descriptor);

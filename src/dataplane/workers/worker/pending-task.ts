@@ -4,6 +4,7 @@ import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import type { Task } from "./task.ts";
 import type { DeadlineListItem } from "#lib/deadline-list.ts";
+import type { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 
@@ -27,6 +28,8 @@ export interface AcceptorHost {
   pair(slot: number, messages: WireMessages): Task | null;
   /** The thread's; null: it cannot be had. */
   ssl(): Ssl | null;
+  /** The thread's. */
+  readonly nodes: NodeTlsTable;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
 }

@@ -1,11 +1,16 @@
 import { SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
 import { FAULT, HANGUP } from "#platform/linux/relay-calls.ts";
 import { int32At } from "#lib/at.ts";
-import type { Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import type { WireStart } from "#core/handover.ts";
+import type { TlsRecipe } from "#core/tls-recipe.ts";
+import { DIAL_TIMED_OUT, TLS_NOT_OPENED, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
 import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { PendingOwner } from "./pending-owner.ts";
+import { RemoteTls } from "./remote-tls.ts";
 
 const EINPROGRESS = -115;
+/** For TLS, once the socket is connected: then the main thread dials anew, and waits as long as the client. */
+const HANDSHAKE_MS = 5_000;
 
 /**
  * The dial of a pending connection: by the main thread's plan, or as it was decided here, of which the main thread knows
@@ -20,8 +25,19 @@ export class RemoteDial {
   readonly #dial: Dial;
   /** It was decided by this worker. */
   readonly isDecided: boolean;
+  readonly #tls: RemoteTls | null;
+  #isConnected = false;
+  #hasMoreTime: boolean;
 
-  constructor(owner: PendingOwner, slot: number, dial: Dial, isDecided: boolean) {
+  /** `tls`: what is opened before the wire is begun. */
+  constructor(
+    owner: PendingOwner,
+    slot: number,
+    dial: Dial,
+    { isDecided, tls }: { readonly isDecided: boolean; readonly tls: TlsRecipe | undefined },
+  ) {
+    this.#tls = tls === undefined ? null : new RemoteTls(owner, slot, tls);
+    this.#hasMoreTime = tls !== undefined;
     this.#owner = owner;
     this.#slot = slot;
     this.#dial = dial;
@@ -37,9 +53,22 @@ export class RemoteDial {
     return this.#dial.isFirstOfMany === true;
   }
 
-  /** Of those that were decided here: what lies over the socket, once it is connected. */
-  get wire(): Dial["wire"] {
-    return this.#dial.wire;
+  /** Of those that were decided here: what lies over the socket, once it is connected. Undefined: nothing does. */
+  beginWire(): WireStart | undefined {
+    const wire = this.#dial.wire?.();
+    return wire === undefined || this.#tls === null ? wire : { ...wire, numbers: [Number(this.#tls.object)] };
+  }
+
+  /** What is added to the time that it was given, in ms: once, where it is connected and TLS is under way. */
+  takeMoreMs(): number {
+    const isGranted = this.#hasMoreTime && this.#isConnected;
+    if (isGranted) this.#hasMoreTime = false;
+    return isGranted ? HANDSHAKE_MS : 0;
+  }
+
+  /** What stands for an errno where it took too long. */
+  get lateErrno(): number {
+    return this.#isConnected ? TLS_NOT_OPENED : DIAL_TIMED_OUT;
   }
 
   /** For the client, once it is connected. */
@@ -52,7 +81,7 @@ export class RemoteDial {
     return int32At(this.#owner.table.descriptors, this.#slot * 2 + 1);
   }
 
-  /** Opens the socket and begins to connect it. Negative: an errno; `fail` is to be called. */
+  /** Opens the socket and begins to connect it. Not 0: an errno, or `TLS_NOT_OPENED`; `fail` is to be called. */
   start(): number {
     const { calls, table } = this.#owner;
     const { address, mark, idleSeconds, intervalSeconds, device } = this.#dial;
@@ -67,15 +96,19 @@ export class RemoteDial {
     const marked = mark === 0 ? 0 : calls.mark(fd, mark);
     const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
     if (marked < 0 || bound < 0) return Math.min(marked, bound);
+    if (this.#tls?.open(fd) === false) return TLS_NOT_OPENED;
     calls.address.set(address);
     const error = calls.connect(fd, address.length);
     return error === EINPROGRESS ? 0 : error;
   }
 
-  /** Null: the kernel has not answered yet. 0: connected. Else an errno. */
+  /** Null: there is no answer yet. 0: connected, with TLS where it belongs. Else an errno, or `TLS_NOT_OPENED`. */
   takeResult(): number | null {
     if (this.events === 0) return null;
-    return (this.events & (FAULT | HANGUP)) === 0 ? 0 : this.#owner.calls.takeError(this.descriptor);
+    if (!this.#isConnected && (this.events & (FAULT | HANGUP)) !== 0)
+      return this.#owner.calls.takeError(this.descriptor);
+    this.#isConnected = true;
+    return this.#tls === null ? 0 : this.#tls.advance();
   }
 
   /** It is connected. False: it was decided by rules that are no longer in force, and is to be given up. */
@@ -88,8 +121,14 @@ export class RemoteDial {
     if (!this.isDecided) this.#owner.host.reportLazily(this.#slot, DIALLED);
   }
 
+  /** Of a connection that ends before it is relayed: what the loop does not free. */
+  drop(): void {
+    this.#tls?.free();
+  }
+
   /** Closes the socket. */
   fail(): void {
+    this.drop();
     const { calls, host, table } = this.#owner;
     const fd = this.descriptor;
     // First: the name of another socket with this number must not be asked for.
