@@ -146,7 +146,7 @@ export interface DetachedState {
  */
 export interface WireStart extends DetachedState {
   readonly kind: WireKind;
-  /** Of the kind `tls`, whose handshake the worker does first, and whose number it sets itself. */
+  /** Of that kind, whose handshake the worker does first, and whose numbers it sets itself. */
   readonly tls?: TlsRecipe;
 }
 

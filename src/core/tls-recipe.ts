@@ -10,15 +10,33 @@ export interface ServerIdentity {
   readonly fingerprint: string | null;
 }
 
-/** By what TLS to the server of a node is opened on whatever thread: every worker has a copy. */
-export interface TlsRecipe {
+interface NodeTls {
   /** Of the client in all the world: threads keep by it what they know of its server. */
   readonly id: string;
-  /** The library's context, in this process; it lives as long as the client. */
-  readonly context: bigint;
   /** For SNI; empty: none is sent. */
   readonly sni: string;
-  /** Each protocol with its length in front (RFC 7301 §3.1); empty: no ALPN extension. */
-  readonly alpn: Uint8Array;
   readonly server: ServerIdentity;
 }
+
+/** By the library. */
+export interface LibraryTls extends NodeTls {
+  readonly kind: "tls";
+  /** The library's, in this process; it lives as long as the client. */
+  readonly context: bigint;
+  /** Each protocol with its length in front (RFC 7301 §3.1); empty: no ALPN extension. */
+  readonly alpn: Uint8Array;
+}
+
+/** By our own engine of TLS 1.3, which says the hello of a browser. */
+export interface BrowserTls extends NodeTls {
+  readonly kind: "records";
+  /** A word of `client-fingerprint` that stands for one hello alone. */
+  readonly browser: string;
+  /** Authorities: of the library, in this process; they live as long as the client. 0: the chain is not looked at. */
+  readonly store: bigint;
+  /** ALPN; null: the browser's own. */
+  readonly protocols: readonly string[] | null;
+}
+
+/** By what TLS to the server of a node is opened on whatever thread: every worker has a copy. The kind is that of its wire. */
+export type TlsRecipe = LibraryTls | BrowserTls;

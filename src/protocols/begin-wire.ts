@@ -41,7 +41,8 @@ export function beginWire(
 
 /** What would lie over a socket. */
 function overTls({ kind, layers = [], ...state }: WireStart, tls: TlsRecipe): WireStart {
-  return { kind: "tls", numbers: [0], unread: null, layers: [...layersOf(kind, state), ...layers], tls };
+  const over = [...layersOf(kind, state), ...layers];
+  return { kind: tls.kind, numbers: [0, 0], unread: null, layers: over, tls };
 }
 
 /** The same as layers. */

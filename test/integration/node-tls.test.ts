@@ -27,8 +27,8 @@ interface Ports {
   readonly vmess: number;
 }
 
-/** The first three are of use. */
-const NODES = ["trojan", "vless", "vmess", "unpinned", "misnamed"];
+/** But for the last two they are of use. */
+const NODES = ["trojan", "vless", "vmess", "browser", "drawn", "unpinned", "misnamed"];
 
 const clientOf = ({ trojan, vless, vmess }: Ports, processes: string): string => `
 external-controller: 127.0.0.1:0
@@ -42,6 +42,8 @@ proxies:
   - { name: trojan, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test }
   - { name: vless, type: vless, server: 127.0.0.1, port: ${vless}, uuid: ${uuid}, tls: true, servername: server.test }
   - { name: vmess, type: vmess, server: 127.0.0.1, port: ${vmess}, uuid: ${uuid}, cipher: auto, tls: true, servername: server.test }
+  - { name: browser, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, client-fingerprint: chrome }
+  - { name: drawn, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, client-fingerprint: randomized }
   - { name: unpinned, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, fingerprint: ${"ab".repeat(32)} }
   - { name: misnamed, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: elsewhere.test }
 proxy-groups:
@@ -68,7 +70,7 @@ for (const processes of ["off", "always"])
     const port = await core.port("in");
     const rows = async (): Promise<readonly Row[]> =>
       (await call<{ connections: readonly Row[] | null }>(core, "GET", "/connections"))?.connections ?? [];
-    for (const name of NODES.slice(0, 3)) {
+    for (const name of NODES.slice(0, -2)) {
       await call(core, "PUT", "/proxies/choice", { name });
       for (let count = 0; count < 8; count++) {
         const { client, status } = await socksConnect(port, "127.0.0.1", origin.port);

@@ -52,12 +52,15 @@ const vmess = (security: number): WireRecipe =>
     security,
     options: OPTION_CHUNKS | OPTION_MASKING,
   });
+const TROJAN = recipe("trojan", { key: keyOf("letmein") });
 const VLESS = recipe("vless", { id: Uint8Array.from(userIdBytes(uuid)) });
 
 /** Of a server that shows the certificate of `server.test`. */
 const overServerTest = await tlsClient(tlsProvider, {});
-const overTls = (by: WireRecipe): WireRecipe => {
-  const below = overServerTest.recipe?.() ?? null;
+const asChrome = await tlsClient(tlsProvider, { "client-fingerprint": "chrome" });
+const asFirefox = await tlsClient(tlsProvider, { "client-fingerprint": "firefox" });
+const overTls = (by: WireRecipe, client = overServerTest): WireRecipe => {
+  const below = client.recipe?.() ?? null;
   return below === null ? by : { ...by, tls: below };
 };
 
@@ -68,7 +71,10 @@ const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
   ["vless-tls", overTls(VLESS)],
   ["vmess-tls", overTls(vmess(SECURITY_AES))],
   ["vmess-tls", overTls(vmess(SECURITY_CHACHA))],
-  ["trojan", overTls(recipe("trojan", { key: keyOf("letmein") }))],
+  ["trojan", overTls(TROJAN)],
+  ["trojan", overTls(TROJAN, asChrome)],
+  ["vless-tls", overTls(VLESS, asFirefox)],
+  ["vmess-tls", overTls(vmess(SECURITY_AES), asChrome)],
   ["vmess", vmess(SECURITY_AES)],
   ["vmess", vmess(SECURITY_CHACHA)],
   [

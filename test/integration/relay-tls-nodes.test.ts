@@ -60,23 +60,27 @@ const expired = makeCertificate({ names: ["server.test"], issuer: authority, val
 const pin = certificate.fingerprint;
 const GOOD: readonly (readonly [what: string, fields: object, options?: object])[] = [
   ["the chain and the name", {}],
-  ["by TLS 1.2, too", {}, { maxVersion: "TLSv1.2" }],
   ["another name", { "name-cert-verify": "127.0.0.1" }],
   ["a pinned certificate", { fingerprint: pin }],
   ["whatever is shown", { "skip-cert-verify": true }, { cert: strange.cert, key: strange.key }],
 ];
-for (const [what, fields, options] of GOOD)
-  test(`a server is believed: ${what}`, { skip }, async () => {
-    await using server = await openTlsOrigin(options);
-    await using engine = await openEngine(server.port, await tlsClient(tlsProvider, fields));
-    const accepted = server.accepted();
-    const said = ask(engine);
-    serve(await accepted);
-    assert.equal(await said, "ping");
-    await until("it is reported", () => engine.served.length === 1);
-    assert.deepEqual([engine.served[0]?.uploadBytes, engine.served[0]?.downloadBytes], [4, 4]);
-    assert.equal(engine.handedOver + engine.asked.length, 0);
-  });
+/** By the library, and by the engine. */
+const WAYS = [{}, { "client-fingerprint": "chrome" }, { "client-fingerprint": "firefox" }];
+const named = (way: object): string => Object.values(way).join("") || "the library";
+
+for (const way of WAYS)
+  for (const [what, fields, options] of GOOD)
+    test(`a server is believed by ${named(way)}: ${what}`, { skip }, async () => {
+      await using server = await openTlsOrigin(options);
+      await using engine = await openEngine(server.port, await tlsClient(tlsProvider, { ...fields, ...way }));
+      const accepted = server.accepted();
+      const said = ask(engine);
+      serve(await accepted);
+      assert.equal(await said, "ping");
+      await until("it is reported", () => engine.served.length === 1);
+      assert.deepEqual([engine.served[0]?.uploadBytes, engine.served[0]?.downloadBytes], [4, 4]);
+      assert.equal(engine.handedOver + engine.asked.length, 0);
+    });
 
 const BAD: readonly (readonly [what: string, fields: object, options?: object])[] = [
   ["an authority that is not known", {}, { cert: strange.cert, key: strange.key }],
@@ -85,49 +89,80 @@ const BAD: readonly (readonly [what: string, fields: object, options?: object])[
   ["another certificate than the pinned one", { fingerprint: strange.fingerprint }],
   ["one that asks for a certificate that we have not", {}, { requestCert: true, maxVersion: "TLSv1.2" }],
 ];
-for (const [what, fields, options] of BAD)
-  test(`nothing is sent to a server: ${what}`, { skip }, async () => {
-    await using server = await openTlsOrigin(options);
-    let received = 0;
-    void server.accepted().then((socket) => socket.on("data", (chunk: Buffer) => (received += chunk.length)));
-    await using engine = await openEngine(server.port, await tlsClient(tlsProvider, fields));
-    await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
-    await until("the event loop has the client", () => engine.handedOver === 1);
-    assert.equal(engine.served.length, 0);
-    assert.equal(received, 0);
+for (const way of WAYS)
+  for (const [what, fields, options] of BAD)
+    test(`nothing is sent by ${named(way)} to a server: ${what}`, { skip }, async () => {
+      await using server = await openTlsOrigin(options);
+      let received = 0;
+      void server
+        .accepted()
+        .then((socket) => socket.on("data", (chunk: Buffer) => (received += chunk.length)));
+      await using engine = await openEngine(server.port, await tlsClient(tlsProvider, { ...fields, ...way }));
+      await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
+      await until("the event loop has the client", () => engine.handedOver === 1);
+      assert.equal(engine.served.length, 0);
+      assert.equal(received, 0);
+    });
+
+for (const way of WAYS)
+  test(`servers that end, reset, or speak something else, with ${named(way)}`, { skip }, async () => {
+    const faults: readonly ((socket: Socket) => void)[] = [
+      (socket) => socket.end(),
+      (socket) => socket.once("data", () => socket.resetAndDestroy()),
+      (socket) => socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")),
+    ];
+    let fault = faults[0];
+    await using server = await openTcpOrigin((socket) => fault?.(socket));
+    await using engine = await openEngine(server.port, await tlsClient(tlsProvider, way));
+    for (const [at, one] of faults.entries()) {
+      fault = one;
+      await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
+      await until("the event loop has the client", () => engine.handedOver === at + 1);
+    }
   });
 
-test("servers that end, reset, or speak something else", { skip }, async () => {
-  const faults: readonly ((socket: Socket) => void)[] = [
-    (socket) => socket.end(),
-    (socket) => socket.once("data", () => socket.resetAndDestroy()),
-    (socket) => socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")),
-  ];
-  let fault = faults[0];
-  await using server = await openTcpOrigin((socket) => fault?.(socket));
-  await using engine = await openEngine(server.port, await tlsClient(tlsProvider, {}));
-  for (const [at, one] of faults.entries()) {
-    fault = one;
-    await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
-    await until("the event loop has the client", () => engine.handedOver === at + 1);
-  }
-});
+for (const way of WAYS.slice(0, 2))
+  test(
+    `each connection goes on with the session of an earlier one, with ${named(way)}`,
+    { skip },
+    async () => {
+      await using server = await openTlsOrigin();
+      const reused: boolean[] = [];
+      await using engine = await openEngine(server.port, await tlsClient(tlsProvider, way));
+      for (let count = 0; count < 3; count++) {
+        const accepted = server.accepted();
+        const said = ask(engine);
+        const socket = await accepted;
+        reused.push(socket.isSessionReused());
+        serve(socket);
+        await said;
+        await until("it is reported", () => engine.served.length === count + 1);
+      }
+      assert.deepEqual(reused, [false, true, true]);
+    },
+  );
 
-test("each connection goes on with the session of an earlier one", { skip }, async () => {
-  await using server = await openTlsOrigin();
-  const reused: boolean[] = [];
-  const client = await tlsClient(tlsProvider, {});
-  await using engine = await openEngine(server.port, client);
-  for (let count = 0; count < 4; count++) {
+test("a server of TLS 1.2 is the library's, and none that shows a browser's hello", { skip }, async () => {
+  await using server = await openTlsOrigin({ maxVersion: "TLSv1.2" });
+  {
+    await using engine = await openEngine(server.port, await tlsClient(tlsProvider, {}));
     const accepted = server.accepted();
     const said = ask(engine);
-    const socket = await accepted;
-    reused.push(socket.isSessionReused());
-    serve(socket);
-    await said;
-    await until("it is reported", () => engine.served.length === count + 1);
+    serve(await accepted);
+    assert.equal(await said, "ping");
   }
-  assert.deepEqual(reused, [false, true, true, true]);
+  const { origin, open, seen } = await openDam(server.port);
+  await using _origin = origin;
+  open();
+  await using engine = await openEngine(
+    origin.port,
+    await tlsClient(tlsProvider, { "client-fingerprint": "chrome" }),
+  );
+  for (let count = 1; count < 4; count++) {
+    await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
+    await until("the event loop has the client", () => engine.handedOver === count);
+  }
+  assert.equal(seen.connections, 1);
 });
 
 /** How a client fares that is asked for nothing more. */
@@ -156,38 +191,43 @@ async function openDam(port: number) {
   return { origin, open, seen };
 }
 
-test("whatever happens while the server is silent, nothing is left", { skip }, async () => {
-  using killer = new WorkerKiller();
-  await using server = await openTlsOrigin();
-  const { origin, open, seen } = await openDam(server.port);
-  await using _origin = origin;
-  await using engine = await openEngine(origin.port, await tlsClient(tlsProvider, {}));
-  // Its client goes.
-  const gone = connect(engine.port, "127.0.0.1").on("error", () => {});
-  gone.write(Buffer.of(5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 9));
-  await until("it is dialled", () => seen.connections === 1);
-  gone.resetAndDestroy();
-  await until("the server is left", () => seen.closed === 1);
-  // Another version is in force when the handshake is done: the main thread decides.
-  const late = fate(engine.port);
-  await until("it is dialled", () => seen.connections === 2);
-  engine.change([{ is: "never" }]);
-  await until("the worker has it", () => engine.dropped.length > 1);
-  open();
-  assert.equal(await late, "ended");
-  assert.equal(engine.asked.length, 1);
-  await until("the server is left", () => seen.closed === 2);
-  // The worker dies.
-  const dam = await openDam(server.port);
-  await using _dam = dam.origin;
-  await using other = await openEngine(dam.origin.port, await tlsClient(tlsProvider, {}));
-  const lost = fate(other.port);
-  await until("it is dialled", () => dam.seen.connections === 1);
-  await killer.kill("relay");
-  assert.equal(await lost, "ended");
-  await until("the server is left", () => dam.seen.closed === 1);
-  assert.equal(other.deaths, 1);
-});
+for (const way of WAYS.slice(0, 2))
+  test(
+    `whatever happens while the server is silent, nothing is left, with ${named(way)}`,
+    { skip },
+    async () => {
+      using killer = new WorkerKiller();
+      await using server = await openTlsOrigin();
+      const { origin, open, seen } = await openDam(server.port);
+      await using _origin = origin;
+      await using engine = await openEngine(origin.port, await tlsClient(tlsProvider, way));
+      // Its client goes.
+      const gone = connect(engine.port, "127.0.0.1").on("error", () => {});
+      gone.write(Buffer.of(5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 9));
+      await until("it is dialled", () => seen.connections === 1);
+      gone.resetAndDestroy();
+      await until("the server is left", () => seen.closed === 1);
+      // Another version is in force when the handshake is done: the main thread decides.
+      const late = fate(engine.port);
+      await until("it is dialled", () => seen.connections === 2);
+      engine.change([{ is: "never" }]);
+      await until("the worker has it", () => engine.dropped.length > 1);
+      open();
+      assert.equal(await late, "ended");
+      assert.equal(engine.asked.length, 1);
+      await until("the server is left", () => seen.closed === 2);
+      // The worker dies.
+      const dam = await openDam(server.port);
+      await using _dam = dam.origin;
+      await using other = await openEngine(dam.origin.port, await tlsClient(tlsProvider, way));
+      const lost = fate(other.port);
+      await until("it is dialled", () => dam.seen.connections === 1);
+      await killer.kill("relay");
+      assert.equal(await lost, "ended");
+      await until("the server is left", () => dam.seen.closed === 1);
+      assert.equal(other.deaths, 1);
+    },
+  );
 
 test("a server that stays silent is left to the event loop", { skip }, async () => {
   await using server = await openTcpOrigin(() => {});

@@ -21,6 +21,8 @@ const SIGNATURES = {
   i2d_X509: { arguments: ["pointer", "pointer"], return: "i32" },
   X509_get0_notAfter: { arguments: ["pointer"], return: "pointer" },
   ASN1_TIME_diff: { arguments: ["pointer", "pointer", "pointer", "pointer"], return: "i32" },
+  X509_STORE_up_ref: { arguments: ["pointer"], return: "i32" },
+  X509_STORE_free: { arguments: ["pointer"], return: "void" },
   X509_free: { arguments: ["pointer"], return: "void" },
   OPENSSL_sk_new_null: { arguments: [], return: "pointer" },
   OPENSSL_sk_push: { arguments: ["pointer", "pointer"], return: "i32" },
@@ -87,6 +89,15 @@ export class ChainVerifier {
     const level = SSL_CTX_get_security_level(context);
     SSL_CTX_free(context);
     return level;
+  }
+
+  /** Keeps the store alive, until as many calls of `release`. */
+  hold(store: bigint): void {
+    if (store !== NULL) this.#functions.X509_STORE_up_ref(store);
+  }
+
+  release(store: bigint): void {
+    if (store !== NULL) this.#functions.X509_STORE_free(store);
   }
 
   /** `store`: address of an X509_STORE that lives on. `chain`: DER, the server's own certificate first, one at least. */

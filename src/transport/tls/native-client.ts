@@ -7,7 +7,7 @@ import { descriptorOf } from "#core/handover.ts";
 import type { Log } from "#core/log.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
-import type { TlsRecipe } from "#core/tls-recipe.ts";
+import type { LibraryTls } from "#core/tls-recipe.ts";
 import { BAD_CERTIFICATE, type NativeTls, type SslHandle, type SslTickets } from "#platform/tls.ts";
 import { sniOf } from "./client-names.ts";
 import { finishOpening, refuseIfAborted } from "./client-handshake.ts";
@@ -36,7 +36,7 @@ export class NativeClient implements TlsClient {
   readonly #tickets: SslTickets | null;
   /** Null: the library refuses the settings, and `node:tls` is left to say so. */
   #context: SslHandle | null | undefined;
-  #recipe: TlsRecipe | null = null;
+  #recipe: LibraryTls | null = null;
 
   constructor(options: TlsClientOptions, env: NativeClientEnv) {
     this.#native = env.native;
@@ -54,15 +54,16 @@ export class NativeClient implements TlsClient {
       : this.#env.byNode.open(stream, opening);
   }
 
-  recipe(): TlsRecipe | null {
+  recipe(): LibraryTls | null {
     const context = this.#contextOnce();
     return context === null ? null : (this.#recipe ??= this.#makeRecipe(context));
   }
 
-  #makeRecipe({ address: context }: SslHandle): TlsRecipe {
+  #makeRecipe({ address: context }: SslHandle): LibraryTls {
     const { serverName, nameCertVerify, fingerprint, skipCertVerify } = this.#options;
     const server = { serverName, nameCertVerify, fingerprint, skipCertVerify };
-    return { id: randomUUID(), context, sni: this.#serverName, alpn: Uint8Array.from(this.#alpn), server };
+    const alpn = Uint8Array.from(this.#alpn);
+    return { kind: "tls", id: randomUUID(), context, sni: this.#serverName, alpn, server };
   }
 
   #contextOnce(): SslHandle | null {

@@ -94,6 +94,7 @@ class Clients {
     return new Tls13Client(options, {
       template,
       verify: this.#verifier(native, options),
+      store: () => contexts.store(options.trust).address,
       older: byLibrary,
       log,
     });

@@ -251,9 +251,16 @@ export class ClientHandshake implements Disposable {
   }
 
   takeTicket(ticket: Ticket): void {
+    this.ticketKeeper(ticket);
+  }
+
+  /** It keeps no more than it needs. */
+  get ticketKeeper(): (ticket: Ticket) => void {
     const { suite } = this.#known();
-    if (this.#resumption === null) return;
-    this.#options.sessions?.keep(ticket, { suite, resumption: this.#resumption, chain: this.#chain });
+    const { sessions } = this.#options;
+    if (this.#resumption === null || sessions === undefined) return () => {};
+    const origin = { suite, resumption: this.#resumption, chain: this.#chain };
+    return (ticket) => sessions.keep(ticket, origin);
   }
 
   /** Our last messages, in the order of RFC 8446 §2 and of the ALPS draft. */

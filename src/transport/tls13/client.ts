@@ -1,9 +1,10 @@
 /** The dialling side of TLS with a browser's ClientHello, for one node. */
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, randomUUID, X509Certificate } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
+import type { BrowserTls, TlsRecipe } from "#core/tls-recipe.ts";
 import { RecordStream } from "#transport/record-stream.ts";
 import { finishOpening, refuseIfAborted } from "#transport/tls/client-handshake.ts";
 import { sniOf } from "#transport/tls/client-names.ts";
@@ -12,6 +13,7 @@ import { judgeChain, type Verify } from "./chain-judge.ts";
 import { ClientConnection, type ClientConnectionOptions } from "./client-connection.ts";
 import type { ClientIdentity } from "./client-handshake.ts";
 import { buildHello, canResume } from "./fingerprints/build-hello.ts";
+import { wordOf } from "./fingerprints/names.ts";
 import type { HelloTemplate } from "./fingerprints/template.ts";
 import { JudgedChains } from "./judged-chains.ts";
 import { Sessions } from "./sessions.ts";
@@ -20,6 +22,8 @@ export interface Tls13ClientEnv {
   readonly template: HelloTemplate;
   /** Holds a chain against the authorities of the node. */
   readonly verify: Verify;
+  /** The address of these; they live as long as the options. */
+  readonly store: () => bigint;
   /** For servers that speak TLS 1.2 alone. */
   readonly older: TlsClient;
   readonly log: Log;
@@ -33,12 +37,35 @@ export class Tls13Client implements TlsClient {
   readonly #sessions = new Sessions();
   /** The server was found to speak TLS 1.2 alone. */
   #isOlder = false;
+  #recipe: BrowserTls | null = null;
 
   /** Throws `ConfigError` where the client's certificate and key cannot be read. */
   constructor(options: TlsClientOptions, env: Tls13ClientEnv) {
     this.#options = options;
     this.#env = env;
     this.#identity = readIdentity(options);
+  }
+
+  /** Null where the hello was drawn for this program, and where a certificate of our own may be asked for. */
+  recipe(): TlsRecipe | null {
+    if (this.#isOlder) return this.#env.older.recipe?.() ?? null;
+    const browser = this.#identity === null ? wordOf(this.#env.template) : null;
+    return browser === null ? null : (this.#recipe ??= this.#makeRecipe(browser));
+  }
+
+  #makeRecipe(browser: string): BrowserTls {
+    const { serverName, nameCertVerify, fingerprint, skipCertVerify, alpn } = this.#options;
+    const server = { serverName, nameCertVerify, fingerprint, skipCertVerify };
+    const isBelieved = fingerprint === null && skipCertVerify;
+    return {
+      kind: "records",
+      id: randomUUID(),
+      sni: sniOf(this.#options),
+      server,
+      browser,
+      store: isBelieved ? 0n : this.#env.store(),
+      protocols: alpn.length === 0 ? null : alpn,
+    };
   }
 
   async open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {

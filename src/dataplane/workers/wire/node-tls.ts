@@ -1,4 +1,4 @@
-import type { TlsRecipe } from "#core/tls-recipe.ts";
+import type { LibraryTls } from "#core/tls-recipe.ts";
 import { SslClients, SslHandle } from "#platform/linux/ssl-client.ts";
 import type { SslTickets } from "#platform/linux/ssl-tickets.ts";
 import { ServerCheck } from "#transport/tls/server-check.ts";
@@ -21,7 +21,7 @@ export class NodeTlsTable {
   #clients: SslClients | null | undefined;
 
   /** The library's object of a connection that is to be begun. Zero: it cannot be had. */
-  connect(recipe: TlsRecipe, fd: number): bigint {
+  connect(recipe: LibraryTls, fd: number): bigint {
     const clients = this.#library();
     if (clients === null) return 0n;
     const { tickets } = this.#of(recipe, clients);
@@ -30,7 +30,7 @@ export class NodeTlsTable {
   }
 
   /** Of a handshake that is done. */
-  isRight(recipe: TlsRecipe, object: bigint): boolean {
+  isRight(recipe: LibraryTls, object: bigint): boolean {
     const clients = this.#library();
     if (clients === null) return false;
     try {
@@ -41,7 +41,7 @@ export class NodeTlsTable {
   }
 
   /** For the session of a connection whose server was found to be the right one. */
-  ticketsOf(recipe: TlsRecipe): SslTickets | null {
+  ticketsOf(recipe: LibraryTls): SslTickets | null {
     const clients = this.#library();
     return clients === null ? null : this.#of(recipe, clients).tickets;
   }
@@ -51,7 +51,7 @@ export class NodeTlsTable {
     return this.#clients;
   }
 
-  #of({ id, server }: TlsRecipe, clients: SslClients): NodeTls {
+  #of({ id, server }: LibraryTls, clients: SslClients): NodeTls {
     const node = this.#nodes.get(id) ?? newNode(server, clients);
     this.#nodes.delete(id);
     this.#nodes.set(id, node);
@@ -67,7 +67,7 @@ export class NodeTlsTable {
   }
 }
 
-function newNode(server: TlsRecipe["server"], clients: SslClients): NodeTls {
+function newNode(server: LibraryTls["server"], clients: SslClients): NodeTls {
   const check = new ServerCheck(clients, server);
   return { check, tickets: check.belief === "pin" ? null : clients.makeTickets() };
 }

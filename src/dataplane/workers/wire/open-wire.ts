@@ -26,14 +26,21 @@ import { openSealed } from "./open-sealed.ts";
 import { SocketBelow, WireBelow } from "./sealed-below.ts";
 import { type Wire } from "./wire.ts";
 import { MaskKeys } from "./mask-keys.ts";
+import { BrowserTlsTable } from "./browser-tls.ts";
 import { NodeTlsTable } from "./node-tls.ts";
 import { CipherMemory } from "./cipher-memory.ts";
-import { RecordWire } from "./record-wire.ts";
+import { RecordWire, type RecordStart } from "./record-wire.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
 import { VisionWire } from "./vision-wire.ts";
 import { WebSocketWire } from "./websocket-wire.ts";
 import { int32At, float64At } from "#lib/at.ts";
+
+/** What a wire is made of in its thread. */
+export interface OpenMessage extends WireMessage {
+  /** As `RecordStart` has it. */
+  readonly onTicket?: RecordStart["onTicket"];
+}
 
 /** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
@@ -46,6 +53,7 @@ export class Wires {
   #ciphers: CipherMemory | null | undefined;
   /** Of the thread. */
   readonly nodes = new NodeTlsTable();
+  readonly browsers = new BrowserTlsTable();
   readonly #maskKeys = new MaskKeys();
 
   /** `buffer` is the thread's; `streams` are those of connections that it has. */
@@ -68,7 +76,7 @@ export class Wires {
   }
 
   /** Null: it cannot be had, and what its words name is left to the main thread. */
-  open(index: number, message: WireMessage): Wire | null {
+  open(index: number, message: OpenMessage): Wire | null {
     let wire = this.#openInner(index, message);
     for (const layer of message.layers) wire = wire === null ? null : this.#layered(wire, index, layer);
     return wire;
@@ -82,8 +90,7 @@ export class Wires {
       : new WebSocketWire(wire, layer, this.#maskKeys);
   }
 
-  #openInner(index: number, message: WireMessage): Wire | null {
-    const { unread } = message;
+  #openInner(index: number, message: OpenMessage): Wire | null {
     const { descriptors, kinds } = this.#table;
     const fd = int32At(descriptors, index);
     const kind = int32At(kinds, index);
@@ -91,13 +98,13 @@ export class Wires {
     if (kind === QUIC) return QuicWire.open(this.#streams, index, (at) => this.#number(index, at));
     if (kind === SEALED || kind === VMESS || kind === ENCRYPTED)
       return this.#sealed(kind, index, fd, message);
-    if (kind === RECORDS) return this.#openRecords(index, fd, unread);
+    if (kind === RECORDS) return this.#openRecords(index, fd, message);
     const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
     if (kind !== TLS) return this.#openFramed(index, fd, ssl, message);
     const { tls } = message;
-    return new TlsWire(ssl, address, fd, tls === undefined ? null : this.nodes.ticketsOf(tls));
+    return new TlsWire(ssl, address, fd, tls?.kind === "tls" ? this.nodes.ticketsOf(tls) : null);
   }
 
   /** Of this thread; null: it has no libcrypto. */
@@ -106,11 +113,11 @@ export class Wires {
     return this.#ciphers;
   }
 
-  #openRecords(index: number, fd: number, state: Uint8Array | null): Wire | null {
+  #openRecords(index: number, fd: number, { unread: state, onTicket }: OpenMessage): Wire | null {
     const memory = this.#cipherMemory();
     const suite = cipherSuite(this.#number(index, 4));
     if (memory === null || suite === null || state === null) return null;
-    return new RecordWire(memory, fd, { word: (at) => this.#number(index, at), suite, state });
+    return new RecordWire(memory, fd, { word: (at) => this.#number(index, at), suite, state, onTicket });
   }
 
   /** Over a socket: its words are the wire's. */

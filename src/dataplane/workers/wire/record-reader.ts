@@ -1,7 +1,7 @@
 import { byteAt } from "#lib/at.ts";
 import { ALERT, decodeAlert, type AlertName, TlsFault } from "#transport/tls13/alerts.ts";
 import { MESSAGE, MessageReader } from "#transport/tls13/handshake-messages.ts";
-import { decodeKeyUpdate, decodeTicket } from "#transport/tls13/post-handshake.ts";
+import { decodeKeyUpdate, decodeTicket, type Ticket } from "#transport/tls13/post-handshake.ts";
 import { HEADER_BYTES, MAX_CONTENT_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import type { RecordCipher } from "./record-cipher.ts";
@@ -18,6 +18,8 @@ const LEAST_WANTED_BYTES = 2 * (HEADER_BYTES + MAX_SEALED_BYTES);
 export interface RecordAnswers {
   /** The peer has changed its key and asks for the same. */
   onKeyWanted(): void;
+  /** It may be dialled again with it. */
+  onTicket(ticket: Ticket): void;
   /** The peer has broken the rules. */
   onFault(io: WireIo, alert: AlertName): void;
 }
@@ -131,7 +133,7 @@ export class RecordReader extends SealedReader {
     for (let message = this.#messages.next(); message !== null; message = this.#messages.next()) {
       this.#countUseless();
       if (message.type === MESSAGE.keyUpdate) this.#takeKeyUpdate(message.body);
-      else if (message.type === MESSAGE.newSessionTicket) decodeTicket(message.body);
+      else if (message.type === MESSAGE.newSessionTicket) this.#answers.onTicket(decodeTicket(message.body));
       else throw new TlsFault("unexpected_message", `handshake message ${message.type} behind the handshake`);
     }
   }

@@ -2,6 +2,7 @@ import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { type AlertName, encodeAlert } from "#transport/tls13/alerts.ts";
 import type { CipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { DirectionKeys } from "#transport/tls13/direction-keys.ts";
+import type { Ticket } from "#transport/tls13/post-handshake.ts";
 import { RECORD } from "#transport/tls13/records.ts";
 import type { CipherMemory } from "./cipher-memory.ts";
 import { Readiness } from "./readiness.ts";
@@ -20,7 +21,11 @@ export interface RecordStart {
   readonly suite: CipherSuite;
   /** The traffic secrets of opening and sealing, and behind them what was read from the socket already, and not opened. */
   readonly state: Uint8Array;
+  /** Absent: tickets are checked and dropped. */
+  readonly onTicket?: ((ticket: Ticket) => void) | undefined;
 }
+
+const drop = (): void => {};
 
 /** A socket with records of TLS 1.3 (RFC 8446 §5) to and from a server, behind the handshake. */
 export class RecordWire extends Readiness implements Wire {
@@ -33,7 +38,7 @@ export class RecordWire extends Readiness implements Wire {
   #hasSaidEnd = false;
 
   /** The contexts are its own from here on. */
-  constructor(memory: CipherMemory, fd: number, { word, suite, state }: RecordStart) {
+  constructor(memory: CipherMemory, fd: number, { word, suite, state, onTicket = drop }: RecordStart) {
     super();
     const { hashBytes } = suite;
     const [opening, sealing] = [BigInt(word(0)), BigInt(word(1))];
@@ -45,6 +50,7 @@ export class RecordWire extends Readiness implements Wire {
     this.#contexts = { opening, sealing };
     this.#writer = new RecordWriter(memory, fd, new RecordCipher(memory, sealing, outward), word(5));
     const answers = {
+      onTicket,
       onKeyWanted: () => void (this.#writer.mustUpdateKey = true),
       onFault: (io: WireIo, alert: AlertName) => void this.#sayAlert(io, alert),
     };

@@ -21,6 +21,7 @@ import {
   RelayMemory,
   UNLISTENED,
 } from "#dataplane/workers/shared/relay-memory.ts";
+import { BrowserTlsTable } from "#dataplane/workers/wire/browser-tls.ts";
 import { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 
 /** SOCKS5, of a client that does not wait for the answer to its greeting: CONNECT 192.0.2.1 port 80. */
@@ -65,6 +66,7 @@ function openAcceptor() {
     reportLazily() {},
     ssl: () => null,
     nodes: new NodeTlsTable(),
+    browsers: new BrowserTlsTable(),
     begin: () => NO_MESSAGE,
     pair: () => pair as unknown as Task,
   };

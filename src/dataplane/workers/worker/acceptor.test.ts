@@ -19,6 +19,7 @@ import {
   RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { HANDSHAKE_DONE, HANDSHAKE_LATE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
+import { BrowserTlsTable } from "#dataplane/workers/wire/browser-tls.ts";
 import { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 
 /** Accepted descriptors have numbers from 1 on; no client sends anything. */
@@ -52,6 +53,7 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
     pair: () => null,
     ssl: () => ssl,
     nodes: new NodeTlsTable(),
+    browsers: new BrowserTlsTable(),
     begin: () => NO_MESSAGE,
   };
   const shared = new AcceptMemory(newAcceptMemory(CAPACITY));

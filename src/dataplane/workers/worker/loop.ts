@@ -117,6 +117,7 @@ export class Loop {
       pair: (slot, messages) => this.#pair(slot, messages),
       ssl: () => wires.ssl(),
       nodes: wires.nodes,
+      browsers: wires.browsers,
       atSeam,
     };
     const decider = new Decider(acceptor, host, options.version, options.decisions);

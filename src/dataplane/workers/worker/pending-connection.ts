@@ -283,8 +283,7 @@ export class PendingConnection implements RequestingTask {
     if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
     const { replyBytes } = remote;
     if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;
-    const wire = remote.beginWire();
-    if (wire !== undefined) this.#wires = [NO_MESSAGE, host.begin(this.slot * 2 + 1, wire)];
+    this.#wires = [NO_MESSAGE, remote.begin(this.#wires[1])];
     // A wire of plain bytes sets it by itself, once it has more than one piece.
     if (table.kinds[this.slot * 2 + 1] !== PLAIN) calls.noDelay(remote.descriptor);
     const pair = host.pair(this.slot, this.#wires);

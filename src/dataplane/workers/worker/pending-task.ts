@@ -4,12 +4,14 @@ import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import type { Task } from "./task.ts";
 import type { DeadlineListItem } from "#lib/deadline-list.ts";
+import type { BrowserTlsTable } from "#dataplane/workers/wire/browser-tls.ts";
+import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
 import type { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 
 /** Of client and remote. */
-export type WireMessages = readonly [WireMessage, WireMessage];
+export type WireMessages = readonly [OpenMessage, OpenMessage];
 
 /** The services of the loop for its acceptor. */
 export interface AcceptorHost {
@@ -30,6 +32,7 @@ export interface AcceptorHost {
   ssl(): Ssl | null;
   /** The thread's. */
   readonly nodes: NodeTlsTable;
+  readonly browsers: BrowserTlsTable;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
 }

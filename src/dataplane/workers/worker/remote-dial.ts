@@ -6,7 +6,10 @@ import type { TlsRecipe } from "#core/tls-recipe.ts";
 import { DIAL_TIMED_OUT, TLS_NOT_OPENED, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
 import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { PendingOwner } from "./pending-owner.ts";
-import { RemoteTls } from "./remote-tls.ts";
+import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
+import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
+import { RemoteBrowserTls } from "./remote-browser-tls.ts";
+import { RemoteLibraryTls, type RemoteTls } from "./remote-tls.ts";
 
 const EINPROGRESS = -115;
 /** For TLS, once the socket is connected: then the main thread dials anew, and waits as long as the client. */
@@ -36,7 +39,7 @@ export class RemoteDial {
     dial: Dial,
     { isDecided, tls }: { readonly isDecided: boolean; readonly tls: TlsRecipe | undefined },
   ) {
-    this.#tls = tls === undefined ? null : new RemoteTls(owner, slot, tls);
+    this.#tls = tls === undefined ? null : remoteTls(owner, slot, tls);
     this.#hasMoreTime = tls !== undefined;
     this.#owner = owner;
     this.#slot = slot;
@@ -53,10 +56,16 @@ export class RemoteDial {
     return this.#dial.isFirstOfMany === true;
   }
 
-  /** Of those that were decided here: what lies over the socket, once it is connected. Undefined: nothing does. */
-  beginWire(): WireStart | undefined {
+  /** What lies over the socket now that it is connected. `planned`: what came with the command. */
+  begin(planned: WireMessage): OpenMessage {
+    const { host } = this.#owner;
+    const index = this.#slot * 2 + 1;
     const wire = this.#dial.wire?.();
-    return wire === undefined || this.#tls === null ? wire : { ...wire, numbers: [Number(this.#tls.object)] };
+    if (this.#tls === null) return wire === undefined ? planned : host.begin(index, wire);
+    const { onTicket, ...state } = this.#tls.take();
+    const over: WireStart = wire ?? { ...planned, kind: planned.tls?.kind ?? "tls", numbers: [] };
+    const message = host.begin(index, { ...over, ...state });
+    return onTicket === undefined ? message : { ...message, onTicket };
   }
 
   /** What is added to the time that it was given, in ms: once, where it is connected and TLS is under way. */
@@ -118,6 +127,7 @@ export class RemoteDial {
 
   /** From now on the connection is relayed. */
   succeed(): void {
+    this.#tls?.settle();
     if (!this.isDecided) this.#owner.host.reportLazily(this.#slot, DIALLED);
   }
 
@@ -137,4 +147,10 @@ export class RemoteDial {
     if (fd >= 0) calls.close(fd);
     if (this.isDecided) this.#owner.decider.giveUp(this.#slot);
   }
+}
+
+function remoteTls(owner: PendingOwner, slot: number, recipe: TlsRecipe): RemoteTls {
+  return recipe.kind === "tls"
+    ? new RemoteLibraryTls(owner, slot, recipe)
+    : new RemoteBrowserTls(owner, recipe);
 }

@@ -54,6 +54,12 @@ const TEMPLATES = new Map<string, HelloTemplate>([
   ["360", QQ_11],
 ]);
 
+/** A word that stands for this hello in whatever thread; null: it was drawn here. */
+export function wordOf(template: HelloTemplate): string | null {
+  for (const [word, one] of TEMPLATES) if (one === template) return word;
+  return null;
+}
+
 const BEFORE_HYBRID = new Map<HelloTemplate, HelloTemplate>([
   [CHROME_133, CHROME_120],
   [FIREFOX_148, FIREFOX_120],
