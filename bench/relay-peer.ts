@@ -12,7 +12,13 @@ export type Task = { readonly door: SubjectAddress } & (
       readonly streams: number;
       readonly ms: number;
     }
-  | { readonly kind: "connections"; readonly parallel: number; readonly ms: number }
+  | {
+      readonly kind: "connections";
+      readonly parallel: number;
+      readonly ms: number;
+      /** What the subject is asked for; absent: the loopback. */
+      readonly host?: string;
+    }
   | { readonly kind: "latency"; readonly perSecond: number; readonly ms: number }
   | { readonly kind: "first byte"; readonly perSecond: number; readonly ms: number }
   | { readonly kind: "hold"; readonly count: number }
@@ -160,7 +166,8 @@ function releaseHeld(): TaskResult {
 
 function perform(task: Task): Promise<TaskResult> {
   if (task.kind === "throughput") return throughput(task);
-  if (task.kind === "connections") return Promise.resolve(makeShortConnections(task.door, HOST, task));
+  if (task.kind === "connections")
+    return Promise.resolve(makeShortConnections(task.door, task.host ?? HOST, task));
   if (task.kind === "latency") return latency(task);
   if (task.kind === "first byte") return firstByte(task);
   return task.kind === "hold" ? hold(task) : Promise.resolve(releaseHeld());

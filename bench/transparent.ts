@@ -7,10 +7,10 @@ import { execFile, type ChildProcess } from "node:child_process";
 import { promisify } from "node:util";
 import { skipNetns } from "../test/support/netns.ts";
 import { openRoutedRow } from "../test/support/netns-far-away.ts";
-import { manual, ORIGIN, type Row } from "../test/support/netns-row.ts";
+import { manual, ORIGIN, ROUTER, type Row } from "../test/support/netns-row.ts";
 import { startCore } from "../test/support/start-core.ts";
 import { ask } from "./relay.ts";
-import { cpuSeconds, endOf, forkPeer, forkServer } from "./relay-subjects.ts";
+import { cpuSeconds, endOf, forkPeer, forkServer, threadSeconds } from "./relay-subjects.ts";
 
 export const NAME = "transparent";
 
@@ -24,6 +24,8 @@ interface Subject {
   readonly config: string | null;
   /** Has it a way for UDP? */
   readonly udp: boolean;
+  /** Clients ask it by SOCKS5: new connections alone are measured. Absent: they know nothing of it. */
+  readonly asks?: boolean;
   setUp?(row: Row): Promise<void>;
 }
 
@@ -57,6 +59,7 @@ const tproxy = (name: string, keys = ""): Subject => ({
 /** WEIR_BENCH_WAYS: plain forwarding, and those whose name holds it. */
 const SUBJECTS: readonly Subject[] = [
   { name: "plain forwarding", config: null, udp: true },
+  { name: "SOCKS5", config: `mixed-port: 7890\nallow-lan: true\n${rest}`, udp: false, asks: true },
   redir("redir"),
   redir("redir, relay: portable", "relay: portable"),
   tproxy("tproxy"),
@@ -73,6 +76,8 @@ interface Figure {
   readonly cpuEach: number;
   /** Of weir alone. */
   readonly weirEach: number;
+  /** Of its main thread alone; absent: it was not looked at. */
+  readonly mainEach?: number;
 }
 
 interface Load {
@@ -86,7 +91,7 @@ interface Load {
     readonly of: number;
   };
   /** `asker` is the `load` of relay-peer.ts in the client's namespace. */
-  measure(row: Row, asker: ChildProcess, pid: number | null): Promise<Figure>;
+  measure(row: Row, asker: ChildProcess, pid: number | null, subject: Subject): Promise<Figure>;
 }
 
 const STREAM = { rate: "Gbit/s", digits: 2, cpu: "CPU s/Gbit", of: 1 };
@@ -100,18 +105,27 @@ const CONNECTIONS: Load = {
   title: "new connections, 32 at a time",
   udp: false,
   unit: { rate: "a second", digits: 0, cpu: "CPU µs each", of: 1e6 },
-  async measure(row, asker, pid) {
+  async measure(row, asker, pid, { asks = false }) {
     const { child: sink, port } = await forkServer("./sink.ts", ["::"], row.origin.prefix);
-    const door = { host: ORIGIN[0], port, to: null };
-    const task = { kind: "connections", door, parallel: 32, ms: SECONDS * 1_000 } as const;
+    const door = asks
+      ? ({ host: ROUTER[0], port: 7890, to: { by: "socks", port } } as const)
+      : { host: ORIGIN[0], port, to: null };
+    const task = { kind: "connections", door, host: ORIGIN[0], parallel: 32, ms: SECONDS * 1_000 } as const;
     await ask(asker, task); // a fresh process is not counted
     const ends = [asker.pid as number, sink.pid as number, pid];
     const before = ends.map(cpuSeconds);
+    const mainBefore = pid === null ? 0 : threadSeconds(pid);
     const { amount, seconds } = await ask(asker, task);
+    const mainEach = pid === null ? 0 : (threadSeconds(pid) - mainBefore) / amount;
     const used = ends.map((end, at) => cpuSeconds(end) - (before[at] as number));
     await endOf(sink);
     const sum = used.reduce((all, one) => all + one, 0);
-    return { rate: amount / seconds, cpuEach: sum / amount, weirEach: (used[2] as number) / amount };
+    return {
+      rate: amount / seconds,
+      cpuEach: sum / amount,
+      weirEach: (used[2] as number) / amount,
+      mainEach,
+    };
   },
 };
 
@@ -171,7 +185,8 @@ async function tryOut(row: Row, subject: Subject, asker: ChildProcess): Promise<
   });
   // bin/weir becomes the runtime, so its id is that of the process that works.
   for (const load of LOADS)
-    if (!load.udp || subject.udp) figures.set(load.title, await load.measure(row, asker, core?.pid ?? null));
+    if (load === CONNECTIONS || (subject.asks !== true && (!load.udp || subject.udp)))
+      figures.set(load.title, await load.measure(row, asker, core?.pid ?? null, subject));
   if (core !== null) await core.stop();
   return figures;
 }
@@ -180,10 +195,11 @@ const TEAR_DOWN =
   "nft flush ruleset; for family in -4 -6; do ip $family rule del fwmark 1 2>/dev/null; ip $family route flush table 100 2>/dev/null; done; true";
 
 export async function run(out: (line: string) => void): Promise<void> {
-  const reason = skipNetns("transparent bench", "iperf3", "nft");
+  const streams = LOADS.some((load) => load !== CONNECTIONS) ? ["iperf3"] : [];
+  const reason = skipNetns("transparent bench", "nft", ...streams);
   if (reason !== false) return out(reason);
   await using row = await openRoutedRow("bench");
-  row.origin.start("iperf3", "-s");
+  if (streams.length > 0) row.origin.start("iperf3", "-s");
   // A connection that has ended keeps its port for a minute, and the kernel would soon look long for a free one.
   for (const netns of [row.client, row.router])
     await netns.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=10000 65000", "net.ipv4.tcp_tw_reuse=1");
@@ -227,7 +243,7 @@ function report(
       `${median(({ figure, plain }) => figure.rate / plain.rate).toFixed(2)} × plain`.padStart(14),
       `${unit.cpu} ${cpu(({ cpuEach }) => cpuEach)}`,
       `(${median(({ figure, plain }) => figure.cpuEach / plain.cpuEach).toFixed(2)} × plain,`,
-      `weir ${cpu(({ weirEach }) => weirEach)})`,
+      `weir ${cpu(({ weirEach }) => weirEach)}, its main thread ${cpu(({ mainEach = NaN }) => mainEach)})`,
     ].join(" "),
   );
 }

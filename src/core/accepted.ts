@@ -7,13 +7,15 @@ import type { TlsContextSource } from "./tls-contexts.ts";
 
 /**
  * What a worker can read of a connection by itself to learn the destination: a request; `none`: there is no handshake,
- * the listener knows the destination; `redirected`: the kernel's connection tracking knows it.
+ * the listener knows the destination; `redirected`: the kernel's connection tracking knows it; `transparent`: it is the
+ * socket's own address.
  */
-export type PlainHandshake = "mixed" | "socks" | "http" | "none" | "redirected";
+export type PlainHandshake = "mixed" | "socks" | "http" | "none" | "redirected" | "transparent";
 
 /** How the connections of a listener begin. `unknown`: in a way that only the event loop can read. */
 export type Handshake =
-  | { readonly handshake: Exclude<PlainHandshake, "none" | "redirected"> | "unknown" }
+  | { readonly handshake: Exclude<PlainHandshake, "none" | "redirected" | "transparent"> | "unknown" }
+  | { readonly handshake: "transparent" }
   | {
       readonly handshake: "none";
       /** The address that all its connections lead to; absent: each leads elsewhere, or to a name. */

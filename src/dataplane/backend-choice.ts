@@ -1,7 +1,8 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import type { Endpoint } from "#core/session.ts";
 import type { RelayBackend } from "./backend.ts";
-import type { DecisionSource } from "./decision-source.ts";
+import type { DecisionSource, FoundDial } from "./decision-source.ts";
 import {
   openWorkerBackend,
   type QuicWorker,
@@ -16,7 +17,10 @@ export interface RelaySettings {
   readonly workers: number | null;
 }
 
-export interface RelayPathOptions extends Pick<WorkerBackendOptions, "tlsLibrary" | "seams"> {
+export interface RelayPathOptions extends Pick<
+  WorkerBackendOptions,
+  "tlsLibrary" | "seams" | "beforeCapture"
+> {
   /** The last thread of the engine has died. */
   readonly onAllDead?: () => void;
 }
@@ -85,6 +89,11 @@ export class BackendChoice implements AsyncDisposable {
     this.#opened?.reportDecided();
   }
 
+  /** What workers have decided, and dial or have dialled between these two; null: nothing. */
+  findDecided(near: Endpoint, to: Endpoint): FoundDial | null {
+    return this.#opened?.findDecided(near, to) ?? null;
+  }
+
   /** What workers decide by has changed, rules or lists among it unless `keepsRules`: they decide nothing by what it was before, and soon by what it is. */
   invalidateDecisions(keepsRules = false): void {
     this.#opened?.invalidateDecisions(keepsRules);
@@ -115,9 +124,9 @@ export class BackendChoice implements AsyncDisposable {
   async #open(workers: number | null): Promise<WorkerBackend | null> {
     try {
       this.#count = workerCount(workers, thisMachine());
-      const { tlsLibrary, seams } = this.#options;
+      const { onAllDead: _, ...options } = this.#options;
       const onDeath = (why: string, left: number): void => this.#died(why, left);
-      this.#opened = await openWorkerBackend({ tlsLibrary, seams, onDeath, threads: this.#count.count });
+      this.#opened = await openWorkerBackend({ ...options, onDeath, threads: this.#count.count });
       return this.#opened;
     } catch (error) {
       this.#say(`relay: portable pump: the relay engine ${messageOf(error)}`);

@@ -16,7 +16,7 @@ export function settleDecided(
 ): void {
   flows.decided(decision);
   reportDial(decision, null);
-  flows.connected(decision, () => dialled);
+  flows.connected(decision, () => dialled.ip);
   log.info(() => matched(metadata, decision));
   live.count("upload", bytes.upload);
   live.count("download", bytes.download);
@@ -25,7 +25,7 @@ export function settleDecided(
     decision: seenOf(decision),
     uploadBytes: bytes.upload,
     downloadBytes: bytes.download,
-    remoteAddress: dialled,
+    remoteAddress: dialled.ip,
     endedAtMs: Date.now(),
     reason: "over",
     detail: "",
@@ -42,9 +42,10 @@ export function joinDecided(
   env.enter();
   const entry = env.live.open(metadata);
   entry.decision = decision;
-  entry.remoteAddress = dialled;
+  entry.remoteAddress = dialled.ip;
   env.flows.decided(decision);
-  relayByWorker(worker, { entry, noted: null, onEnd: env.leave }, env);
+  const noted = env.loops.dials(metadata, decision, worker, dialled);
+  relayByWorker(worker, { entry, noted, onEnd: env.leave }, env);
 }
 
 export function relayByWorker(

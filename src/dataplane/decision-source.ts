@@ -1,7 +1,7 @@
 /** How workers come to decide connections by themselves, and what the main thread is told of them. */
 import type { WorkerConnection } from "#core/accepted.ts";
 import type { AddressOrigin } from "#core/dial-plan.ts";
-import type { Ip, Metadata } from "#core/session.ts";
+import type { Endpoint, Ip, Metadata } from "#core/session.ts";
 import type { ListenerContext } from "#net/listen/accept.ts";
 import type { FoundRule } from "#router/tables/decide.ts";
 import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
@@ -15,7 +15,17 @@ export interface DecidedConnection {
   /** Where that is from, if the client has asked for a name. */
   readonly ipFrom: AddressOrigin;
   /** What was dialled: that, or the server of a node. */
-  readonly dialled: Ip;
+  readonly dialled: Endpoint;
+}
+
+/** One that a thread dials or has dialled, found by both of its ends. */
+export interface FoundDial {
+  /** The thread's. */
+  readonly descriptor: number;
+  /** By DIRECT, and not to the server of a node. */
+  readonly isDirect: boolean;
+  /** Of the client for whom it is; null: what it was decided by has gone, and it is about to be given up. */
+  readonly metadata: Metadata | null;
 }
 
 /** What is decided by from one change of rules, lists, choices, limits or listeners to the next. Disposed of when no worker has it any more. */
@@ -24,6 +34,8 @@ export interface DecisionVersion extends Disposable {
   factsOf(listener: ListenerContext): ListenerFacts | null;
   /** To be asked for after the facts of all listeners. */
   readonly tables: DecisionTables;
+  /** Does the rule lead to DIRECT? */
+  isDirect(found: FoundRule): boolean;
   /** False: groups pick others than they did. */
   readonly isCurrent: boolean;
   /** One has come and gone; so many bytes were handed on. */

@@ -1,5 +1,6 @@
 import type { WorkerConnection } from "#core/accepted.ts";
-import { endpointText, type Endpoint } from "#core/session.ts";
+import { endpointText, type Endpoint, type Metadata } from "#core/session.ts";
+import type { FoundDial } from "./decision-source.ts";
 
 /** Both ends of a connection that this machine has opened. */
 export function connectionName(near: Endpoint, far: Endpoint): string {
@@ -8,7 +9,14 @@ export function connectionName(near: Endpoint, far: Endpoint): string {
 
 const nameOf = ({ ip, port }: Endpoint, far: string): string => `${ip} ${port} ${far}`;
 
+/** What is known of a dial before it is made. */
+export type DialCause = Pick<FoundDial, "isDirect"> & {
+  /** Of the client. */
+  readonly metadata: Metadata;
+};
+
 interface Dial {
+  readonly cause: DialCause;
   readonly client: WorkerConnection;
   readonly far: string;
   /** Null: not asked from the kernel yet. */
@@ -26,8 +34,8 @@ export class DialledNames {
   readonly #named = new Map<string, Dial>();
 
   /** To be called before it dials; and what it answers with to be disposed of when the dial has come to an end. */
-  add(client: WorkerConnection, to: Endpoint): Disposable {
-    const dial: Dial = { client, far: endpointText(to), name: null };
+  add(client: WorkerConnection, to: Endpoint, cause: DialCause): Disposable {
+    const dial: Dial = { cause, client, far: endpointText(to), name: null };
     const others = this.#unnamed.get(dial.far);
     if (others === undefined) this.#unnamed.set(dial.far, new Set([dial]));
     else others.add(dial);
@@ -41,14 +49,15 @@ export class DialledNames {
     if (others?.delete(dial) === true && others.size === 0) this.#unnamed.delete(far);
   }
 
-  /** The descriptor of the connection between these two that is open now; -1: there is none. */
-  find(near: Endpoint, to: Endpoint): number {
+  /** The connection between these two that is open now; null: there is none. */
+  find(near: Endpoint, to: Endpoint): FoundDial | null {
     const far = endpointText(to);
     for (const dial of this.#unnamed.get(far) ?? []) this.#name(dial);
-    const client = this.#named.get(nameOf(near, far))?.client;
+    const dial = this.#named.get(nameOf(near, far));
     // A thread may have closed it without our knowing yet, and its ends may be another program's by now.
-    const present = client?.dialledFrom() ?? null;
-    return present?.port === near.port && present.ip === near.ip ? present.descriptor : -1;
+    const present = dial?.client.dialledFrom() ?? null;
+    if (dial === undefined || present?.port !== near.port || present.ip !== near.ip) return null;
+    return { ...dial.cause, descriptor: present.descriptor };
   }
 
   #name(dial: Dial): void {

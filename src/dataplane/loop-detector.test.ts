@@ -140,7 +140,7 @@ test(
     const checks = [byStream, byDial].map((guard) => () => guard.check(captured(near, to), DIRECT));
     for (const check of checks) check(); // arms it
     byStream.watch(DIRECT, bound);
-    byDial.dials(DIRECT, heldAs(bound), to);
+    byDial.dials(captured(near, to), DIRECT, heldAs(bound), to);
     for (const check of checks) assert.throws(check, DialError);
 
     // The server has these ends already: this one is on its way until the other's has been reset, where a captured one would

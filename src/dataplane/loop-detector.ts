@@ -15,10 +15,18 @@ import { parseIp } from "#net/address/ip.ts";
 import { RecentOwnAddresses } from "#net/address/own-address.ts";
 import { inodeOf } from "#platform/process.ts";
 import type { OtherSocket } from "#platform/linux/other-socket.ts";
+import type { FoundDial } from "./decision-source.ts";
 import { connectionName, DialledNames } from "./dialled-names.ts";
 
 /** Inbounds that connections come to without having asked for them. */
 export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
+
+export interface LoopDetectorEnv {
+  /** Called once, when everything that is dialled has to be noted from now on. */
+  readonly onArmed?: () => void;
+  /** What workers have decided, and dial or have dialled between these two; null: nothing. */
+  readonly findDecided?: (near: Endpoint, to: Endpoint) => FoundDial | null;
+}
 
 export class LoopDetector {
   readonly #isAnother: OtherSocket;
@@ -27,24 +35,24 @@ export class LoopDetector {
   readonly #flows = new Set<DatagramFlow>();
   readonly #dials = new DialledNames();
   readonly #own = new RecentOwnAddresses();
-  readonly #onArmed: () => void;
+  readonly #env: LoopDetectorEnv;
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
 
-  /** `onArmed` is called once, when everything that is dialled has to be noted from now on. */
-  constructor(isAnother: OtherSocket, onArmed: () => void = () => {}) {
+  constructor(isAnother: OtherSocket, env: LoopDetectorEnv = {}) {
     this.#isAnother = isAnother;
-    this.#onArmed = onArmed;
+    this.#env = env;
   }
 
-  get notes(): boolean {
+  get isArmed(): boolean {
     return this.#armed;
   }
 
-  #arm(): void {
+  /** To be called before the kernel can bring connections to a listener whose clients workers decide. */
+  arm(): void {
     if (this.#armed) return;
     this.#armed = true;
-    this.#onArmed();
+    this.#env.onArmed?.();
   }
 
   /**
@@ -53,14 +61,14 @@ export class LoopDetector {
    */
   beforeCheck({ source, network, inbound }: Metadata): Promise<void> | null {
     if (network !== "tcp" || !TRANSPARENT.has(inbound.type) || !this.#own.has(source.ip)) return null;
-    this.#arm();
+    this.arm();
     return new Promise<void>((resolve) => void setImmediate(resolve));
   }
 
   /** Throws `DialError` where the session is one of our own. */
   check({ source, network, inbound, destination }: Metadata, { outbound }: Decision): void {
     if (!TRANSPARENT.has(inbound.type)) return;
-    this.#arm();
+    this.arm();
     if (outbound.type !== "Direct") return;
     const { ip, port } = destination;
     const own =
@@ -86,16 +94,33 @@ export class LoopDetector {
   }
 
   /** Registers a client for which a worker is about to dial `to`, until it is disposed of. */
-  dials({ outbound }: Decision, client: WorkerConnection, to: Endpoint): Disposable | null {
-    return this.#armed && outbound.type === "Direct" ? this.#dials.add(client, to) : null;
+  dials(
+    metadata: Metadata,
+    { outbound }: Decision,
+    client: WorkerConnection,
+    to: Endpoint,
+  ): Disposable | null {
+    const cause = { metadata, isDirect: outbound.type === "Direct" };
+    return this.#armed ? this.#dials.add(client, to, cause) : null;
+  }
+
+  /** The session for whose client a worker has made this one; null: it is none of a worker's, or that is not known. */
+  madeFor({ source, network, inbound, destination: { ip, port } }: Metadata): Metadata | null {
+    if (!this.#armed || network !== "tcp" || ip === null || !TRANSPARENT.has(inbound.type)) return null;
+    return this.#own.has(source.ip) ? (this.#dialOf(source, { ip, port })?.metadata ?? null) : null;
   }
 
   #isOwnStream(source: Endpoint, to: Endpoint): boolean {
     const inode = this.#streams.get(connectionName(source, to));
     if (inode !== undefined && !this.#isAnother(source, to, inode)) return true;
     if (!this.#own.has(source.ip)) return false;
-    const dialled = this.#dials.find(source, to);
-    return dialled >= 0 && !this.#isAnother(source, to, inodeOf(dialled));
+    const dial = this.#dialOf(source, to);
+    return dial?.isDirect === true && !this.#isAnother(source, to, inodeOf(dial.descriptor));
+  }
+
+  /** Of a worker. */
+  #dialOf(near: Endpoint, to: Endpoint): FoundDial | null {
+    return this.#dials.find(near, to) ?? this.#env.findDecided?.(near, to) ?? null;
   }
 
   /**

@@ -171,7 +171,7 @@ class OpeningSession implements DialEvents {
     if (this.#isOver || offloaded === null) return;
     const { worker, success } = offloaded;
     if (!plan.isFirstOfMany) this.#env.flows.decided(decision);
-    this.#noted = this.#env.loops.dials(decision, worker, plan);
+    this.#noted = this.#env.loops.dials(this.#entry.metadata, decision, worker, plan);
     this.#isFirstOfMany = plan.isFirstOfMany;
     this.#entry.remoteAddress = plan.ip;
     worker.dial(plan, success, limited);

@@ -142,7 +142,8 @@ export function openHost(
   const tlsLibrary = new TlsLibrary();
   const challenges = new ChallengeBook();
   const onAllDead = (): void => sockets.useThreads(null);
-  const relayPath = new BackendChoice(log, { tlsLibrary, onAllDead, seams });
+  const beforeCapture = (): void => loops.arm();
+  const relayPath = new BackendChoice(log, { tlsLibrary, onAllDead, seams, beforeCapture });
   const invalidateRoutes = (): void => {
     relayPath.invalidateDecisions(true);
     kernelDirect.check();
@@ -163,10 +164,16 @@ export function openHost(
   const live = new LiveTable({ look: () => relayPath.look(), beforeRead: () => relayPath.sync() });
   live.count("upload", movedBefore[0]);
   live.count("download", movedBefore[1]);
-  const selfDials = new SelfDials(sockets.listening, () => relayPath.holdDecisions());
-  const loops = new LoopDetector(openOtherSockets(bytesOfIp), () => {
-    selfDials.noteAll();
-    invalidateRoutes();
+  const selfDials: SelfDials = new SelfDials(sockets.listening, {
+    onBusy: () => relayPath.holdDecisions(),
+    madeFor: (metadata) => loops.madeFor(metadata),
+  });
+  const loops = new LoopDetector(openOtherSockets(bytesOfIp), {
+    onArmed: () => {
+      selfDials.noteAll();
+      invalidateRoutes();
+    },
+    findDecided: (near, to) => relayPath.findDecided(near, to),
   });
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);

@@ -12,7 +12,7 @@ import type { ListenerContext } from "#net/listen/accept.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import type { RouterSnapshot } from "#router/snapshot.ts";
 import type { FindProcessMode } from "#router/session-facts.ts";
-import { copiedConditions } from "#router/tables/decide.ts";
+import { copiedConditions, type FoundRule } from "#router/tables/decide.ts";
 import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 
@@ -21,9 +21,9 @@ export interface DecisionSourceEnv {
   readonly session: SessionEnv;
   readonly findProcessMode: FindProcessMode;
   readonly outbound: (name: string) => Outbound | null;
-  /** Each connection has to be looked at by the main thread, whatever the rules say, until that is said to have changed. */
-  readonly mustAsk: () => boolean;
-  /** The same for a moment. */
+  /** As `DecisionTables.captures`, until that is said to have changed. */
+  readonly captures: () => boolean;
+  /** Each connection has to be looked at by the main thread for a moment, whatever the rules say. */
   readonly isHeld: () => boolean;
   readonly ownPorts: () => ReadonlySet<number>;
   /** That of the router, and what it shares with threads. */
@@ -41,7 +41,7 @@ const MOST_COPIED = 4_000;
 export function openDecisionSource(env: DecisionSourceEnv): DecisionSource {
   return {
     take() {
-      if (env.findProcessMode === "always" || env.session.ledger.free !== true || env.mustAsk()) return null;
+      if (env.findProcessMode === "always" || env.session.ledger.free !== true) return null;
       const snapshot = env.router.snapshot();
       return copiedConditions(snapshot.tables) > MOST_COPIED ? null : new RuntimeVersion(env, snapshot);
     },
@@ -87,8 +87,13 @@ class RuntimeVersion implements DecisionVersion {
       names: { known: this.#env.knownNames, forRules: forRules(this.#env.resolver) },
       namedAddresses: this.#env.namedAddresses,
       clock: this.#env.clock,
+      captures: this.#env.captures(),
       sniffed: this.#env.session.sniffer?.streams ?? null,
     };
+  }
+
+  isDirect({ target }: FoundRule): boolean {
+    return lastOf(this.#snapshot.chains[target + 1] ?? [])?.type === "Direct";
   }
 
   get isCurrent(): boolean {

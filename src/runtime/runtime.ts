@@ -124,17 +124,16 @@ export class Runtime {
     this.#timeKeeper.activate();
   }
 
-  /** What is to be sniffed, what fake addresses stand for and the loop detector's notes are for the main thread. */
+  /** What is to be sniffed, what fake addresses stand for and captured clients of this machine are for the main thread. */
   #decisionSource(): DecisionSource {
     const { config, router, outbounds, names } = this;
     const { clock, loops, selfDials, sockets } = this.#host;
-    const mustAsk = (): boolean => loops.notes;
     return openDecisionSource({
       router,
       session: this.#env,
       findProcessMode: config.general.findProcessMode,
       outbound: (name) => outbounds.all.get(name) ?? null,
-      mustAsk,
+      captures: () => loops.isArmed,
       isHeld: () => selfDials.busy, // its client may be one of ours
       ownPorts: () => sockets.listening.tcpPorts,
       resolver: names.resolver,

@@ -12,6 +12,7 @@ import { SocketPool } from "#net/listen/socket-pool.ts";
 import { DialledNames } from "#dataplane/dialled-names.ts";
 import { byWorkers } from "../support/accepted.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { session } from "../support/routing.ts";
 import { until } from "../support/until.ts";
 import { tlsLibrary } from "../support/tls.ts";
 
@@ -54,7 +55,7 @@ test(
     const seen: { readonly end: Endpoint; readonly isKnown: boolean }[] = [];
     const origin = createServer((socket) => {
       const end = { ip: socketIp(socket.remoteAddress), port: socket.remotePort ?? 0 };
-      seen.push({ end, isKnown: names.find(end, to) >= 0 });
+      seen.push({ end, isKnown: names.find(end, to) !== null });
       socket.on("error", () => {}).resume();
       socket.on("end", () => socket.end());
     }).listen(0, "127.0.0.1");
@@ -63,7 +64,7 @@ test(
     const to = wayTo((origin.address() as AddressInfo).port);
     let ended = 0;
     const port = await openFront((client) => {
-      const noted = names.add(client, to);
+      const noted = names.add(client, to, { metadata: session(to.ip), isDirect: true });
       const onEnded = (): void => {
         ended++;
         assert.equal(client.dialledFrom(), null);
@@ -79,14 +80,14 @@ test(
     await until("every dial", () => seen.length === COUNT);
     assert.deepEqual(new Set(seen.map(({ isKnown }) => isKnown)), new Set([true]));
     for (const { end } of seen) {
-      assert.equal(names.find(end, to) >= 0, true);
-      assert.equal(names.find(end, { ...to, port }) >= 0, false, "to another server from the same port");
-      assert.equal(names.find({ ...end, port: end.port + 1 }, { ...to, port: to.port + 1 }) >= 0, false);
+      assert.equal(names.find(end, to) !== null, true);
+      assert.equal(names.find(end, { ...to, port }) !== null, false, "to another server from the same port");
+      assert.equal(names.find({ ...end, port: end.port + 1 }, { ...to, port: to.port + 1 }) !== null, false);
     }
 
     for (const client of clients) client.destroy();
     await until("every end", () => ended === COUNT);
-    for (const { end } of seen) assert.equal(names.find(end, to) >= 0, false);
+    for (const { end } of seen) assert.equal(names.find(end, to) !== null, false);
   },
 );
 

@@ -165,7 +165,7 @@ test(
       assert.equal(engine.deaths, 0);
       const one = engine.served.find(({ metadata }) => metadata.destination.port === origin.port);
       assert.deepEqual(one?.metadata.destination, toDestination("127.0.0.1", origin.port));
-      assert.equal(one?.dialled, LOOPBACK_V4);
+      assert.equal(one?.dialled.ip, LOOPBACK_V4);
       const sums = engine.served.map(({ uploadBytes, downloadBytes }) =>
         [uploadBytes, downloadBytes].join("/"),
       );
@@ -201,7 +201,7 @@ test("a name goes to the server as it is, and needs no address", { skip }, async
   engine.join();
   const [joined] = engine.joined;
   assert.deepEqual(joined?.metadata.destination, { host: "far.test", ip: null, port: origin.port });
-  assert.deepEqual([joined?.dialled, joined?.ipFrom], [LOOPBACK_V4, "dial"]);
+  assert.deepEqual([joined?.dialled.ip, joined?.ipFrom], [LOOPBACK_V4, "dial"]);
   joined?.worker.reset();
   await assert.rejects(client.read(1));
   await until("it is over", () => engine.ended === 1);

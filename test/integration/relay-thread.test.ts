@@ -257,6 +257,7 @@ async function openFront(
   const fronts = AcceptDispatcher.open(tlsLibrary, {
     threads: () => threads,
     beforeListen() {},
+    beforeCapture() {},
   }) as AcceptDispatcher;
   const [thread] = await openThread({
     onArrived: (from, slot, kind) => fronts.onEvent(from, slot, kind),

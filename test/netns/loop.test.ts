@@ -87,7 +87,7 @@ for (const by of ["tproxy", "redir"] as const)
       },
     );
 
-/** The group's member is a node far away, and what is dialled to it comes back, too. */
+/** The group's member is a node far away, and what is dialled to it comes back, too; so does what workers dial to `sealed`. */
 const throughNode = (by: Capture) => `
 ${by}-port: ${CAPTURES[by]}
 mixed-port: 7890
@@ -97,10 +97,11 @@ log-level: debug
 proxies:
   - { name: far, type: socks5, server: ${FAMILIES[0].origin}, port: 1080 }
   - { name: behind, type: http, server: ${FAMILIES[0].origin}, port: 1081, dialer-proxy: far }
+  - { name: sealed, type: ss, server: ${FAMILIES[0].origin}, port: 1082, cipher: aes-128-gcm, password: p }
 proxy-groups:
   - { name: Group, type: select, proxies: [far] }
   - { name: Chain, type: fallback, proxies: [behind], interval: 0, url: "http://${FAMILIES[0].origin}/" }
-rules: ["DST-PORT,80,Group", "DST-PORT,81,Chain", "MATCH,Group"]
+rules: ["DST-PORT,80,Group", "DST-PORT,81,Chain", "DST-PORT,82/1082,sealed", "MATCH,Group"]
 `;
 
 for (const by of ["tproxy", "redir"] as const)
@@ -115,7 +116,7 @@ for (const by of ["tproxy", "redir"] as const)
       const descriptors = (): number => readdirSync(`/proc/${core.pid}/fd`).length;
       const before = descriptors();
       const [{ origin }] = FAMILIES;
-      for (const port of [80, 81]) {
+      for (const port of [80, 81, 82]) {
         const url = `http://${origin}:${port}/`;
         const [refused, begun] = [loops(core), sessions(core, "TCP")];
         await assert.rejects(client.run("curl", "-sS", "--max-time", "10", url));

@@ -3,9 +3,10 @@ import type { Duplex } from "node:stream";
 import type { Handshake, WorkerConnection } from "#core/accepted.ts";
 import type { NodeTemplate } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
-import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
+import type { DecidedConnection, DecisionVersion, FoundDial } from "#dataplane/decision-source.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import type { ListenAsk } from "#net/listen/listen-ask.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import type { DecisionTables } from "#router/tables/decision-tables.ts";
 import type { Condition } from "#core/condition.ts";
@@ -40,6 +41,8 @@ export class DecidingEngine implements AsyncDisposable {
   rules: readonly Condition[] | null = [{ is: "always" }];
   version = 0;
   isHeld = false;
+  captures = false;
+  routingMark = 0;
   ownPorts: ReadonlySet<number> = new Set();
   /** What workers know of names, by a resolver with the number 1 that looks up IPv4 alone; null: nothing. */
   names: SharedArrayBuffer | null = null;
@@ -58,22 +61,25 @@ export class DecidingEngine implements AsyncDisposable {
   }
 
   /** The listener is mixed, or a tunnel to `destination`; null: to a name. */
-  static async open(threads: number, destination?: Endpoint | null): Promise<DecidingEngine> {
+  static open(threads: number, destination?: Endpoint | null): Promise<DecidingEngine> {
+    const handshake: Handshake =
+      destination === undefined
+        ? { handshake: "mixed" }
+        : { handshake: "none", ...(destination && { destination }) };
+    return DecidingEngine.openAt(threads, handshake, { ip: LOOPBACK_V4, port: 0, owner: "test" });
+  }
+
+  static async openAt(threads: number, handshake: Handshake, where: ListenAsk): Promise<DecidingEngine> {
     await using opened = new AsyncDisposableStack();
     let made: DecidingEngine | null = null;
     const onDeath = (): void => void (made === null ? 0 : made.deaths++);
     const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads, onDeath }));
     const pool = new SocketPool();
-    const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
     const context = { name: "in", ruleList: null, target: null };
     const on = (client: WorkerConnection): void => {
       made?.asked.push(client);
       made?.answer(client);
     };
-    const handshake: Handshake =
-      destination === undefined
-        ? { handshake: "mixed" }
-        : { handshake: "none", ...(destination && { destination }) };
     const onStream = (stream: Duplex): void => {
       if (made !== null) made.handedOver++;
       stream.destroy();
@@ -94,8 +100,9 @@ export class DecidingEngine implements AsyncDisposable {
     const version = ++this.version;
     const { version: _, listeners: __, ...tables } = decisionData(1, rules);
     return {
-      tables: { ...tables, ...this.#ofNames(), ownPorts: this.ownPorts },
+      tables: { ...tables, ...this.#ofNames(), ownPorts: this.ownPorts, captures: this.captures },
       isCurrent: true,
+      isDirect: () => true,
       factsOf: ({ name }) => ({ name, root: -1, fixed: null }),
       served: (connection, uploadBytes, downloadBytes) =>
         void this.served.push({ ...connection, version, uploadBytes, downloadBytes }),
@@ -108,9 +115,10 @@ export class DecidingEngine implements AsyncDisposable {
   }
 
   #ofNames(): Pick<DecisionTables, "names" | "ways"> {
+    const { routingMark } = this;
     const choice = { number: 1, ipv6: false, family: null, prefersV6: false };
     const node = this.node === null ? {} : { node: this.node };
-    const ways = [null, { ...PLAIN_WAY, names: { ...choice, timeoutMs: 250 }, ...node }];
+    const ways = [null, { ...PLAIN_WAY, routingMark, names: { ...choice, timeoutMs: 250 }, ...node }];
     return { ways, names: this.names && { known: this.names, forRules: choice } };
   }
 
@@ -124,6 +132,10 @@ export class DecidingEngine implements AsyncDisposable {
   hold(isHeld: boolean): void {
     this.isHeld = isHeld;
     this.#engine.holdDecisions();
+  }
+
+  find(near: Endpoint, to: Endpoint): FoundDial | null {
+    return this.#engine.findDecided(near, to);
   }
 
   join(): void {

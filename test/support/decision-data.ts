@@ -33,6 +33,7 @@ export function decisionData(
     names: null,
     namedAddresses: null,
     clock: new SharedArrayBuffer(8),
+    captures: false,
     sniffed: null,
   };
 }

@@ -20,6 +20,7 @@ function isAlwaysOwn(ip: Ip): boolean {
 }
 
 const FRESH_MS = 1_000;
+const MOST_SEEN = 4_096;
 
 /** For a query at every flow: its answer is a second old at most. */
 export class RecentOwnAddresses {
@@ -34,6 +35,30 @@ export class RecentOwnAddresses {
       this.#all = new Set(ownAddresses());
     }
     return this.#all.has(ip);
+  }
+}
+
+/**
+ * For a query at every connection, where an address of ours must not be taken for another's: what has not been seen within
+ * a second is looked for at once.
+ */
+export class ForeignAddresses {
+  readonly #isOwn = new Map<Ip, boolean>();
+  #sinceMs = -Infinity;
+
+  /** Is it certainly none of this machine? */
+  has(ip: Ip): boolean {
+    if (isAlwaysOwn(ip)) return false;
+    const nowMs = performance.now();
+    if (nowMs - this.#sinceMs >= FRESH_MS || this.#isOwn.size >= MOST_SEEN) {
+      this.#isOwn.clear();
+      this.#sinceMs = nowMs;
+    }
+    const known = this.#isOwn.get(ip);
+    if (known !== undefined) return !known;
+    const isOwn = ownAddresses().includes(ip);
+    this.#isOwn.set(ip, isOwn);
+    return !isOwn;
   }
 }
 

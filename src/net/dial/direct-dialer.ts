@@ -71,15 +71,15 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
 
   const dial = async (ip: Ip, port: number, context: DialContext): Promise<Socket> => {
     const { signal, metadata } = context;
-    const hops = selfDials?.hop("tcp", ip, port, metadata) ?? 0;
-    using _ = hops > 0 ? selfDials?.dials() : null;
+    const hop = selfDials?.hop("tcp", ip, port, metadata) ?? null;
+    using _ = hop && selfDials?.dials(hop);
     const onBound = (bound: Socket): void => {
       const near = parseIp(bound.localAddress ?? "");
       if (near === null || bound.localPort === undefined || bound.destroyed) return;
-      const note = selfDials?.add("tcp", { ip: near, port: bound.localPort }, hops, context, owner);
+      const note = hop && selfDials?.add("tcp", { ip: near, port: bound.localPort }, hop, context, owner);
       bound.once("close", () => note?.[Symbol.dispose]());
     };
-    const how = { signal, timeoutMs, sockets: sockets.for(ip), ...(hops > 0 ? { onBound } : {}) };
+    const how = { signal, timeoutMs, sockets: sockets.for(ip), ...(hop && { onBound }) };
     const socket = await dialTcp({ ip, port }, how);
     applyKeepAlive(socket, keepAlive);
     return socket;
@@ -155,8 +155,8 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
 
     associateWith(to: Endpoint) {
       // A hop to our own listeners is noted, which a connected flow does not do.
-      const isHop = (selfDials?.hop("udp", to.ip, to.port, null) ?? 0) > 0;
-      return isHop ? null : ConnectedFlow.open(to, sockets.for(to.ip));
+      const hop = selfDials?.hop("udp", to.ip, to.port, null) ?? null;
+      return hop !== null ? null : ConnectedFlow.open(to, sockets.for(to.ip));
     },
 
     async associate(destination: Destination, context: DialContext) {

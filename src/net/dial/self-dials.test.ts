@@ -40,7 +40,9 @@ async function openDialler() {
   const listeners = new OwnListeners();
   listeners.add("tcp", { ip: LOOPBACK_V4, port }, false);
   const said: boolean[] = [];
-  const selfDials: SelfDials = new SelfDials(listeners, () => void said.push(selfDials.busy));
+  const selfDials: SelfDials = new SelfDials(listeners, {
+    onBusy: () => void said.push(selfDials.busy),
+  });
   const resolver: Resolver = { resolve: () => assert.fail("an address was resolved") } as unknown as Resolver;
   const dialer = openDirectDialer({ resolver, selfDials });
   const { signal } = new AbortController();

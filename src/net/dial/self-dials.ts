@@ -11,6 +11,21 @@ import type { OwnListeners } from "#net/listen/own-listeners.ts";
 /** Listeners that lead to each other in good faith are two or three. */
 export const MOST_HOPS = 4;
 
+/** A dial that is to be noted. */
+export interface Hop {
+  /** The how manieth it is. */
+  readonly nth: number;
+  /** It leads to a listener of ours, and not elsewhere from where the kernel may bring it here. */
+  readonly isHere: boolean;
+}
+
+export interface SelfDialsEnv {
+  /** Called when `busy` has changed. */
+  readonly onBusy?: () => void;
+  /** The session for whose client a worker has made this one; null: there is none. */
+  readonly madeFor?: (metadata: Metadata) => Metadata | null;
+}
+
 interface Note {
   /** By how many of our own connections it has come. */
   hops: number;
@@ -27,25 +42,24 @@ export class SelfDials {
   readonly #chained = new Map<string, number>();
   /** Nodes of subscriptions come and go: a name goes with the last of them from memory. */
   readonly #gone = new FinalizationRegistry<string>((outbound) => this.#unchain(outbound));
-  /** Dials to a listener of ours whose note is still to come. */
-  #dialling = 0;
+  /** Connections to a listener of ours, and dials of such. */
+  #here = 0;
   /** What is captured may come back by any address. */
   #notesAll = false;
+  readonly #env: SelfDialsEnv;
 
-  readonly #onBusy: () => void;
-
-  /** `onBusy` is called when `busy` has changed. */
-  constructor(listeners: OwnListeners, onBusy: () => void = () => {}) {
+  constructor(listeners: OwnListeners, env: SelfDialsEnv = {}) {
     this.#listeners = listeners;
-    this.#onBusy = onBusy;
+    this.#env = env;
   }
 
   /**
    * Is any connection of ours to a listener of ours open, or being dialled? Its other end may reach a worker before it is
-   * noted here, for the name of the near end is known only once the kernel has connected it.
+   * noted here, for the name of the near end is known only once the kernel has connected it. Those that the kernel may
+   * bring here come from an address of this machine, and workers ask about these.
    */
   get busy(): boolean {
-    return this.#notes.size + this.#dialling > 0;
+    return this.#here > 0;
   }
 
   /** `outbound` dials through another one. */
@@ -69,44 +83,48 @@ export class SelfDials {
     return this.#listeners.has(network, ip, port);
   }
 
-  /** The hop that a dial is; 0: it need not be noted. Throws `DialError` where it would be one too many. */
-  hop(network: Network, ip: Ip, port: number, metadata: Metadata | null): number {
-    const isHere = this.#listeners.has(network, ip, port);
-    if (!isHere && !this.#notesAll) return 0;
-    const hops = 1 + (metadata === null ? 0 : this.#hopsOf(metadata));
-    if (hops > MOST_HOPS) throw loop(`${ip} port ${port}`);
-    return hops;
+  /** The hop that a dial is; null: it need not be noted. Throws `DialError` where it would be one too many. */
+  hop(network: Network, ip: Ip, port: number, metadata: Metadata | null): Hop | null {
+    const isHere = this.leadsHere(network, ip, port);
+    if (!isHere && !this.#notesAll) return null;
+    const nth = 1 + (metadata === null ? 0 : this.#hopsOf(metadata));
+    if (nth > MOST_HOPS) throw loop(`${ip} port ${port}`);
+    return { nth, isHere };
   }
 
   /** To be called before a dial that is a hop, and what it answers with to be disposed of when it is noted or has failed. */
-  dials(): Disposable {
-    this.#change(() => this.#dialling++);
-    return { [Symbol.dispose]: () => this.#change(() => this.#dialling--) };
+  dials({ isHere }: Hop): Disposable {
+    if (isHere) this.#change(1);
+    return { [Symbol.dispose]: () => void (isHere && this.#change(-1)) };
   }
 
-  #change(apply: () => void): void {
+  #change(by: 1 | -1): void {
     const before = this.busy;
-    apply();
-    if (this.busy !== before) this.#onBusy();
+    this.#here += by;
+    if (this.busy !== before) this.#env.onBusy?.();
   }
 
-  /** `near` is the local end of a socket whose dial is a hop. Until it is disposed of. */
-  add(network: Network, near: Endpoint, hops: number, { metadata }: DialContext, owner: string): Disposable {
+  /** `near` is the local end of a socket whose dial is a hop. Until it is disposed of, which is to happen once. */
+  add(network: Network, near: Endpoint, hop: Hop, { metadata }: DialContext, owner: string): Disposable {
     const key = keyOf(network, near);
-    const note: Note = { hops, origin: metadata === null ? null : this.originOf(metadata), owner };
-    this.#change(() => this.#notes.set(key, note));
+    const note: Note = { hops: hop.nth, origin: metadata === null ? null : this.originOf(metadata), owner };
+    this.#notes.set(key, note);
+    const dialling = this.dials(hop);
     return {
       [Symbol.dispose]: () => {
-        if (this.#notes.get(key) === note) this.#change(() => this.#notes.delete(key));
+        if (this.#notes.get(key) === note) this.#notes.delete(key);
+        dialling[Symbol.dispose]();
       },
     };
   }
 
   /**
    * A session is about to leave by `outbound`, perhaps inside a connection that another one has opened: that connection
-   * then carries what has made this session's hops, and for this session's client. Throws `DialError` behind the last hop.
+   * then carries what has made this session's hops, and for this session's client. Throws `DialError` behind the last hop,
+   * also where a worker is to dial.
    */
   joins(metadata: Metadata, outbound: { readonly name: string; readonly type: string }): void {
+    if (this.#notesAll && this.#hopsOf(metadata) >= MOST_HOPS) throw loop(outbound.name);
     if (this.#notes.size === 0 || outbound.type === "Direct") return;
     const hops = 1 + this.#hopsOf(metadata);
     const origin = this.originOf(metadata);
@@ -120,7 +138,8 @@ export class SelfDials {
 
   /** As it came in from outside, where it has come by connections of ours since. */
   originOf(metadata: Metadata): Metadata {
-    return this.#noteOf(metadata)?.origin ?? metadata;
+    const { last, note } = this.#wayOf(metadata);
+    return note?.origin ?? last;
   }
 
   #unchain(outbound: string): void {
@@ -130,7 +149,18 @@ export class SelfDials {
   }
 
   #hopsOf(metadata: Metadata): number {
-    return this.#noteOf(metadata)?.hops ?? 0;
+    const { hops, note } = this.#wayOf(metadata);
+    return hops + (note?.hops ?? 0);
+  }
+
+  /** Back over what workers have made, which has no notes, up to the session that has one or comes from elsewhere. */
+  #wayOf(metadata: Metadata): { readonly hops: number; readonly last: Metadata; readonly note: Note | null } {
+    for (let [last, hops] = [metadata, 0]; ; hops++) {
+      const note = this.#noteOf(last);
+      const before = note === null && hops < MOST_HOPS ? (this.#env.madeFor?.(last) ?? null) : null;
+      if (before === null) return { hops, last, note };
+      last = before;
+    }
   }
 
   #noteOf({ network, source }: Metadata): Note | null {

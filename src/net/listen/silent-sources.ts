@@ -6,7 +6,7 @@ import { AcceptedSession, type DialReply } from "./accepted-session.ts";
 
 export interface SilentListening {
   /** Where a redirected connection was going is in `original`. */
-  readonly handshake: Extract<Handshake, { handshake: "none" | "redirected" }>;
+  readonly handshake: Extract<Handshake, { handshake: "none" | "redirected" | "transparent" }>;
   /** `listener` is the endpoint that accepted the connection. Null: it is reset. */
   describe(connection: AcceptedConnection, listener: Endpoint): Metadata | null;
   /** See `ListenOptions`. */

@@ -11,7 +11,7 @@ import type { Families } from "#net/address/families.ts";
 import { oldestKey } from "#lib/at.ts";
 import { BUFFERS, type DatagramSocket, type DatagramSockets } from "./datagram-socket.ts";
 import { ANY_V4, familyOf } from "#net/address/ip.ts";
-import type { SelfDials } from "#net/dial/self-dials.ts";
+import type { Hop, SelfDials } from "#net/dial/self-dials.ts";
 import { WaitingDatagrams } from "./waiting-datagrams.ts";
 
 export interface DirectFlowOptions {
@@ -59,8 +59,8 @@ export class DirectFlow implements DatagramFlow {
   #lastFrom: Endpoint | null = null;
   #lastName: Destination = { host: null, ip: null, port: 0 };
   #reached: Endpoint | null = null;
-  /** Greater than 0: it leads to one of our own listeners. */
-  #hops = 0;
+  /** Null: what it leads to need not be noted. */
+  #hop: Hop | null = null;
   #usesEcn = false;
   /** By the local port. */
   readonly #notes = new Map<number, Disposable>();
@@ -151,7 +151,7 @@ export class DirectFlow implements DatagramFlow {
   #socketTo(ip: Ip, port: number): DatagramSocket | null {
     if (port === 0 || !this.#mayReach(ip, port)) return null; // port 0: the kernel would refuse it
     const socket = familyOf(ip) === 4 ? (this.#v4 ??= this.#open(4)) : (this.#v6 ??= this.#open(6));
-    if (this.#hops > 0 && socket !== null) this.#note(socket);
+    if (this.#hop !== null && socket !== null) this.#note(socket, this.#hop);
     return socket;
   }
 
@@ -161,7 +161,10 @@ export class DirectFlow implements DatagramFlow {
     if (ip === this.#reached?.ip && port === this.#reached.port) return true;
     if (reach !== null && reach.refusal("udp", ip, port) !== null) return false;
     try {
-      this.#hops ||= noted?.selfDials.hop("udp", ip, port, noted.context.metadata) ?? 0;
+      if (noted !== null && this.#isOther(noted.selfDials, ip, port)) {
+        this.#hop = noted.selfDials.hop("udp", ip, port, noted.context.metadata);
+        this.#dropNotes();
+      }
     } catch {
       return false; // a loop
     }
@@ -169,12 +172,22 @@ export class DirectFlow implements DatagramFlow {
     return true;
   }
 
+  /** Is it another hop than what the sockets are noted as? */
+  #isOther(selfDials: SelfDials, ip: Ip, port: number): boolean {
+    return this.#hop === null || (!this.#hop.isHere && selfDials.leadsHere("udp", ip, port));
+  }
+
+  #dropNotes(): void {
+    for (const note of this.#notes.values()) note[Symbol.dispose]();
+    this.#notes.clear();
+  }
+
   /** Before its first datagram leaves. */
-  #note({ port }: DatagramSocket): void {
+  #note({ port }: DatagramSocket, hop: Hop): void {
     const { noted } = this.#options;
     if (noted === null || this.#notes.has(port)) return;
     const { selfDials, context, owner } = noted;
-    this.#notes.set(port, selfDials.add("udp", { ip: ANY_V4, port }, this.#hops, context, owner));
+    this.#notes.set(port, selfDials.add("udp", { ip: ANY_V4, port }, hop, context, owner));
   }
 
   /** Null where the system refuses a socket; the next datagram tries again. */
@@ -225,7 +238,7 @@ export class DirectFlow implements DatagramFlow {
   [Symbol.asyncDispose](): Promise<void> {
     if (!this.#abort.signal.aborted) {
       this.#abort.abort(ABORTED);
-      for (const note of this.#notes.values()) note[Symbol.dispose]();
+      this.#dropNotes();
       this.#v4?.close();
       this.#v6?.close();
       this.#close();

@@ -17,7 +17,7 @@ export const tproxy: Protocol = { type: "tproxy", inbound: inboundSide(schema, o
 async function open({ udp }: z.output<typeof schema>, env: InboundEnv): Promise<Inbound> {
   const endpoints = [
     ...(await listenSilently(env, {
-      handshake: { handshake: "none" },
+      handshake: { handshake: "transparent" },
       transparent: true,
       describe: (client, listener) => describeClient(client, listener, env),
     })),

@@ -21,6 +21,11 @@ export interface DecisionTables {
   readonly namedAddresses: NamedAddressesData | null;
   /** One double: how far the clock that protocols compare with their peers is ahead of the system's, in ms. */
   readonly clock: SharedArrayBuffer;
+  /**
+   * Connections may be brought here that did not ask for it: those of clients at addresses of this machine may be our own,
+   * and are for the main thread to look at.
+   */
+  readonly captures: boolean;
   /** What may be sniffed is for the main thread to look at; null: nothing is. */
   readonly sniffed: SniffedStreams | null;
 }

@@ -1,4 +1,5 @@
 import type { Endpoint } from "#core/session.ts";
+import type { FoundDial } from "#dataplane/decision-source.ts";
 import type { OffloadOptions, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
@@ -16,7 +17,7 @@ import {
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
 import type { DecidableListener } from "./decisions.ts";
-import { type WorkerClientEnv, WorkerClient, socketOfSlot } from "./worker-connection.ts";
+import { dialledFrom, type WorkerClientEnv, WorkerClient, socketOfSlot } from "./worker-connection.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { TlsAcceptedSocket, takeHandshake } from "./tls-accepted.ts";
@@ -24,11 +25,10 @@ import { LISTEN, REQUESTED, TLS_ACCEPTED, UNLISTEN } from "#dataplane/workers/sh
 import { socketOf } from "./socket-of.ts";
 import { int32At } from "#lib/at.ts";
 
-/**
- * Handshakes that say the destination. Not `redirected`: the loop detector arms itself by the first captured connection that
- * the main thread sees.
- */
-const DECIDABLE: ReadonlySet<string> = new Set(["mixed", "socks", "http"]);
+/** The kernel brings connections there that did not ask for it. */
+const CAPTURING: ReadonlySet<string> = new Set(["redirected", "transparent"]);
+/** Handshakes that say the destination. */
+const DECIDABLE: ReadonlySet<string> = new Set(["mixed", "socks", "http", ...CAPTURING]);
 
 interface Listener {
   readonly options: OffloadOptions;
@@ -54,6 +54,8 @@ interface DispatcherEnv {
   readonly threads: () => readonly WorkerHandle[];
   /** Called before workers accept the connections of one more listener. */
   readonly beforeListen: () => void;
+  /** Called before that, where the kernel brings connections to it. */
+  readonly beforeCapture: () => void;
 }
 
 /** Listeners whose clients are accepted by workers, each by all of them. */
@@ -108,6 +110,7 @@ export class AcceptDispatcher implements AcceptOffload {
     const done = Promise.withResolvers<void>();
     const listener: Listener = { options, open, contexts, ...this.#nameOf(own), done };
     this.#listeners[number] = listener;
+    if (CAPTURING.has(options.handshake)) this.#env.beforeCapture();
     this.#env.beforeListen(); // its number may have been another's
     void done.promise.then(() => {
       this.#listeners[number] = null;
@@ -136,6 +139,11 @@ export class AcceptDispatcher implements AcceptOffload {
   decidedClient(thread: WorkerHandle, slot: number, ends: DecidedEnds): WorkerClient {
     this.onDecided(thread, slot);
     return WorkerClient.decided(thread, slot, ends, this.#connectionEnv);
+  }
+
+  /** What the thread has decided, and dials or has dialled between these two; null: nothing. */
+  findDecided({ decided, table, atSeam }: WorkerHandle, near: Endpoint, to: Endpoint): FoundDial | null {
+    return decided.find(near, to, (slot) => dialledFrom(slot, { table, atSeam }, this.#connectionEnv));
   }
 
   /** One that a worker has decided has become known; it may have been another listener's with the same number. */

@@ -1,14 +1,15 @@
 /** What one worker has decided by itself, as the main thread finds it in their memory; worker/decider.ts is the other side. */
 import type { MessagePort } from "node:worker_threads";
-import type { WorkerConnection } from "#core/accepted.ts";
+import type { LocalEnd, WorkerConnection } from "#core/accepted.ts";
 import { ADDRESS_ORIGINS } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
-import type { DecidedConnection, DecisionVersion } from "#dataplane/decision-source.ts";
+import type { DecidedConnection, DecisionVersion, FoundDial } from "#dataplane/decision-source.ts";
 import { describe, type ListenerContext } from "#net/listen/accept.ts";
 import { float64At, int32At, itemAt } from "#lib/at.ts";
 import { listenerOf, type AcceptMemory, type DecisionRow } from "#dataplane/workers/shared/accept-memory.ts";
 import {
   CONNECTED,
+  DIALLING,
   JOINED,
   NOT_DECIDED,
   REQUEST_TYPES,
@@ -139,6 +140,29 @@ export class DecidedRows {
     }
   }
 
+  /**
+   * One that the worker has decided, and dials or has dialled between these two. `nearOf` says which end it has here, as the
+   * kernel knows it now. None is missed: the worker says where it dials, and which socket is for that, before it connects.
+   */
+  find(near: Endpoint, to: Endpoint, nearOf: (slot: number) => LocalEnd | null): FoundDial | null {
+    const { accepts, table } = this.#env;
+    for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + table.acceptedSlots; slot++) {
+      const state = Atomics.load(accepts.decided, slot);
+      if (state !== DIALLING && state !== CONNECTED) continue;
+      const { ip, port } = this.#sockaddrs.original(accepts.destination(slot));
+      const own = port === to.port && ip === to.ip ? nearOf(slot) : null;
+      if (own?.port === near.port && own.ip === near.ip) return this.#foundAt(slot, own.descriptor);
+    }
+    return null;
+  }
+
+  #foundAt(slot: number, descriptor: number): FoundDial {
+    const version = this.#versionOf(slot);
+    if (version === null || version.by === null) return { descriptor, isDirect: true, metadata: null };
+    const { found, metadata } = this.#connectionAt(slot, version);
+    return { descriptor, isDirect: version.by.isDirect(found), metadata };
+  }
+
   /** Null: at the end of the program, when versions do not wait for workers. */
   #versionOf(slot: number): PublishedVersion | null {
     return this.#versions.get(this.#env.accepts.versionOf(slot)) ?? null;
@@ -154,7 +178,7 @@ export class DecidedRows {
       local: this.#sockaddrs.local(accepts.localOf(slot)),
     };
     const { ip, port } = this.#sockaddrs.original(accepts.wanted(slot));
-    const dialled = this.#sockaddrs.original(accepts.destination(slot)).ip;
+    const dialled = this.#sockaddrs.original(accepts.destination(slot));
     const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
     const asked = {
       network: "tcp",

@@ -20,6 +20,7 @@ const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   names: null,
   namedAddresses: null,
   clock: new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT),
+  captures: false,
   sniffed: null,
 };
 

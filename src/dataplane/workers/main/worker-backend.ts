@@ -4,6 +4,7 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { descriptorOf } from "#core/handover.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 import type { Direction, Meter } from "#core/meter.ts";
+import type { Endpoint } from "#core/session.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
@@ -20,7 +21,7 @@ import type {
 import { OffloadedFlow } from "./offloaded-flow.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
-import type { DecisionSource } from "#dataplane/decision-source.ts";
+import type { DecisionSource, FoundDial } from "#dataplane/decision-source.ts";
 import { AcceptDispatcher } from "./accept-dispatcher.ts";
 import { Decisions } from "./decisions.ts";
 import {
@@ -53,6 +54,8 @@ export interface QuicWorker {
 export interface WorkerBackendOptions {
   /** Of the main thread, which ends what a worker leaves of TLS. */
   readonly tlsLibrary: TlsLibrary;
+  /** The kernel is about to bring connections to workers that did not ask for it. */
+  readonly beforeCapture?: () => void;
   /** Default: one a core. */
   readonly threads?: number;
   /** Bytes that a connection moves before it is handed over; default: those of one large read. */
@@ -116,6 +119,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     this.accepting = AcceptDispatcher.open(options.tlsLibrary, {
       threads: () => this.#threads,
       beforeListen: () => this.invalidateDecisions(true),
+      beforeCapture: () => options.beforeCapture?.(),
     });
     this.#decisions = new Decisions({
       rows: () => this.#threads.filter(({ alive }) => alive).map(({ decided }) => decided),
@@ -259,6 +263,15 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
   /** Connections that workers have decided are known to the main thread from now on. */
   joinDecided(): void {
     for (const thread of this.#threads) thread.joinDecided();
+  }
+
+  /** What workers have decided, and dial or have dialled between these two; null: nothing. */
+  findDecided(near: Endpoint, to: Endpoint): FoundDial | null {
+    for (const thread of this.#threads) {
+      const found = thread.alive ? (this.accepting?.findDecided(thread, near, to) ?? null) : null;
+      if (found !== null) return found;
+    }
+    return null;
   }
 
   /** What is decided by has changed, rules or lists among it unless `keepsRules`: no connection is decided by what it was before, and those that were are known. */

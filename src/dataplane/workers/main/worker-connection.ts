@@ -122,17 +122,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   dialledFrom(): LocalEnd | null {
-    if (this.#isOver) return null;
-    const { calls, sockaddrs } = this.#env;
-    const { atSeam, table } = this.thread;
-    const index = this.slot * 2 + 1;
-    const fd = Atomics.load(table.descriptors, index);
-    atSeam?.("named");
-    if (fd < 0 || calls.localName(fd) < 0) return null;
-    // The thread strikes a number off before it closes it: else the name may be of another's socket.
-    if (Atomics.load(table.descriptors, index) !== fd) return null;
-    const { ip, port } = sockaddrs.local(calls.address);
-    return port === 0 ? null : { ip, port, descriptor: fd };
+    return this.#isOver ? null : dialledFrom(this.slot, this.thread, this.#env);
   }
 
   /** From here on the slot's events go to the flow. */
@@ -196,6 +186,22 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#isOver = true;
     this.events?.ended();
   }
+}
+
+/** The near end of what a thread has dialled for the client of a slot; null: there is none yet, or any more. */
+export function dialledFrom(
+  slot: number,
+  { atSeam, table }: Pick<WorkerHandle, "atSeam" | "table">,
+  { calls, sockaddrs }: WorkerClientEnv,
+): LocalEnd | null {
+  const index = slot * 2 + 1;
+  const fd = Atomics.load(table.descriptors, index);
+  atSeam?.("named");
+  if (fd < 0 || calls.localName(fd) < 0) return null;
+  // The thread strikes a number off before it closes it: else the name may be of another's socket.
+  if (Atomics.load(table.descriptors, index) !== fd) return null;
+  const { ip, port } = sockaddrs.local(calls.address);
+  return port === 0 ? null : { ip, port, descriptor: fd };
 }
 
 /** As a socket of the runtime, with what follows the handshake still unread. The slot is the thread's again. */

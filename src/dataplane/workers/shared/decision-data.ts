@@ -20,12 +20,12 @@ export interface DecisionData extends Omit<DecisionTables, "rules"> {
 }
 
 /** What clients speak, by its index in shared memory: API spelling, as in `InboundInfo.type`. */
-export const REQUEST_TYPES = ["Socks4", "Socks5", "HTTPS", "Tunnel"] as const;
+export const REQUEST_TYPES = ["Socks4", "Socks5", "HTTPS", "Tunnel", "Redir", "TProxy"] as const;
 
 export type RequestType = (typeof REQUEST_TYPES)[number];
 
 // Who accounts for a connection that a worker has decided, in `AcceptMemory.decided`.
-/** It is not connected, or there is none. */
+/** The worker has not decided it, or there is none. */
 export const NOT_DECIDED = 0;
 /** The worker will report its end, unless the main thread joins it before. */
 export const CONNECTED = 1;
@@ -33,6 +33,8 @@ export const CONNECTED = 1;
 export const SERVED_ALONE = 2;
 /** The main thread knows it, as one that it has decided itself. */
 export const JOINED = 3;
+/** It is decided and not connected yet. What comes back to this machine is recognised from here on. */
+export const DIALLING = 4;
 
 /** The word that says which version is in force, for all workers together. */
 export class VersionWord {

@@ -7,5 +7,6 @@ export const HANDSHAKES: readonly (PlainHandshake | "tls")[] = [
   "socks",
   "http",
   "redirected",
+  "transparent",
   "tls",
 ];

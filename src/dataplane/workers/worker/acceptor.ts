@@ -3,6 +3,7 @@
  * thread, and dials. The connection is then relayed in the same slot.
  */
 import { performance } from "node:perf_hooks";
+import type { PlainHandshake } from "#core/accepted.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { PendingLimiter, type PendingBounds } from "#net/listen/pending-limiter.ts";
 import { isWildcard, SOCKADDR_BYTES, sourceOf } from "#platform/linux/sockaddr.ts";
@@ -28,7 +29,7 @@ import { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
-import { int32At } from "#lib/at.ts";
+import { int32At, itemAt } from "#lib/at.ts";
 
 /** In epoll data, with the listener's number: no slot is as large. */
 export const LISTENER_DATA = 0x4000_0000;
@@ -61,8 +62,9 @@ export class Acceptor implements PendingOwner {
   readonly #pending = new DeadlineList<PendingTask>();
   readonly #dialling = new DeadlineList<PendingTask>();
   readonly #listening = new Set<number>();
-  /** Of listeners that are bound to one address: that of all their clients' connections on this side, too. */
-  readonly #locals: (Uint8Array | null)[] = [];
+  readonly #names: Uint8Array[] = [];
+  /** Those that are bound to one address, which is that of all their clients' connections on this side, too. */
+  readonly #bound = new Set<number>();
   readonly #paused = new Set<number>();
   readonly #limiter: PendingLimiter;
   readonly #trimmer = new HeapTrimmer();
@@ -89,7 +91,10 @@ export class Acceptor implements PendingOwner {
     this.#listening.add(listener);
     const { address } = this.calls;
     const isKnown = this.calls.localName(int32At(this.shared.listeners, listener)) >= 0;
-    this.#locals[listener] = isKnown && !isWildcard(address) ? address.slice() : null;
+    this.#names[listener] = isKnown ? address.slice() : new Uint8Array(SOCKADDR_BYTES);
+    const isBound = isKnown && !isWildcard(address) && this.#handshakeOf(listener) !== "transparent";
+    if (isBound) this.#bound.add(listener);
+    else this.#bound.delete(listener);
     this.#watchListener(listener);
   }
 
@@ -166,8 +171,12 @@ export class Acceptor implements PendingOwner {
     if (member !== null) this.#limiter.grow(member, bytes);
   }
 
+  #handshakeOf(listener: number): PlainHandshake | "tls" {
+    return HANDSHAKES[int32At(this.shared.handshakes, listener)] ?? "mixed";
+  }
+
   #newTask(fd: number, slot: number, listener: number): PendingTask {
-    const handshake = HANDSHAKES[int32At(this.shared.handshakes, listener)] ?? "mixed";
+    const handshake = this.#handshakeOf(listener);
     if (handshake === "tls") return new TlsHandshake(this, slot, listener, fd);
     return new PendingConnection(this, slot, listener, fd, handshake);
   }
@@ -190,9 +199,13 @@ export class Acceptor implements PendingOwner {
 
   /** The listening side's own address for a client; to be used at once. */
   localOf(listener: number, fd: number): Uint8Array {
-    const known = this.#locals[listener] ?? null;
-    if (known === null) this.calls.localName(fd);
-    return known ?? this.calls.address;
+    if (this.#bound.has(listener)) return this.nameOf(listener);
+    this.calls.localName(fd);
+    return this.calls.address;
+  }
+
+  nameOf(listener: number): Uint8Array {
+    return itemAt(this.#names, listener);
   }
 
   /** The main thread knows it from now on, and it may stay for long. */

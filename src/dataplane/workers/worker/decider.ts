@@ -12,6 +12,7 @@ import { beginWire } from "#protocols/begin-wire.ts";
 import { ANY_V4, familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
 import { KnownNames } from "#net/address/known-names.ts";
 import { NamedAddresses } from "#net/address/named-addresses.ts";
+import { ForeignAddresses } from "#net/address/own-address.ts";
 import { THIS_MACHINE } from "#net/address/special-ranges.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { decide, openTables, UNRULED, type FoundRule, type RuleTables } from "#router/tables/decide.ts";
@@ -19,6 +20,7 @@ import type { ListenerFacts } from "#router/tables/decision-tables.ts";
 import type { AcceptMemory, Dial } from "#dataplane/workers/shared/accept-memory.ts";
 import {
   CONNECTED,
+  DIALLING,
   JOINED,
   NOT_DECIDED,
   REQUEST_TYPES,
@@ -84,6 +86,7 @@ export class Decider {
   readonly #sockaddrs = new Sockaddrs();
   /** For a second address, while one is lent. */
   readonly #wanted = new Sockaddrs();
+  readonly #foreign = new ForeignAddresses();
   #version: Version | null = null;
   #lastAnswer: Answer | null = null;
   /** By slot, from the first of the worker's own on: how its connection is dialled, if it was decided here. */
@@ -115,15 +118,21 @@ export class Decider {
     return to === null ? null : { type: "Tunnel", destination: { host: null, ...to }, success: saysNothing };
   }
 
+  /** What a client wants that the kernel has brought here, on its way to this socket address. */
+  captured(type: "Redir" | "TProxy", to: Uint8Array): Wish {
+    return { type, destination: { host: null, ...this.#wanted.original(to) }, success: saysNothing };
+  }
+
   /** How to dial for a client; null: the main thread has to decide. */
   decide(asked: AskedConnection): Dial | null {
     const version = this.#version;
     if (version === null || version.data.version !== this.#word.present) return null;
-    const { sniffed, ownPorts } = version.data;
+    const { captures, sniffed, ownPorts } = version.data;
     const listener = version.data.listeners[asked.listener] ?? null;
     if (listener === null || ownPorts.has(asked.destination.port)) return null;
     if (sniffed !== null && mayBeSniffed(sniffed, asked.destination)) return null;
     const source = this.#sockaddrs.source(this.#shared.sources, asked.slot * SOCKADDR_BYTES);
+    if (captures && !this.#foreign.has(source.ip)) return null; // it may be one of ours that has come back
     const find: FindRule = (ip, lookUp) => this.#find(asked, source, ip, listener, version, lookUp);
     const chosen = choose(asked.destination, version, find);
     if (chosen === null || !isFree(source.ip, chosen.to.ip)) return null;
@@ -206,6 +215,7 @@ export class Decider {
       this.#shared.setWanted(slot, this.#wanted.encode({ ip: seen.ip ?? ANY_V4, port }));
     }
     if (destination.host !== null) this.#shared.setName(slot, destination.host);
+    Atomics.store(this.#shared.decided, slot, DIALLING);
   }
 
   /** The time that protocols compare with their peers. */
@@ -234,6 +244,7 @@ export class Decider {
   /** It could not be dialled, or was given up: the main thread has to decide. */
   giveUp(slot: number): void {
     this.#ways[slot - FIRST_ACCEPTED_SLOT] = null;
+    Atomics.compareExchange(this.#shared.decided, slot, DIALLING, NOT_DECIDED);
   }
 
   /** Its connection is over. `served`: that is reported here; `joined`: it is the main thread's; `unknown`: it was never made. */

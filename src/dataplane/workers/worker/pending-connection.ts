@@ -17,6 +17,7 @@ import {
 import { NO_MESSAGE, PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
 import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
+import type { Wish } from "./decider.ts";
 import { RemoteDial } from "./remote-dial.ts";
 
 const READS = 0;
@@ -25,6 +26,8 @@ const ASKS = 1;
 const DIALS = 2;
 const GONE = 3;
 
+/** Their clients are asked for nothing. */
+const SILENT: ReadonlySet<PlainHandshake> = new Set(["none", "redirected", "transparent"]);
 const PLAIN_WIRES: WireMessages = [NO_MESSAGE, NO_MESSAGE];
 const NOTHING: PlainRequest = { from: 0, size: 0, wish: null };
 
@@ -68,7 +71,7 @@ export class PendingConnection implements RequestingTask {
   }
 
   begin(): boolean {
-    const isSilent = this.#handshake === "none" || this.#handshake === "redirected";
+    const isSilent = SILENT.has(this.#handshake);
     if (isSilent) this.#ask();
     return isSilent;
   }
@@ -160,10 +163,11 @@ export class PendingConnection implements RequestingTask {
   /** True: it was decided here. */
   #decide(): boolean {
     const { decider, shared } = this.#acceptor;
-    const wish = this.#mustAsk ? null : (this.#request.wish ?? decider.wishOf(this.listener));
+    const wish = this.#mustAsk ? null : (this.#request.wish ?? this.#knownWish());
     if (wish === null) return false; // where it wants to is not known here
     const { slot, listener } = this;
-    const local = this.#acceptor.localOf(listener, this.fd);
+    const isOwn = this.#handshake !== "transparent";
+    const local = isOwn ? this.#acceptor.localOf(listener, this.fd) : this.#acceptor.nameOf(listener);
     const { type, destination, success } = wish;
     const dial = decider.decide({ type, destination, success, slot, listener, local });
     if (dial === null) return false;
@@ -171,6 +175,14 @@ export class PendingConnection implements RequestingTask {
     this.#acceptor.onAsked(this);
     this.#dialBy(dial, true);
     return true;
+  }
+
+  /** Of a client that is asked for nothing. */
+  #knownWish(): Wish | null {
+    const { calls, decider } = this.#acceptor;
+    if (this.#handshake === "redirected") return decider.captured("Redir", calls.bytes);
+    if (this.#handshake !== "transparent") return decider.wishOf(this.listener);
+    return calls.localName(this.fd) < 0 ? null : decider.captured("TProxy", calls.address);
   }
 
   askAgain(): void {

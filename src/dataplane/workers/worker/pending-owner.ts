@@ -27,6 +27,8 @@ export interface PendingOwner {
   grew(task: PendingTask, bytes: number): void;
   /** The listening side's own address for a client; to be used at once. */
   localOf(listener: number, fd: number): Uint8Array;
+  /** The address of a listener. */
+  nameOf(listener: number): Uint8Array;
   /** -1: there is none now; `askAgain` is called when there is. */
   takeRequestSlot(task: RequestingTask): number;
   freeRequestSlot(slot: number): void;
