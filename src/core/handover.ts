@@ -2,8 +2,8 @@
 import { type Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import type { TlsRecipe } from "./tls-recipe.ts";
 import type { WireDetails } from "./wire-details.ts";
+import type { UnderlayRecipe } from "./wire-recipe.ts";
 
 /**
  * What lies between a socket and the plain bytes. `tls`: by libssl. `records`: TLS 1.3 by our own engine. `framed`: a
@@ -146,8 +146,8 @@ export interface DetachedState {
  */
 export interface WireStart extends DetachedState {
   readonly kind: WireKind;
-  /** Of that kind, whose handshake the worker does first, and whose numbers it sets itself. */
-  readonly tls?: TlsRecipe;
+  /** What the worker opens first; it sets the numbers itself. */
+  readonly under?: UnderlayRecipe;
 }
 
 /** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */

@@ -1,8 +1,8 @@
 /** What threads can begin of protocols: they load no more of these than that. */
 import type { DetachedState, Layer, WireStart } from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
-import type { TlsRecipe } from "#core/tls-recipe.ts";
-import type { WireRecipe } from "#core/wire-recipe.ts";
+import type { UnderlayRecipe, WireRecipe } from "#core/wire-recipe.ts";
+import { FIRST_FRAME } from "#transport/websocket/frame-reader.ts";
 import { beginShadowsocks } from "./shadowsocks/begin.ts";
 import { beginTrojan } from "./trojan/begin.ts";
 import { beginVless } from "./vless/begin.ts";
@@ -29,20 +29,28 @@ export function recipe<Name extends keyof Beginnings>(
 
 /** What a client of the node adds to its socket, for one destination. Throws for a name that is too long. */
 export function beginWire(
-  { protocol, settings, tls }: WireRecipe,
+  { protocol, settings, under }: WireRecipe,
   destination: Destination,
   nowMs: () => number,
 ): WireStart {
   const begin = BEGINNINGS[protocol as keyof Beginnings] as Begin<object> | undefined;
   if (begin === undefined) throw new RangeError(`no thread can begin ${protocol}`);
   const start = begin(settings, destination, nowMs);
-  return tls === undefined ? start : overTls(start, tls);
+  return under === undefined ? start : over(under, start);
 }
 
 /** What would lie over a socket. */
-function overTls({ kind, layers = [], ...state }: WireStart, tls: TlsRecipe): WireStart {
-  const over = [...layersOf(kind, state), ...layers];
-  return { kind: tls.kind, numbers: [0, 0], unread: null, layers: over, tls };
+function over(under: UnderlayRecipe, { kind, layers = [], ...state }: WireStart): WireStart {
+  const { tls, upgrade } = under;
+  const frames: Layer[] =
+    upgrade?.isFramed === true ? [{ kind: "websocket", role: "client", reading: FIRST_FRAME }] : [];
+  return {
+    kind: tls?.kind ?? "plain",
+    numbers: tls === null ? [] : [0, 0],
+    unread: null,
+    layers: [...frames, ...layersOf(kind, state), ...layers],
+    under,
+  };
 }
 
 /** The same as layers. */

@@ -3,19 +3,21 @@ import type { DialPlan, DialTemplate } from "#core/dial-plan.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import type { TlsClient } from "#core/tls.ts";
-import type { WireRecipe } from "#core/wire-recipe.ts";
+import type { UpgradeRecipe, WireRecipe } from "#core/wire-recipe.ts";
 import { canKeepAeads } from "#platform/aead.ts";
 import { beginWire } from "./begin-wire.ts";
 
 /** No form of a name that goes to a server is longer. */
 const MOST_NAME_BYTES = 255;
 
-/** What its server is reached by, where nothing but its own wire lies over the socket, or TLS between them. */
+/** What its server is reached by, where no more lies between the socket and its wire than workers can open. */
 export interface NodeServer {
   readonly dialer: Dialer;
   readonly address: Destination;
   /** Null: there is no TLS. */
   readonly tls: Pick<TlsClient, "recipe"> | null;
+  /** Null: there is none. */
+  readonly upgrade: UpgradeRecipe | null;
 }
 
 /** Nothing where workers cannot: `server` or `recipe` is null. */
@@ -25,12 +27,12 @@ export function workerDials(
   { nowMs }: Pick<OutboundEnv, "nowMs">,
 ): Pick<Outbound, "plain" | "template"> {
   if (server === null || recipe === null) return {};
-  const { dialer, address, tls } = server;
+  const { dialer, address, tls: client, upgrade } = server;
   const recipeNow = (): WireRecipe | null => {
     if (!canKeepAeads()) return null;
-    if (tls === null) return recipe;
-    const below = tls.recipe?.() ?? null;
-    return below && { ...recipe, tls: below };
+    const tls = client?.recipe?.() ?? null;
+    if (client !== null && tls === null) return null;
+    return tls === null && upgrade === null ? recipe : { ...recipe, under: { tls, upgrade } };
   };
   return {
     plain(destination, _reach, signal) {

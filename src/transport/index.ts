@@ -4,6 +4,7 @@ import { ConfigError, DialError, asDialError } from "#core/errors.ts";
 import type { DialContext, Dialer, OutboundEnv } from "#core/outbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
 import type { TlsClient } from "#core/tls.ts";
+import type { UpgradeRecipe } from "#core/wire-recipe.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { parseIp, toDestination } from "#net/address/ip.ts";
 import type { TransportClientFields, TransportNetwork } from "./fields.ts";
@@ -20,7 +21,12 @@ import { chooseSecurityClient } from "./security.ts";
 import { EARLY_DATA_HEADER } from "./websocket/early-data.ts";
 import { openXhttpStream, type XhttpClientOptions } from "./xhttp/client.ts";
 import { asksForHttp3, openHttp3Exchanges } from "./xhttp/http3.ts";
-import { openHttpUpgradeClient, openWebSocketClient } from "./websocket/client.ts";
+import {
+  type HttpUpgradeOptions,
+  openHttpUpgradeClient,
+  openWebSocketClient,
+  type WebSocketClientOptions,
+} from "./websocket/client.ts";
 
 export interface TransportClientOptions extends TransportClientFields, SecurityClientFields {
   readonly server: string;
@@ -38,6 +44,8 @@ export interface BareServer {
   readonly address: Destination;
   /** What opens TLS; null: there is none. */
   readonly tls: Pick<TlsClient, "recipe"> | null;
+  /** Null: there is none. */
+  readonly upgrade: UpgradeRecipe | null;
 }
 
 /** Opens streams to one server. Disposing it ends what it pools, not the streams. */
@@ -47,7 +55,7 @@ export interface TransportClient extends AsyncDisposable {
   readonly sendsDatagrams?: true;
   /** Throws `DialError`; nothing is left open then. */
   connect(context: DialContext): Promise<Secured>;
-  /** Where it leads, and by what, if nothing of its own lies over the socket, or TLS alone; else null. */
+  /** Where it leads, and by what, if no more lies over the socket than workers can open; else null. */
   readonly bare: BareServer | null;
 }
 
@@ -75,18 +83,30 @@ export async function openTransportClient(
         throw asDialError(error, `${env.name}: ${network}`);
       }
     },
-    bare: network === "tcp" ? bareOf(options, env, secure) : null,
+    bare: bareOf(options, network, env, secure),
     async [Symbol.asyncDispose]() {},
   };
 }
 
 function bareOf(
-  { server, port }: TransportClientOptions,
+  options: TransportClientOptions,
+  network: TransportNetwork,
   { dialer }: OutboundEnv,
   { kind, tls }: SecuredDialer,
 ): BareServer | null {
-  if (kind === "tls" && tls === null) return null;
-  return { dialer, address: toDestination(server, port), tls };
+  const upgrade = network === "ws" ? upgradeOf(options) : null;
+  const isKnown = network === "tcp" || upgrade !== null;
+  if (!isKnown || (kind === "tls" && tls === null)) return null;
+  return { dialer, address: toDestination(options.server, options.port), tls, upgrade };
+}
+
+/** Null: payload goes with the request. */
+function upgradeOf(options: TransportClientOptions): UpgradeRecipe | null {
+  const settings = webSocketOf(options);
+  const isFramed = settings.kind === "websocket";
+  const goesEarly = isFramed ? settings.earlyDataBytes > 0 : settings.fastOpen;
+  const { path, host, headers } = settings;
+  return goesEarly ? null : { isFramed, path, host, headers };
 }
 
 interface SecuredDialer {
@@ -151,25 +171,33 @@ function carrierOf(options: TransportClientOptions, network: TransportNetwork): 
   });
 }
 
-function webSocketCarrier(options: TransportClientOptions): Carry {
+type WebSocketSettings =
+  | ({ readonly kind: "websocket" } & WebSocketClientOptions)
+  | ({ readonly kind: "http-upgrade" } & HttpUpgradeOptions);
+
+function webSocketOf(options: TransportClientOptions): WebSocketSettings {
   const ws = options["ws-opts"] ?? transportDefaults.ws();
   const { path, earlyDataBytes } = parseConfiguredPath(ws.path);
   const common = { path, host: headerOf(ws.headers, "host") ?? hostOf(options), headers: ws.headers };
   if (ws["v2ray-http-upgrade"]) {
-    const upgrade = { ...common, fastOpen: ws["v2ray-http-upgrade-fast-open"] || earlyDataBytes > 0 };
-    return async ({ stream, ...rest }, signal) => ({
-      ...rest,
-      stream: await openHttpUpgradeClient(stream, upgrade, signal),
-      bypass: null,
-    });
+    const fastOpen = ws["v2ray-http-upgrade-fast-open"] || earlyDataBytes > 0;
+    return { kind: "http-upgrade", ...common, fastOpen };
   }
   const size = earlyDataBytes || ws["max-early-data"];
   // `?ed=` means the usual header; with `max-early-data` a header that is not named means the path.
   const header = ws["early-data-header-name"] ?? (earlyDataBytes > 0 ? EARLY_DATA_HEADER : "");
-  const webSocket = { ...common, earlyDataBytes: size, earlyDataHeader: header };
+  return { kind: "websocket", ...common, earlyDataBytes: size, earlyDataHeader: header };
+}
+
+function webSocketCarrier(options: TransportClientOptions): Carry {
+  const settings = webSocketOf(options);
+  const open = (stream: Duplex, signal: AbortSignal): Promise<Duplex> =>
+    settings.kind === "websocket"
+      ? openWebSocketClient(stream, settings, signal)
+      : openHttpUpgradeClient(stream, settings, signal);
   return async ({ stream, ...rest }, signal) => ({
     ...rest,
-    stream: await openWebSocketClient(stream, webSocket, signal),
+    stream: await open(stream, signal),
     bypass: null,
   });
 }

@@ -16,6 +16,7 @@ const tls = `certificate: ${JSON.stringify(certificate.cert)}, private-key: ${JS
 const SERVER = `
 listeners:
   - { name: trojan, type: trojan, listen: 127.0.0.1, port: 0, users: [{ username: ann, password: letmein }], ${tls} }
+  - { name: wss, type: vless, listen: 127.0.0.1, port: 0, ws-path: /ws, users: [{ username: ann, uuid: ${uuid} }], ${tls} }
   - { name: vless, type: vless, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid} }], ${tls} }
   - { name: vmess, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }], ${tls} }
 mode: direct
@@ -25,12 +26,13 @@ interface Ports {
   readonly trojan: number;
   readonly vless: number;
   readonly vmess: number;
+  readonly wss: number;
 }
 
 /** But for the last two they are of use. */
-const NODES = ["trojan", "vless", "vmess", "browser", "drawn", "unpinned", "misnamed"];
+const NODES = ["trojan", "vless", "vmess", "browser", "drawn", "wss", "upgraded", "unpinned", "misnamed"];
 
-const clientOf = ({ trojan, vless, vmess }: Ports, processes: string): string => `
+const clientOf = ({ trojan, vless, vmess, wss }: Ports, processes: string): string => `
 external-controller: 127.0.0.1:0
 workers: 2
 log-level: info
@@ -42,6 +44,8 @@ proxies:
   - { name: trojan, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test }
   - { name: vless, type: vless, server: 127.0.0.1, port: ${vless}, uuid: ${uuid}, tls: true, servername: server.test }
   - { name: vmess, type: vmess, server: 127.0.0.1, port: ${vmess}, uuid: ${uuid}, cipher: auto, tls: true, servername: server.test }
+  - { name: wss, type: vless, server: 127.0.0.1, port: ${wss}, uuid: ${uuid}, tls: true, servername: server.test, network: ws, ws-opts: { path: /ws } }
+  - { name: upgraded, type: vless, server: 127.0.0.1, port: ${wss}, uuid: ${uuid}, tls: true, servername: server.test, network: ws, ws-opts: { path: /ws, v2ray-http-upgrade: true } }
   - { name: browser, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, client-fingerprint: chrome }
   - { name: drawn, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, client-fingerprint: randomized }
   - { name: unpinned, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, fingerprint: ${"ab".repeat(32)} }
@@ -66,7 +70,8 @@ for (const processes of ["off", "always"])
       await server.port("vless"),
       await server.port("vmess"),
     ];
-    await using core = await startCore(clientOf({ trojan, vless, vmess }, processes));
+    const wss = await server.port("wss");
+    await using core = await startCore(clientOf({ trojan, vless, vmess, wss }, processes));
     const port = await core.port("in");
     const rows = async (): Promise<readonly Row[]> =>
       (await call<{ connections: readonly Row[] | null }>(core, "GET", "/connections"))?.connections ?? [];

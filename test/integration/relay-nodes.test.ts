@@ -30,6 +30,9 @@ const SERVERS = `
 listeners:
   - { name: vless-tls, type: vless, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid} }], ${tls} }
   - { name: vmess-tls, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }], ${tls} }
+  - { name: vless-ws, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, ws-path: /ws, users: [{ username: ann, uuid: ${uuid} }] }
+  - { name: vmess-wss, type: vmess, listen: 127.0.0.1, port: 0, ws-path: /ws, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }], ${tls} }
+  - { name: trojan-wss, type: trojan, listen: 127.0.0.1, port: 0, ws-path: /ws, users: [{ username: ann, password: letmein }], ${tls} }
   - { name: trojan, type: trojan, listen: 127.0.0.1, port: 0, users: [{ username: ann, password: letmein }], ${tls} }
   - { name: vless, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, users: [{ username: ann, uuid: ${uuid} }] }
   - { name: vmess, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }] }
@@ -60,8 +63,12 @@ const overServerTest = await tlsClient(tlsProvider, {});
 const asChrome = await tlsClient(tlsProvider, { "client-fingerprint": "chrome" });
 const asFirefox = await tlsClient(tlsProvider, { "client-fingerprint": "firefox" });
 const overTls = (by: WireRecipe, client = overServerTest): WireRecipe => {
-  const below = client.recipe?.() ?? null;
-  return below === null ? by : { ...by, tls: below };
+  const tls = client.recipe?.() ?? null;
+  return tls === null ? by : { ...by, under: { upgrade: null, ...by.under, tls } };
+};
+const upgraded = (by: WireRecipe, isFramed = true): WireRecipe => {
+  const upgrade = { isFramed, path: "/ws", host: "server.test", headers: { "X-Some": "thing" } };
+  return { ...by, under: { tls: null, upgrade } };
 };
 
 const copy = (key: Buffer): Uint8Array => Uint8Array.from(key);
@@ -73,6 +80,10 @@ const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
   ["vmess-tls", overTls(vmess(SECURITY_CHACHA))],
   ["trojan", overTls(TROJAN)],
   ["trojan", overTls(TROJAN, asChrome)],
+  ["vless-ws", upgraded(VLESS)],
+  ["vless-ws", upgraded(VLESS, false)],
+  ["vmess-wss", overTls(upgraded(vmess(SECURITY_AES)))],
+  ["trojan-wss", overTls(upgraded(TROJAN), asChrome)],
   ["vless-tls", overTls(VLESS, asFirefox)],
   ["vmess-tls", overTls(vmess(SECURITY_AES), asChrome)],
   ["vmess", vmess(SECURITY_AES)],

@@ -26,7 +26,8 @@ async function openEngine(port: number, client: TlsClient): Promise<DecidingEngi
   await until("the first version", () => engine.version > 0);
   const tls = client.recipe?.() ?? null;
   assert.ok(tls !== null);
-  engine.node = { server: toDestination(LOOPBACK_V4, port), recipe: { ...recipe("trojan", { key }), tls } };
+  const by = { ...recipe("trojan", { key }), under: { tls, upgrade: null } };
+  engine.node = { server: toDestination(LOOPBACK_V4, port), recipe: by };
   engine.change([{ is: "always" }]);
   await until("the worker has it", () => engine.dropped.length > 0);
   return engine;

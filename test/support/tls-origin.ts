@@ -25,7 +25,11 @@ export interface TlsOrigin extends AsyncDisposable {
   refused(): Promise<string>;
 }
 
-export async function openTlsOrigin(options: TlsOptions = {}): Promise<TlsOrigin> {
+/** Each connection whose handshake is done is given to `on`. */
+export async function openTlsOrigin(
+  options: TlsOptions = {},
+  on: (socket: TLSSocket) => void = () => {},
+): Promise<TlsOrigin> {
   const sockets = new Set<Socket>();
   const server = createServer({
     cert: certificate.cert,
@@ -39,6 +43,7 @@ export async function openTlsOrigin(options: TlsOptions = {}): Promise<TlsOrigin
   server.on("secureConnection", (socket) => {
     socket.on("error", (error) => server.emit("refused", error));
     if (options.allowHalfOpen === false) socket.resume(); // to see the end, at which it closes
+    on(socket);
   });
   server.on("tlsClientError", (error) => server.emit("refused", error));
   await once(server.listen(0, "127.0.0.1"), "listening");

@@ -83,7 +83,9 @@ class Client {
 
   /** Null: something lies between the protocol and the socket. */
   get server(): NodeServer | null {
-    return this.#plugin === null ? { dialer: this.#env.dialer, address: this.#server, tls: null } : null;
+    return this.#plugin === null
+      ? { dialer: this.#env.dialer, address: this.#server, tls: null, upgrade: null }
+      : null;
   }
 
   /** Null: a worker has not the cipher. */

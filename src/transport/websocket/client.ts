@@ -1,12 +1,12 @@
-import { createHash, randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { CodecStream, type StreamCodec } from "#net/stream/codec-stream.ts";
 import { DeferredStream } from "#transport/deferred-stream.ts";
-import { decodeHead, encodeHead, type HttpHead, readHead } from "#transport/http-head.ts";
+import { decodeHead, readHead } from "#transport/http-head.ts";
 import { WebSocketCodec } from "./codec.ts";
 import { encodeEarlyData } from "./early-data.ts";
 import { END_AFTER_SILENCE_MS } from "./frames.ts";
+import { Upgrade } from "./upgrade.ts";
 
 export interface WebSocketClientOptions {
   /** With its query, without `ed`. */
@@ -23,8 +23,6 @@ export interface WebSocketClientOptions {
 const ANSWER_TIMEOUT_MS = 30_000;
 /** How long the request waits for first bytes before it goes without them. */
 const EARLY_DATA_WAIT_MS = 200;
-const USER_AGENT =
-  "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/136.0.0.0 Safari/537.36";
 /** Pongs wait in the socket's own queue; past this many waiting bytes they are dropped, not queued. */
 const MAX_WAITING_REPLY_BYTES = 65_536;
 
@@ -58,57 +56,26 @@ async function handshake(
   early: Buffer | null,
   signal: AbortSignal,
 ): Promise<void> {
-  const key = randomBytes(16).toString("base64");
+  const upgrade = new Upgrade(options, true);
   wire.on("error", () => wire.destroy());
   try {
-    wire.write(requestHead(options, key, early === null ? "" : encodeEarlyData(early)));
-    const answer = await readHead(wire, ANSWER_TIMEOUT_MS, signal);
-    expectSwitch(answer);
-    if (answer.fields.get("sec-websocket-accept") !== acceptOf(key))
-      throw new ProtocolError("the WebSocket server answered for another key");
+    wire.write(requestHead(upgrade, options, early === null ? "" : encodeEarlyData(early)));
+    upgrade.expect(await readHead(wire, ANSWER_TIMEOUT_MS, signal));
   } catch (error) {
     wire.destroy();
     throw error;
   }
 }
 
-function requestHead(options: WebSocketClientOptions, key: string, early: string): Buffer {
-  const { earlyDataHeader } = options;
-  const path = early !== "" && earlyDataHeader === "" ? `${options.path}${early}` : options.path;
-  const fields = new Map([
-    ...upgradeFields(options),
-    ["Sec-WebSocket-Version", "13"],
-    ["Sec-WebSocket-Key", key],
-  ]);
-  if (early !== "" && earlyDataHeader !== "") fields.set(earlyDataHeader, early);
-  return encodeHead(`GET ${path} HTTP/1.1`, fields);
-}
-
-function upgradeFields({
-  host,
-  headers,
-}: Pick<WebSocketClientOptions, "host" | "headers">): [string, string][] {
-  const own = Object.entries(headers).filter(([name]) => name.toLowerCase() !== "host");
-  const named = own.some(([name]) => name.toLowerCase() === "user-agent");
-  return [
-    ["Host", host],
-    ...(named ? [] : [["User-Agent", USER_AGENT] satisfies [string, string]]),
-    ...own,
-    ["Connection", "Upgrade"],
-    ["Upgrade", "websocket"],
-  ];
-}
-
-/** RFC 6455 §4.2.2: base64(SHA-1(key + GUID)). */
-export function acceptOf(key: string): string {
-  return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
-}
-
-function expectSwitch({ start, fields }: HttpHead): void {
-  if (!/^HTTP\/1\.[01] 101( |$)/.test(start))
-    throw new ProtocolError(`the server did not switch protocols: ${start.slice(0, 60)}`);
-  if (fields.get("upgrade")?.toLowerCase() !== "websocket")
-    throw new ProtocolError("the server switched to something else than WebSocket");
+function requestHead(
+  upgrade: Upgrade,
+  { path, earlyDataHeader }: WebSocketClientOptions,
+  early: string,
+): Buffer {
+  if (early === "") return upgrade.head();
+  return earlyDataHeader === ""
+    ? upgrade.head(`${path}${early}`)
+    : upgrade.head(path, [[earlyDataHeader, early]]);
 }
 
 export interface HttpUpgradeOptions extends Pick<WebSocketClientOptions, "path" | "host" | "headers"> {
@@ -122,11 +89,12 @@ export async function openHttpUpgradeClient(
   options: HttpUpgradeOptions,
   signal: AbortSignal,
 ): Promise<Duplex> {
+  const upgrade = new Upgrade(options, false);
   wire.on("error", () => wire.destroy());
-  wire.write(encodeHead(`GET ${options.path} HTTP/1.1`, upgradeFields(options)));
-  if (options.fastOpen) return new CodecStream(wire, new LateAnswer());
+  wire.write(upgrade.head());
+  if (options.fastOpen) return new CodecStream(wire, new LateAnswer(upgrade));
   try {
-    expectSwitch(await readHead(wire, ANSWER_TIMEOUT_MS, signal));
+    upgrade.expect(await readHead(wire, ANSWER_TIMEOUT_MS, signal));
     return wire;
   } catch (error) {
     wire.destroy();
@@ -136,7 +104,12 @@ export async function openHttpUpgradeClient(
 
 /** Passes everything through except the response head, which it removes from the front. */
 class LateAnswer implements StreamCodec {
+  readonly #upgrade: Upgrade;
   #waiting: Buffer | null = Buffer.alloc(0);
+
+  constructor(upgrade: Upgrade) {
+    this.#upgrade = upgrade;
+  }
 
   get bare(): boolean {
     return this.#waiting === null;
@@ -156,7 +129,7 @@ class LateAnswer implements StreamCodec {
     const decoded = decodeHead(bytes, this.#waiting.length);
     this.#waiting = decoded === null ? bytes : null;
     if (decoded === null) return;
-    expectSwitch(decoded.value);
+    this.#upgrade.expect(decoded.value);
     if (decoded.size < bytes.length) emit(bytes.subarray(decoded.size));
   }
 

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import { runs } from "../../../test/support/runs.ts";
-import { acceptOf } from "./client.ts";
+import { acceptOf } from "./upgrade.ts";
 import { WebSocketCodec } from "./codec.ts";
 import { decodeEarlyData, encodeEarlyData } from "./early-data.ts";
 import { mask } from "./mask.ts";

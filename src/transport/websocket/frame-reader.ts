@@ -160,3 +160,10 @@ function checkOpcode(first: number, short: number): number {
     throw new ProtocolError("a WebSocket control frame that is long or fragmented");
   return opcode;
 }
+
+/** Where reading begins. */
+export const FIRST_FRAME: WebSocketFrame = new FrameReader("client", {
+  onPayload() {},
+  onPing() {},
+  onClose() {},
+}).within;

@@ -1,7 +1,8 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { encodeHead, type HttpHead, pathOf, readHead } from "#transport/http-head.ts";
-import { acceptOf, framed } from "./client.ts";
+import { framed } from "./client.ts";
+import { acceptOf } from "./upgrade.ts";
 import { decodeEarlyData, EARLY_DATA_HEADER } from "./early-data.ts";
 
 const HEAD_TIMEOUT_MS = 10_000;

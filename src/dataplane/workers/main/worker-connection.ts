@@ -11,7 +11,7 @@ import { guardErrors } from "#net/listen/accept.ts";
 import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
-import { DIAL_TIMED_OUT, requestSlotOf, TLS_NOT_OPENED } from "#dataplane/workers/shared/accept-memory.ts";
+import { DIAL_TIMED_OUT, requestSlotOf, UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
@@ -175,7 +175,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   onDialled(errno: number | null): void {
     if (errno === null) return this.events?.dialled();
     this.thread.forgetWires(this.slot);
-    if (errno === TLS_NOT_OPENED) return this.events?.failed(null);
+    if (errno === UNDERLAY_FAILED) return this.events?.failed(null);
     const { ip, port, timeoutMs, isOfNode } = this.#way as DialPlan;
     const to = { ip, port };
     const error = errno === DIAL_TIMED_OUT ? lateError(to, timeoutMs) : connectError(to, errno);

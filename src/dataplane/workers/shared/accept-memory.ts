@@ -3,7 +3,7 @@
  * requests and their answers. A request slot is the worker's until it asks, the main thread's until it answers.
  */
 import type { WireStart } from "#core/handover.ts";
-import type { TlsRecipe } from "#core/tls-recipe.ts";
+import type { UnderlayRecipe } from "#core/wire-recipe.ts";
 import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { WordLayout } from "./word-layout.ts";
 import { byteAt, int32At, itemAt } from "#lib/at.ts";
@@ -17,8 +17,8 @@ const REQUEST_SLOT_BYTES = 1024;
 
 /** In place of an errno of a dial: the connection was not made in time. */
 export const DIAL_TIMED_OUT = 0;
-/** The same: TLS to the server did not come about. What is wrong with it, the main thread sees when it dials. */
-export const TLS_NOT_OPENED = 1;
+/** The same: TLS or an upgrade did not come about. What is wrong with it, the main thread sees when it dials. */
+export const UNDERLAY_FAILED = 1;
 
 /** RFC 1928 §3: VER METHOD, no authentication required. A worker answers a greeting by it before it has the request. */
 export const NO_AUTHENTICATION = Uint8Array.of(5, 0);
@@ -87,7 +87,7 @@ export interface Dial {
   /** There are other addresses, which the event loop tries where this one does not answer. */
   readonly isFirstOfMany?: boolean;
   /** Of a dial that was decided here: what is opened first, once it is connected. */
-  readonly tls?: TlsRecipe | undefined;
+  readonly under?: UnderlayRecipe | undefined;
   /** What lies over the socket, once it is connected. Absent: nothing, or what comes with the command. */
   readonly wire?: () => WireStart;
 }

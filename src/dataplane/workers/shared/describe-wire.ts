@@ -8,7 +8,7 @@ import { contextsOf, LAYER_CONTEXTS, WIRE_NUMBERS, type WireMessage, type WireSp
 export function describeWire(
   { kinds, owned, wireNumbers }: RelayMemory,
   index: number,
-  { kind, numbers, unread, layers = [], details, tls }: WireSpec,
+  { kind, numbers, unread, layers = [], details, under }: WireSpec,
 ): WireMessage | null {
   kinds[index] = owned[index] = kind;
   const start = index * WIRE_NUMBERS;
@@ -16,6 +16,6 @@ export function describeWire(
   const sealed = layers.find((layer) => layer.kind === "sealed");
   const contexts = sealed === undefined ? [] : contextsOf(sealed);
   for (const [at, context] of contexts.entries()) wireNumbers[start + LAYER_CONTEXTS + at] = context;
-  const hasMessage = unread !== null || layers.length > 0 || details !== undefined || tls !== undefined;
-  return hasMessage ? { unread, layers, details: details ?? {}, ...(tls && { tls }) } : null;
+  const hasMessage = unread !== null || layers.length > 0 || details !== undefined || under !== undefined;
+  return hasMessage ? { unread, layers, details: details ?? {}, ...(under && { under }) } : null;
 }

@@ -1,8 +1,8 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
 import type { Layer, SealedLayer, WireKind, WireStart } from "#core/handover.ts";
-import type { TlsRecipe } from "#core/tls-recipe.ts";
 import type { WireDetails } from "#core/wire-details.ts";
+import type { UnderlayRecipe } from "#core/wire-recipe.ts";
 
 /** The kind of wire, by side: kept in the shared memory as a number. */
 export const PLAIN = 0;
@@ -65,7 +65,7 @@ export interface WireSpec {
   readonly layers?: readonly Layer[];
   readonly details?: WireDetails;
   /** As `WireStart` has it. */
-  readonly tls?: TlsRecipe;
+  readonly under?: UnderlayRecipe;
 }
 
 /** Of a wire that no stream was before. */
@@ -78,6 +78,6 @@ export interface HandedWire extends WireSpec {
 }
 
 /** What goes with a wire by message. */
-export type WireMessage = Required<Pick<WireSpec, "unread" | "layers" | "details">> & Pick<WireSpec, "tls">;
+export type WireMessage = Required<Pick<WireSpec, "unread" | "layers" | "details">> & Pick<WireSpec, "under">;
 
 export const NO_MESSAGE: WireMessage = { unread: null, layers: [], details: {} };

@@ -103,7 +103,7 @@ export class Wires {
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
     if (kind !== TLS) return this.#openFramed(index, fd, ssl, message);
-    const { tls } = message;
+    const { tls = null } = message.under ?? {};
     return new TlsWire(ssl, address, fd, tls?.kind === "tls" ? this.nodes.ticketsOf(tls) : null);
   }
 

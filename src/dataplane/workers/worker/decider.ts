@@ -192,8 +192,8 @@ export class Decider {
     };
   }
 
-  #overlay({ recipe }: NodeTemplate, wants: Destination): Pick<Dial, "tls" | "wire"> {
-    return { tls: recipe.tls, wire: () => beginWire(recipe, wants, this.#nowMs) };
+  #overlay({ recipe }: NodeTemplate, wants: Destination): Pick<Dial, "under" | "wire"> {
+    return { under: recipe.under, wire: () => beginWire(recipe, wants, this.#nowMs) };
   }
 
   /** Nearly all clients ask in the same way and of the same address. */

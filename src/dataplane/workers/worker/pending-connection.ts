@@ -11,7 +11,7 @@ import {
   NO_AUTHENTICATION,
   REQUEST_BYTES,
   tag,
-  TLS_NOT_OPENED,
+  UNDERLAY_FAILED,
   type Dial,
 } from "#dataplane/workers/shared/accept-memory.ts";
 import { NO_MESSAGE, PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
@@ -232,8 +232,8 @@ export class PendingConnection implements RequestingTask {
 
   #dialBy(dial: Dial, isDecided: boolean): void {
     const { host } = this.#acceptor;
-    const tls = isDecided ? dial.tls : this.#wires[1].tls;
-    const remote = new RemoteDial(this.#acceptor, this.slot, dial, { isDecided, tls });
+    const under = isDecided ? dial.under : this.#wires[1].under;
+    const remote = new RemoteDial(this.#acceptor, this.slot, dial, { isDecided, under });
     this.#remote = remote;
     const error = remote.start();
     if (error !== 0) return this.#refused(remote, error);
@@ -265,7 +265,7 @@ export class PendingConnection implements RequestingTask {
   #refused(remote: RemoteDial, errno: number): void {
     const { host, table } = this.#acceptor;
     this.#hangUp(remote);
-    if (remote.isFirstOfMany || (remote.isDecided && errno === TLS_NOT_OPENED)) return this.handOver();
+    if (remote.isFirstOfMany || (remote.isDecided && errno === UNDERLAY_FAILED)) return this.handOver();
     if (remote.isDecided) return this.#askAfterAll();
     table.asked[this.slot * 2] = errno;
     host.report(this.slot, NOT_DIALLED);
@@ -297,7 +297,8 @@ export class PendingConnection implements RequestingTask {
     if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;
     this.#wires = [NO_MESSAGE, remote.begin(this.#wires[1])];
     // A wire of plain bytes sets it by itself, once it has more than one piece.
-    if (table.kinds[this.slot * 2 + 1] !== PLAIN) calls.noDelay(remote.descriptor);
+    const isSet = this.#wires[1].under !== undefined;
+    if (table.kinds[this.slot * 2 + 1] !== PLAIN && !isSet) calls.noDelay(remote.descriptor);
     const pair = host.pair(this.slot, this.#wires);
     if (pair === null) return FAILED;
     this.#acceptor.onDialled(this);

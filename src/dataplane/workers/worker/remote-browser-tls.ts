@@ -1,16 +1,13 @@
 import type { BrowserTls } from "#core/tls-recipe.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import { TLS_NOT_OPENED } from "#dataplane/workers/shared/accept-memory.ts";
+import { UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
 import type { BrowserHandshake } from "#dataplane/workers/wire/browser-tls.ts";
 import type { ClientConnection } from "#transport/tls13/client-connection.ts";
 import type { PendingOwner } from "./pending-owner.ts";
-import type { RemoteTls } from "./remote-tls.ts";
+import { READ_BYTES, type RemoteStage, type StageState } from "./remote-stage.ts";
 
-/** Of a handshake in one read: a chain with ML-DSA keys is not longer. */
-const READ_BYTES = 32 * 1024;
-
-/** By our own engine, which says what a browser says. */
-export class RemoteBrowserTls implements RemoteTls {
+/** TLS to the server of a node by our own engine, which says what a browser says. */
+export class RemoteBrowserTls implements RemoteStage {
   readonly #owner: PendingOwner;
   readonly #recipe: BrowserTls;
   #fd = -1;
@@ -33,13 +30,13 @@ export class RemoteBrowserTls implements RemoteTls {
   advance(): number | null {
     try {
       const handshake = this.#handshake ?? this.#begin();
-      const answer = handshake === null ? TLS_NOT_OPENED : this.#goOn(handshake.connection);
-      if (answer === TLS_NOT_OPENED) handshake?.onFault(null);
+      const answer = handshake === null ? UNDERLAY_FAILED : this.#goOn(handshake.connection);
+      if (answer === UNDERLAY_FAILED) handshake?.onFault(null);
       return answer;
     } catch (fault) {
       this.#handshake?.onFault(fault);
-      if (this.#handshake !== null) this.#say(this.#handshake.connection); // the alert
-      return TLS_NOT_OPENED;
+      if (this.#handshake !== null) this.#flush(this.#handshake.connection); // the alert
+      return UNDERLAY_FAILED;
     }
   }
 
@@ -50,30 +47,64 @@ export class RemoteBrowserTls implements RemoteTls {
   }
 
   #goOn(connection: ClientConnection): number | null {
-    const { calls } = this.#owner;
     for (;;) {
-      if (!this.#say(connection)) return TLS_NOT_OPENED;
+      if (!this.#flush(connection)) return UNDERLAY_FAILED;
       if (connection.canDepart) return 0;
-      const size = calls.receive(this.#fd, READ_BYTES);
+      const size = this.#receive(connection);
       if (size === EAGAIN) return null;
-      if (size === EINTR) continue;
-      if (size <= 0) return TLS_NOT_OPENED;
-      connection.feed(Buffer.from(calls.buffer.subarray(0, size)));
+      if (size <= 0) return UNDERLAY_FAILED;
       // Payload before the request was sent is none that the node's protocol knows.
-      if (connection.read() !== null) return TLS_NOT_OPENED;
+      if (connection.read() !== null) return UNDERLAY_FAILED;
     }
   }
 
-  /** False: the socket does not take it, though it is empty. */
-  #say(connection: ClientConnection): boolean {
+  /** Hands the connection what has come: how much, or why none. */
+  #receive(connection: ClientConnection): number {
+    const { calls } = this.#owner;
+    let size: number = EINTR;
+    while (size === EINTR) size = calls.receive(this.#fd, READ_BYTES);
+    if (size > 0) connection.feed(Buffer.from(calls.buffer.subarray(0, size)));
+    return size;
+  }
+
+  #flush(connection: ClientConnection): boolean {
     const bytes = connection.takeOutput();
-    if (bytes === null) return true;
+    return bytes === null || this.#send(bytes);
+  }
+
+  /** False: the socket does not take it, though it is empty. */
+  #send(bytes: Uint8Array): boolean {
     const { calls } = this.#owner;
     calls.buffer.set(bytes);
     return calls.send(this.#fd, bytes.length) === bytes.length;
   }
 
-  take(): ReturnType<RemoteTls["take"]> {
+  say(bytes: Uint8Array): boolean {
+    const connection = this.#handshake?.connection;
+    return connection !== undefined && this.#send(connection.write(bytes));
+  }
+
+  /** Faults of the server are an end, too. */
+  hear(): Buffer | null {
+    const connection = this.#handshake?.connection;
+    try {
+      for (let size = 1; connection !== undefined && size > 0;) {
+        const payload = connection.read();
+        if (payload !== null) return payload;
+        size = this.#receive(connection);
+        if (size === EAGAIN) return null;
+      }
+      return Buffer.alloc(0);
+    } catch {
+      return Buffer.alloc(0);
+    }
+  }
+
+  get canTake(): boolean {
+    return this.#handshake?.connection.canDepart === true;
+  }
+
+  take(): StageState {
     const connection = this.#handshake?.connection;
     if (connection === undefined) throw new Error("there is no handshake");
     this.#handshake = null;

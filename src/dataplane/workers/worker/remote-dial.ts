@@ -2,17 +2,20 @@ import { SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
 import { FAULT, HANGUP } from "#platform/linux/relay-calls.ts";
 import { int32At } from "#lib/at.ts";
 import type { WireStart } from "#core/handover.ts";
-import type { TlsRecipe } from "#core/tls-recipe.ts";
-import { DIAL_TIMED_OUT, TLS_NOT_OPENED, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import type { UnderlayRecipe } from "#core/wire-recipe.ts";
+import { DIAL_TIMED_OUT, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
 import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
 import { RemoteBrowserTls } from "./remote-browser-tls.ts";
-import { RemoteLibraryTls, type RemoteTls } from "./remote-tls.ts";
+import { RemotePlain } from "./remote-plain.ts";
+import type { RemoteStage } from "./remote-stage.ts";
+import { RemoteLibraryTls } from "./remote-tls.ts";
+import { RemoteUpgrade } from "./remote-upgrade.ts";
 
 const EINPROGRESS = -115;
-/** For TLS, once the socket is connected: then the main thread dials anew, and waits as long as the client. */
+/** For what is opened once the socket is connected: then the main thread dials anew, and waits as long as the client. */
 const HANDSHAKE_MS = 5_000;
 
 /**
@@ -28,19 +31,19 @@ export class RemoteDial {
   readonly #dial: Dial;
   /** It was decided by this worker. */
   readonly isDecided: boolean;
-  readonly #tls: RemoteTls | null;
+  readonly #under: RemoteStage | null;
   #isConnected = false;
   #hasMoreTime: boolean;
 
-  /** `tls`: what is opened before the wire is begun. */
+  /** `under`: what is opened before the wire is begun. */
   constructor(
     owner: PendingOwner,
     slot: number,
     dial: Dial,
-    { isDecided, tls }: { readonly isDecided: boolean; readonly tls: TlsRecipe | undefined },
+    { isDecided, under }: { readonly isDecided: boolean; readonly under: UnderlayRecipe | undefined },
   ) {
-    this.#tls = tls === undefined ? null : remoteTls(owner, slot, tls);
-    this.#hasMoreTime = tls !== undefined;
+    this.#under = under === undefined ? null : stagesOf(owner, slot, under);
+    this.#hasMoreTime = under !== undefined;
     this.#owner = owner;
     this.#slot = slot;
     this.#dial = dial;
@@ -61,14 +64,15 @@ export class RemoteDial {
     const { host } = this.#owner;
     const index = this.#slot * 2 + 1;
     const wire = this.#dial.wire?.();
-    if (this.#tls === null) return wire === undefined ? planned : host.begin(index, wire);
-    const { onTicket, ...state } = this.#tls.take();
-    const over: WireStart = wire ?? { ...planned, kind: planned.tls?.kind ?? "tls", numbers: [] };
+    if (this.#under === null) return wire === undefined ? planned : host.begin(index, wire);
+    const { onTicket, ...state } = this.#under.take();
+    const kind = planned.under?.tls?.kind ?? "plain";
+    const over: WireStart = wire ?? { ...planned, kind, numbers: [] };
     const message = host.begin(index, { ...over, ...state });
     return onTicket === undefined ? message : { ...message, onTicket };
   }
 
-  /** What is added to the time that it was given, in ms: once, where it is connected and TLS is under way. */
+  /** What is added to the time that it was given, in ms: once, where it is connected and something is still to be opened. */
   takeMoreMs(): number {
     const isGranted = this.#hasMoreTime && this.#isConnected;
     if (isGranted) this.#hasMoreTime = false;
@@ -77,7 +81,7 @@ export class RemoteDial {
 
   /** What stands for an errno where it took too long. */
   get lateErrno(): number {
-    return this.#isConnected ? TLS_NOT_OPENED : DIAL_TIMED_OUT;
+    return this.#isConnected ? UNDERLAY_FAILED : DIAL_TIMED_OUT;
   }
 
   /** For the client, once it is connected. */
@@ -90,7 +94,7 @@ export class RemoteDial {
     return int32At(this.#owner.table.descriptors, this.#slot * 2 + 1);
   }
 
-  /** Opens the socket and begins to connect it. Not 0: an errno, or `TLS_NOT_OPENED`; `fail` is to be called. */
+  /** Opens the socket and begins to connect it. Not 0: an errno, or `UNDERLAY_FAILED`; `fail` is to be called. */
   start(): number {
     const { calls, table } = this.#owner;
     const { address, mark, idleSeconds, intervalSeconds, device } = this.#dial;
@@ -105,19 +109,20 @@ export class RemoteDial {
     const marked = mark === 0 ? 0 : calls.mark(fd, mark);
     const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
     if (marked < 0 || bound < 0) return Math.min(marked, bound);
-    if (this.#tls?.open(fd) === false) return TLS_NOT_OPENED;
+    if (this.#under !== null) calls.noDelay(fd); // several small pieces, one behind the other
+    if (this.#under?.open(fd) === false) return UNDERLAY_FAILED;
     calls.address.set(address);
     const error = calls.connect(fd, address.length);
     return error === EINPROGRESS ? 0 : error;
   }
 
-  /** Null: there is no answer yet. 0: connected, with TLS where it belongs. Else an errno, or `TLS_NOT_OPENED`. */
+  /** Null: there is no answer yet. 0: connected, and all is open that lies below its wire. Else an errno, or `UNDERLAY_FAILED`. */
   takeResult(): number | null {
     if (this.events === 0) return null;
     if (!this.#isConnected && (this.events & (FAULT | HANGUP)) !== 0)
       return this.#owner.calls.takeError(this.descriptor);
     this.#isConnected = true;
-    return this.#tls === null ? 0 : this.#tls.advance();
+    return this.#under === null ? 0 : this.#under.advance();
   }
 
   /** It is connected. False: it was decided by rules that are no longer in force, and is to be given up. */
@@ -127,13 +132,13 @@ export class RemoteDial {
 
   /** From now on the connection is relayed. */
   succeed(): void {
-    this.#tls?.settle();
+    this.#under?.settle();
     if (!this.isDecided) this.#owner.host.reportLazily(this.#slot, DIALLED);
   }
 
   /** Of a connection that ends before it is relayed: what the loop does not free. */
   drop(): void {
-    this.#tls?.free();
+    this.#under?.free();
   }
 
   /** Closes the socket. */
@@ -149,8 +154,12 @@ export class RemoteDial {
   }
 }
 
-function remoteTls(owner: PendingOwner, slot: number, recipe: TlsRecipe): RemoteTls {
-  return recipe.kind === "tls"
-    ? new RemoteLibraryTls(owner, slot, recipe)
-    : new RemoteBrowserTls(owner, recipe);
+function stagesOf(owner: PendingOwner, slot: number, { tls, upgrade }: UnderlayRecipe): RemoteStage {
+  const secured = securedBy(owner, slot, tls);
+  return upgrade === null ? secured : new RemoteUpgrade(secured, upgrade);
+}
+
+function securedBy(owner: PendingOwner, slot: number, tls: UnderlayRecipe["tls"]): RemoteStage {
+  if (tls === null) return new RemotePlain(owner);
+  return tls.kind === "tls" ? new RemoteLibraryTls(owner, slot, tls) : new RemoteBrowserTls(owner, tls);
 }

@@ -1,33 +1,16 @@
-/** TLS to the server of a node, up to where its wire begins. */
-import type { DetachedState } from "#core/handover.ts";
 import type { LibraryTls } from "#core/tls-recipe.ts";
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
-import { BLOCKED_BY_WRITE } from "#platform/linux/ssl.ts";
-import { TLS_NOT_OPENED } from "#dataplane/workers/shared/accept-memory.ts";
+import { BLOCKED_BY_WRITE, BROKEN, ENDED } from "#platform/linux/ssl.ts";
+import { UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
 import { PLAIN, TLS, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
-import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
 import type { PendingOwner } from "./pending-owner.ts";
-
-export interface RemoteTls {
-  /**
-   * Before the thread reads another command: from here on what the recipe names is kept alive. False: this thread cannot do it.
-   */
-  open(fd: number): boolean;
-  /** Once the socket is connected. Null: the server has not said all yet. 0: it is the right one. Else `TLS_NOT_OPENED`. */
-  advance(): number | null;
-  /** The state of its wire, behind the 0. */
-  take(): Pick<DetachedState, "numbers" | "unread"> & Pick<OpenMessage, "onTicket">;
-  /** The wire is made. */
-  settle(): void;
-  /** It comes to nothing. */
-  free(): void;
-}
+import { READ_BYTES, type RemoteStage, type StageState } from "./remote-stage.ts";
 
 /**
- * By the library. Its object stands in the relay memory from its making on, where the main thread finds it should this worker
+ * TLS to the server of a node by the library. Its object stands in the relay memory from its making on, where the main thread finds it should this worker
  * die.
  */
-export class RemoteLibraryTls implements RemoteTls {
+export class RemoteLibraryTls implements RemoteStage {
   readonly #owner: PendingOwner;
   /** Of the remote side in the relay memory. */
   readonly #index: number;
@@ -52,10 +35,26 @@ export class RemoteLibraryTls implements RemoteTls {
     const { host } = this.#owner;
     const answer = host.ssl()?.handshake(this.#object);
     if (answer === EAGAIN || answer === BLOCKED_BY_WRITE) return null;
-    return answer === 1 && host.nodes.isRight(this.#recipe, this.#object) ? 0 : TLS_NOT_OPENED;
+    return answer === 1 && host.nodes.isRight(this.#recipe, this.#object) ? 0 : UNDERLAY_FAILED;
   }
 
-  take(): Pick<DetachedState, "numbers" | "unread"> {
+  say(bytes: Uint8Array): boolean {
+    const ssl = this.#owner.host.ssl();
+    ssl?.buffer.set(bytes);
+    return ssl?.write(this.#object, bytes.length) === bytes.length;
+  }
+
+  hear(): Buffer | null {
+    const ssl = this.#owner.host.ssl();
+    const size = ssl?.readOnce(this.#object, READ_BYTES) ?? 0;
+    if (size > 0) return Buffer.from(this.#owner.calls.buffer.subarray(0, size));
+    const isOver = ssl === null || ssl.outcome === ENDED || ssl.outcome === BROKEN;
+    return isOver ? Buffer.alloc(0) : null;
+  }
+
+  readonly canTake = true;
+
+  take(): StageState {
     return { numbers: [Number(this.#object)], unread: null };
   }
 
