@@ -3,14 +3,22 @@ import type { Duplex } from "node:stream";
 import type { DialPlan } from "./dial-plan.ts";
 import type { Endpoint, Ip } from "./endpoint.ts";
 import type { DialError } from "./errors.ts";
+import type { WireStart } from "./handover.ts";
 import type { TlsContextSource } from "./tls-contexts.ts";
 
 /**
  * What a worker can read of a connection by itself to learn the destination: a request; `none`: there is no handshake,
  * the listener knows the destination; `redirected`: the kernel's connection tracking knows it; `transparent`: it is the
- * socket's own address.
+ * socket's own address; `first-bytes`: whatever its client says first, which the main thread understands.
  */
-export type PlainHandshake = "mixed" | "socks" | "http" | "none" | "redirected" | "transparent";
+export type PlainHandshake =
+  | "mixed"
+  | "socks"
+  | "http"
+  | "none"
+  | "redirected"
+  | "transparent"
+  | "first-bytes";
 
 /** How the connections of a listener begin. `unknown`: in a way that only the event loop can read. */
 export type Handshake =
@@ -36,8 +44,8 @@ export interface AcceptedConnection {
   /** Where it was going before the kernel redirected it; null: it was not, or the listener is not `redirected`. */
   readonly original: Endpoint | null;
   /**
-   * The request as a worker has read it, still unread in the socket; empty where there is no handshake. Null: the
-   * handshake is still to be read from `stream`.
+   * The request as a worker has read it, still unread in the socket; empty where there is no handshake; of `first-bytes` as
+   * much as had come. Null: the handshake is still to be read from `stream`.
    */
   readonly request: Buffer | null;
   /** The same connection while a worker has the socket and can dial; null: the event loop has it, or TLS lies over it. */
@@ -63,13 +71,23 @@ export interface AcceptedConnection {
 export interface WorkerConnection extends AcceptedConnection {
   /** Called with the end, and with what `dial` comes to. */
   events: DialEvents | null;
+  /** Only so many bytes of `request` were the handshake: the rest is read once more, from the socket. */
+  understood(bytes: number): void;
   /**
    * Has the worker connect, send `success` to the client, and move the bytes. `limited`: every piece is asked for from
-   * the first on.
+   * the first on. `wire` absent: the client's bytes are the payload.
    */
-  dial(plan: DialPlan, success: Uint8Array, limited: boolean): void;
+  dial(plan: DialPlan, success: Uint8Array, limited: boolean, wire?: ClientWire): void;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
   dialledFrom(): LocalEnd | null;
+}
+
+/** What lies over the socket of a client whose handshake the main thread has read. */
+export interface ClientWire {
+  /** Another one at each call. */
+  begin(): WireStart;
+  /** Called where the end has left the socket open: the descriptor is the callee's. Absent: it leaves none. */
+  readonly takeBack?: (fd: number) => void;
 }
 
 /** Called with the progress of a dial, in this order, each at most once. */

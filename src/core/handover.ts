@@ -88,8 +88,14 @@ export interface SealedLayer extends Omit<DetachedState, "layers"> {
   readonly form: "sealed" | "vmess" | "encrypted";
 }
 
+/** Payload of the peer that was read, and has not been passed on. */
+export interface ReadAhead {
+  readonly kind: "read-ahead";
+  readonly payload: Uint8Array;
+}
+
 /** What a stream is over a wire that it has not become quite yet, or adds to it throughout. */
-export type Layer = Opening | VisionLayer | WebSocketLayer | SealedLayer;
+export type Layer = Opening | VisionLayer | WebSocketLayer | SealedLayer | ReadAhead;
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { WorkerConnection } from "./accepted.ts";
+import type { ClientWire, WorkerConnection } from "./accepted.ts";
 import type { Destination, Endpoint, Ip } from "./endpoint.ts";
 
 export type { Destination, Endpoint, Ip } from "./endpoint.ts";
@@ -63,10 +63,19 @@ export interface StreamSession {
    */
   readonly ended?: () => void;
   /**
-   * The connection while a worker has its socket, and the reply bytes of success. Looking at `stream` takes the
-   * socket from the worker. Absent or null: the event loop has it.
+   * The connection while a worker has its socket. Looking at `stream` takes the socket from the worker. Absent or null:
+   * the event loop has it.
    */
-  readonly offloaded?: { readonly worker: WorkerConnection; readonly success: Uint8Array } | null;
+  readonly offloaded?: OffloadedClient | null;
+}
+
+/** A client whose socket a worker has. */
+export interface OffloadedClient {
+  readonly worker: WorkerConnection;
+  /** What it is answered when its destination is reached; empty: nothing. */
+  readonly success: Uint8Array;
+  /** Absent: its bytes are the payload. */
+  readonly wire?: ClientWire;
 }
 
 export interface Datagram {

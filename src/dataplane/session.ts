@@ -4,7 +4,7 @@ import type { DialError } from "#core/errors.ts";
 import type { DialEvents } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import { dialOf, reportDial, type Decision } from "#core/router.ts";
-import type { StreamSession } from "#core/session.ts";
+import type { OffloadedClient, StreamSession } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import { ActiveRelay } from "./active-relay.ts";
 import { dialFailed } from "./connection-log.ts";
@@ -30,7 +30,7 @@ class OpeningSession implements DialEvents {
   readonly #entry: LiveEntry;
   readonly #onEnd: () => void;
   /** Null: the event loop has the socket. */
-  #offloaded: StreamSession["offloaded"] = null;
+  #offloaded: OffloadedClient | null = null;
   #decision: Decision | null = null;
   #isDialled = false;
   /** Of a worker's dial: more addresses are left where this one fails. */
@@ -169,18 +169,18 @@ class OpeningSession implements DialEvents {
   #dialByWorker(decision: Decision, plan: DialPlan, limited: boolean): void {
     const offloaded = this.#offloaded ?? null;
     if (this.#isOver || offloaded === null) return;
-    const { worker, success } = offloaded;
+    const { worker, success, wire } = offloaded;
     if (!plan.isFirstOfMany) this.#env.flows.decided(decision);
     this.#noted = this.#env.loops.dials(this.#entry.metadata, decision, worker, plan);
     this.#isFirstOfMany = plan.isFirstOfMany;
     this.#entry.remoteAddress = plan.ip;
-    worker.dial(plan, success, limited);
+    worker.dial(plan, success, limited, wire);
   }
 
   dialled(): void {
     if (this.#isOver) return;
     this.#isOver = true; // of the opening: what the worker reports from now on is the relay's
-    const { worker } = this.#offloaded as NonNullable<StreamSession["offloaded"]>;
+    const { worker } = this.#offloaded as OffloadedClient;
     relayByWorker(worker, { entry: this.#entry, noted: this.#noted, onEnd: this.#onEnd }, this.#env);
   }
 

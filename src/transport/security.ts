@@ -14,7 +14,10 @@ import type { RealityServerFields, TlsClientFields, TlsServerFields } from "./tl
 import { readTlsServer } from "./tls/server-options.ts";
 
 /** A stream behind the security layer, with what the layer knows of it; all of it null where there is none. */
-export type Secured = TlsAccepted;
+export interface Secured extends TlsAccepted {
+  /** Absent: more than TCP lies below. */
+  readonly connection?: AcceptedConnection;
+}
 
 export interface SecurityClient {
   /** What the layer is called where people read it. */

@@ -8,6 +8,7 @@ import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
+import { BareClient } from "./bare-client.ts";
 import { XHTTP_TUNING, type TransportServerFields } from "./fields.ts";
 import { http1Server } from "./http1/server.ts";
 import { serveHttp2 } from "./http2/server.ts";
@@ -35,6 +36,8 @@ export interface TransportServerContext {
 
 export interface TransportServer extends Disposable {
   readonly security: "none" | "tls";
+  /** Nothing lies below the protocol but TCP. */
+  readonly isBare: boolean;
   /** By what threads may shake hands in its place; null: they may not. */
   readonly contexts: TlsContextSource | null;
   /** False: it is reached over `quic` alone. */
@@ -48,10 +51,11 @@ export interface TransportServer extends Disposable {
 /** Nothing below the protocol but TCP. */
 export const BARE_SERVER: TransportServer = {
   security: "none",
+  isBare: true,
   contexts: null,
   isOverTcp: true,
   quic: null,
-  serve: (connection, on) => on({ stream: connection.stream(), alpn: null, serverName: null, bypass: null }),
+  serve: (connection, on) => on(new BareClient(connection)),
   [Symbol.dispose]() {},
 };
 
@@ -86,7 +90,9 @@ export async function openTransportServer(
     log,
   });
   undo.move();
+  const isBare = security.kind === "none" && carriers.bare;
   const serveOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
+    if (isBare) return on(new BareClient(connection));
     const secured = await security.accept(connection);
     secured.stream.on("error", () => secured.stream.destroy());
     if (carriers.bare) return on(secured);
@@ -102,6 +108,7 @@ export async function openTransportServer(
   };
   return {
     security: security.kind,
+    isBare,
     contexts: carriers.http2 === null ? security.contexts : null,
     isOverTcp: carriers.isOverTcp,
     quic,

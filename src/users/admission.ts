@@ -60,11 +60,17 @@ function streamNamed(session: StreamSession, metadata: Metadata): StreamSession 
       return session.offloaded ?? null;
     },
     reply: (failure) => session.reply(failure),
-    ended: () => session.ended?.(),
+    ...(session.ended === undefined ? {} : { ended: session.ended }),
   };
 }
 
+function endStream(session: StreamSession): void {
+  const worker = session.offloaded?.worker ?? null;
+  if (worker === null) abortStream(session.stream);
+  else worker.reset();
+}
+
 function endSession(session: Session): void {
-  if (session.network === "tcp") return abortStream(session.stream);
+  if (session.network === "tcp") return endStream(session);
   session.flow[Symbol.asyncDispose]().then(NOTHING, NOTHING); // a flow that cannot be closed cannot be repaired either
 }

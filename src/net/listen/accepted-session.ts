@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { AcceptedConnection } from "#core/accepted.ts";
-import type { Metadata, StreamSession } from "#core/session.ts";
+import type { Metadata, OffloadedClient, StreamSession } from "#core/session.ts";
 
 /** The reply to a client about its dial, in its own protocol. */
 export interface DialReply {
@@ -24,7 +24,7 @@ export class AcceptedSession implements StreamSession {
     this.#reply = reply;
   }
 
-  get offloaded(): NonNullable<StreamSession["offloaded"]> | null {
+  get offloaded(): OffloadedClient | null {
     const { worker } = this.#connection;
     return worker === null ? null : { worker, success: this.#reply.success };
   }

@@ -9,10 +9,15 @@ export type HandshakeStep<T> = (arrived: ByteQueue) => T | null;
  * Feeds `step` until it answers; bytes it left are put back and the stream is paused. Rejects with what `step` threw,
  * with `ProtocolError` where the stream ends or the deadline passes, and with the stream's error. The stream itself is
  * left alone: its owner decides how a failed handshake looks from outside. It must have an 'error' handler already.
+ * `arrived`: what `step` has seen already.
  */
-export function readHandshake<T>(stream: Duplex, step: HandshakeStep<T>, deadlineMs: number): Promise<T> {
+export function readHandshake<T>(
+  stream: Duplex,
+  step: HandshakeStep<T>,
+  deadlineMs: number,
+  arrived = new ByteQueue(),
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const arrived = new ByteQueue();
     const timer = setTimeout(() => fail(new ProtocolError("the handshake took too long")), deadlineMs);
     function settle(): void {
       clearTimeout(timer);

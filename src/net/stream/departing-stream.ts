@@ -11,6 +11,7 @@ import {
   sealedOver,
   type WireStart,
 } from "#core/handover.ts";
+import type { ClientStream } from "#net/listen/opened-session.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { CodecStream, type CodecStreamOptions, type StreamCodec } from "./codec-stream.ts";
 
@@ -84,8 +85,48 @@ function discard(fd: number, limitMs: number): void {
   discardInput(new Socket({ fd, allowHalfOpen: true }), limitMs);
 }
 
+/** What the handshake of a client has found. */
+export interface FoundCodec {
+  readonly codec: StreamCodec;
+  /** Payload that came with the handshake. */
+  readonly payload: Uint8Array;
+}
+
+/**
+ * A client's stream behind the handshake that has found its codec; `again` finds it once more, where a worker has begun with
+ * the first one. `limitMs`: as `discardOnFaultMs`.
+ */
+export function clientStream(first: FoundCodec, again: () => FoundCodec, limitMs: number): ClientStream {
+  let next: FoundCodec | null = first;
+  const take = (): FoundCodec => {
+    const found = next ?? again();
+    next = null;
+    return found;
+  };
+  const begin = (): WireStart => {
+    const { codec, payload } = take();
+    if (!isDeparting(codec)) throw new Error("a codec that could depart cannot any more");
+    const { layers = [], ...state } = codec.depart(true);
+    const ahead = { kind: "read-ahead", payload: Uint8Array.from(payload) } as const;
+    const all = payload.length === 0 ? layers : [...layers, ahead];
+    return { ...state, kind: codec.wireKind, layers: all };
+  };
+  const canBegin = isDeparting(first.codec) && first.codec.canDepart;
+  return {
+    open(below) {
+      const { codec, payload } = take();
+      const stream = openStream(below, codec, { discardOnFaultMs: limitMs });
+      if (payload.length > 0) stream.unshift(payload);
+      return stream;
+    },
+    wire: canBegin ? { begin, takeBack: (fd) => discard(fd, limitMs) } : null,
+  };
+}
+
 export function openStream(wire: Duplex, codec: StreamCodec, options: CodecStreamOptions): CodecStream {
-  return "depart" in codec
-    ? new DepartingStream(wire, codec as DepartingCodec, options)
+  return isDeparting(codec)
+    ? new DepartingStream(wire, codec, options)
     : new CodecStream(wire, codec, options);
 }
+
+const isDeparting = (codec: StreamCodec): codec is DepartingCodec => "depart" in codec;

@@ -3,6 +3,8 @@ import type { InboundEnv } from "#core/inbound.ts";
 import type { DatagramFlow, Destination, Metadata, Network, Session } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
 import { type ConnectionEnds, describe, guardErrors, streamSession } from "#net/listen/accept.ts";
+import type { PendingClient } from "#net/listen/first-bytes.ts";
+import { OpenedSession, type ClientStream } from "#net/listen/opened-session.ts";
 import type { LiveUsers } from "#protocols/live-users.ts";
 import { acceptMux } from "#protocols/mux/inbound.ts";
 import { MuxServer } from "#protocols/shared/mux-cool-server.ts";
@@ -42,6 +44,23 @@ export class AuthenticatedConnection {
       stream.destroy();
     });
     stream.once("close", () => held[Symbol.dispose]());
+  }
+
+  /** The only session of a client in a protocol without an answer to a dial. It ends with the user. */
+  serve(client: PendingClient, opened: ClientStream, to: Destination): void {
+    const { connection } = client;
+    if (connection !== undefined && connection.worker !== null && opened.wire !== null) {
+      const hold = (end: () => void): Disposable => this.hold(end);
+      return this.#accept(new OpenedSession(this.#about("tcp", to), connection, opened, hold));
+    }
+    this.onSilentStream(this.openStream(client, opened), to);
+  }
+
+  /** The client's stream. It ends with the user. */
+  openStream({ stream: below }: PendingClient, opened: ClientStream): Duplex {
+    const stream = opened.open(below);
+    this.holdStream(stream, below);
+    return stream;
   }
 
   readonly onStream = (stream: Duplex, to: Destination, reply: Reply): void => {

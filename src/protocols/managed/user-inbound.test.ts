@@ -21,6 +21,7 @@ const user = (id: string, credential: string): User => ({ id, credential, flow: 
 function layer(security: "none" | "tls"): TransportServer & { disposed: number } {
   return {
     security,
+    isBare: false,
     contexts: null,
     isOverTcp: true,
     quic: null,

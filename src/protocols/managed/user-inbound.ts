@@ -39,6 +39,8 @@ export interface ListenOptions {
   readonly mayBeBare: boolean;
   /** How long a peer is read in silence after its handshake failed; null: it is disconnected at once. */
   readonly silenceMs: number | null;
+  /** `authenticate` reads by `readFirst` what one client says at once: over bare TCP workers keep the sockets meanwhile. */
+  readonly readsFirst?: boolean;
   /** Owns the stream, which has an 'error' handler; what it throws ends the connection. */
   readonly authenticate: (carried: Secured, ends: ConnectionEnds) => Promise<void>;
 }
@@ -81,9 +83,9 @@ export class UserInbound<Table extends UserTable> {
 
   #listenTcp(layer: TransportServer, options: ListenOptions): Promise<readonly Endpoint[]> {
     const onAccepted = (connection: AcceptedConnection): void => this.#serve(connection, layer, options);
-    const { contexts } = layer;
-    const handshake: Handshake =
-      contexts === null ? { handshake: "unknown" } : { handshake: "tls", contexts };
+    const { contexts, isBare } = layer;
+    const bare = isBare && options.readsFirst === true ? "first-bytes" : "unknown";
+    const handshake: Handshake = contexts === null ? { handshake: bare } : { handshake: "tls", contexts };
     return this.#env.listenTcp({ ...handshake, onAccepted });
   }
 
@@ -171,7 +173,7 @@ export class UserInbound<Table extends UserTable> {
     { authenticate, silenceMs }: ListenOptions,
   ): void {
     const startedAtMs = performance.now();
-    guardErrors(carried.stream);
+    if (carried.connection === undefined) guardErrors(carried.stream); // else its connection has done so
     authenticate(carried, ends).then(isKnown, (error) => {
       this.#env.log.debug(() => `listener ${this.#env.name}: ${ends.source.ip}: ${messageOf(error)}`);
       if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();

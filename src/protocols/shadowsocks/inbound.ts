@@ -2,7 +2,8 @@ import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
-import { readHandshake } from "#net/listen/read-handshake.ts";
+import { type PendingClient, readAgain, readFirst } from "#net/listen/first-bytes.ts";
+import type { ClientStream } from "#net/listen/opened-session.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
@@ -12,8 +13,8 @@ import { serveDatagrams } from "./inbound-udp.ts";
 import { CipherMemory } from "./memory.ts";
 import { methodOf } from "./methods.ts";
 import type { InboundOptions } from "./options.ts";
-import { openStream } from "#net/stream/departing-stream.ts";
-import { type Request, serverHandshake } from "./server-handshake.ts";
+import { clientStream } from "#net/stream/departing-stream.ts";
+import { EVERY_SALT, serverHandshake } from "./server-handshake.ts";
 import { serverUsers } from "./server-keys.ts";
 import { chanceBy } from "./sip022.ts";
 
@@ -43,14 +44,20 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const inbound = await shell.listen(BARE_SERVER, {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
-    async authenticate({ stream }, ends) {
+    readsFirst: method.edition === "2022" || method.edition === "sip004",
+    async authenticate(client, ends) {
       const table = shell.users;
-      const request = await readHandshake(stream, serverHandshake(table, salts, chance), SILENCE_MS);
+      const nowMs = env.nowMs();
+      const request = await readFirst(client, serverHandshake(table, salts, chance), SILENCE_MS);
       env.log.debug(
         () =>
           `listener ${env.name}: ${request.user ?? "client"} asks for ${destinationText(request.destination)}`,
       );
-      serve(stream, request, shell.admit(request.user, table, ends), options["mux-option"]);
+      const again = () =>
+        readAgain(client, serverHandshake(table, EVERY_SALT, { ...chance, nowMs: () => nowMs }));
+      const opened = clientStream(request, again, SILENCE_MS);
+      const connection = shell.admit(request.user, table, ends);
+      serve(client, opened, request.destination, connection, options["mux-option"]);
     },
   });
   if (options.udp) await env.listenUdp((socket) => serveDatagrams(socket, shell, env, memory));
@@ -58,22 +65,23 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 }
 
 function serve(
-  wire: Duplex,
-  { destination, codec, payload }: Request,
+  client: PendingClient,
+  opened: ClientStream,
+  destination: Destination,
   connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): void {
-  const stream = openStream(wire, codec, { discardOnFaultMs: SILENCE_MS });
-  if (payload.length > 0) stream.unshift(payload);
-  connection.holdStream(stream, wire);
+  const version = versionOf(destination);
+  const isMany = isMux(destination) || isMuxCool(destination);
+  if (!isMany && version === null) return connection.serve(client, opened, destination);
+  const stream = connection.openStream(client, opened);
   const onStream = (sub: Duplex, to: Destination, reply: (failure: Error | null) => void): void => {
-    const version = versionOf(to);
-    if (version === null) return connection.onStream(sub, to, reply);
+    const inner = versionOf(to);
+    if (inner === null) return connection.onStream(sub, to, reply);
     reply(null);
-    connection.serveUdpOverTcp(sub, version);
+    connection.serveUdpOverTcp(sub, inner);
   };
   if (isMux(destination)) connection.serveMux(stream, mux, onStream);
   else if (isMuxCool(destination)) connection.serveMuxCool(stream);
-  // The protocol has no answer to a dial: success is the first byte, failure the end.
-  else onStream(stream, destination, (failure) => void (failure !== null && stream.destroy()));
+  else if (version !== null) connection.serveUdpOverTcp(stream, version);
 }

@@ -39,12 +39,14 @@ export interface Request {
   readonly payload: Buffer;
 }
 
+/** What `serverHandshake` needs to know of salts. */
+export type SaltMemory = Pick<ReplayFilter, "has" | "add" | "covers">;
+
+/** For a request that was let in before, and is read once more. */
+export const EVERY_SALT: SaltMemory = { has: () => false, add: () => true, covers: () => true };
+
 /** One step function per connection. Throws `ProtocolError` for every kind of unwelcome peer alike. */
-export function serverHandshake(
-  keys: ServerKeys,
-  salts: ReplayFilter,
-  chance: Chance,
-): HandshakeStep<Request> {
+export function serverHandshake(keys: ServerKeys, salts: SaltMemory, chance: Chance): HandshakeStep<Request> {
   if (keys.method.edition === "plain") return plainStep;
   if (keys.method.stream !== undefined) return streamStep(keys.method.stream, keys, salts);
   return keys.method.edition === "sip004" ? sip004Step(keys, salts) : sip022Step(keys, salts, chance);
@@ -63,7 +65,7 @@ function plainStep(arrived: ByteQueue): Request | null {
 function streamStep(
   cipher: StreamCipherName,
   { candidates }: ServerKeys,
-  salts: ReplayFilter,
+  salts: SaltMemory,
 ): HandshakeStep<Request> {
   const master = itemAt(candidates, 0).key;
   let opener: StreamCipher | null = null;
@@ -88,7 +90,7 @@ function streamStep(
   };
 }
 
-function sip004Step(keys: ServerKeys, salts: ReplayFilter): HandshakeStep<Request> {
+function sip004Step(keys: ServerKeys, salts: SaltMemory): HandshakeStep<Request> {
   const { method } = keys;
   let found: { readonly entry: UserKey; readonly salt: Buffer; readonly opener: ChunkOpener } | null = null;
   let fresh = false;
@@ -129,7 +131,7 @@ function findUser({ method, candidates }: ServerKeys, salt: Buffer, sealedLength
   throw new ProtocolError("no key opens the first chunk");
 }
 
-function sip022Step(keys: ServerKeys, salts: ReplayFilter, chance: Chance): HandshakeStep<Request> {
+function sip022Step(keys: ServerKeys, salts: SaltMemory, chance: Chance): HandshakeStep<Request> {
   const { method, identity } = keys;
   const saltEnd = method.keyBytes;
   const fixedAt = saltEnd + (identity === null ? 0 : IDENTITY_BYTES);

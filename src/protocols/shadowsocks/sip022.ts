@@ -50,7 +50,12 @@ export function checkTime(bytes: Buffer, at: number, nowMs: number): void {
 }
 
 /** Throws `ProtocolError` for a request from before the memory of salts began: it may have been answered then. */
-export function checkCovered(salts: ReplayFilter, bytes: Buffer, at: number, nowMs: number): void {
+export function checkCovered(
+  salts: Pick<ReplayFilter, "covers">,
+  bytes: Buffer,
+  at: number,
+  nowMs: number,
+): void {
   if (!salts.covers(Number(bytes.readBigUInt64BE(at)), nowMs))
     throw new ProtocolError("the request was made before this server started");
 }

@@ -1,6 +1,6 @@
 import type { WireStart } from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
-import { COMMAND_TCP, encodeRequest } from "./wire.ts";
+import { ANSWER, COMMAND_TCP, encodeRequest } from "./wire.ts";
 
 /** How long the request waits for first bytes to travel with; then it goes alone: the far side may speak first. */
 export const OPEN_AFTER_MS = 100;
@@ -16,5 +16,11 @@ export function beginVless({ id }: VlessSettings, destination: Destination): Wir
   const ours = encodeRequest(id, { flow: "", command: COMMAND_TCP, destination });
   const theirs = { seenVersion: false, leftBytes: null };
   const opening = { kind: "opening", ours, isOwed: true, afterMs: OPEN_AFTER_MS, theirs } as const;
+  return { kind: "plain", numbers: [], unread: null, layers: [opening] };
+}
+
+/** The server's side of `ServerCodec`. */
+export function beginAnswer(): WireStart {
+  const opening = { kind: "opening", ours: Uint8Array.from(ANSWER), isOwed: false, theirs: null } as const;
   return { kind: "plain", numbers: [], unread: null, layers: [opening] };
 }

@@ -3,6 +3,9 @@ import { ConfigError, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { guardErrors } from "#net/listen/accept.ts";
+import type { HandshakeStep } from "#net/listen/read-handshake.ts";
+import { readFirst } from "#net/listen/first-bytes.ts";
+import type { ClientStream } from "#net/listen/opened-session.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
@@ -11,6 +14,7 @@ import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { Secured } from "#transport/security.ts";
 import { openTransportServer } from "#transport/server.ts";
+import { beginAnswer } from "./begin.ts";
 import { ServerCodec } from "./codec.ts";
 import { EncryptionServer } from "./encryption/server.ts";
 import { readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
@@ -29,6 +33,7 @@ import {
   COMMAND_MUX,
   COMMAND_TCP,
   ID_BYTES,
+  MOST_REQUEST_BYTES,
   VERSION,
   VISION,
   type VlessRequest,
@@ -62,16 +67,16 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, { ...env, bypassable }), {
     mayBeBare: options["allow-insecure"] || encryption !== null,
     silenceMs: null,
+    readsFirst: encryption === null,
     async authenticate(secured, ends) {
       const table = shell.users;
       const carried = encryption === null ? secured : await decrypted(secured, encryption, table.usesVision);
-      const greeting = await readGreeting(carried.stream, table, options.fallbacks.length > 0);
+      const step = greetingStep(table, options.fallbacks.length > 0);
+      const greeting = await readFirst(carried, step, HANDSHAKE_TIMEOUT_MS);
       if ("user" in greeting) {
         checkFlow(greeting.user, greeting.request, carried);
         const connection = shell.admit(greeting.user.name, table, ends);
-        const stream = openStream(carried, greeting.user, greeting.request);
-        connection.holdStream(stream, carried.stream);
-        return await serve(stream, greeting, connection, options["mux-option"]);
+        return await serve(carried, greeting, connection, options["mux-option"]);
       }
       const { stream, serverName, alpn } = carried;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
@@ -101,7 +106,7 @@ async function decrypted(
 ): Promise<Secured> {
   const encrypted = await encryption.accept(secured.stream, HANDSHAKE_TIMEOUT_MS, mayLeave);
   guardErrors(encrypted.stream);
-  return { ...secured, ...encrypted };
+  return { alpn: secured.alpn, serverName: secured.serverName, ...encrypted };
 }
 
 interface Known {
@@ -111,37 +116,45 @@ interface Known {
 type Greeting = Known | { readonly refused: string; readonly first: Buffer };
 
 async function serve(
-  stream: Duplex,
+  carried: Secured,
   { user, request }: Known,
   connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): Promise<void> {
-  const { onFlow, onSilentStream: onStream } = connection;
   const { command, destination } = request;
+  const opened = openedBy(carried, user, request);
+  if (command === COMMAND_TCP && destination !== null && !isMux(destination))
+    return connection.serve(carried, opened, destination);
+  const stream = connection.openStream(carried, opened);
   if (command === COMMAND_MUX || destination === null) connection.serveMuxCool(stream, user.flow === VISION);
-  else if (command === COMMAND_TCP && isMux(destination))
-    connection.serveMux(stream, mux, connection.onStream);
-  else if (command === COMMAND_TCP) onStream(stream, destination);
-  else await serveDatagrams(stream, destination, onFlow);
+  else if (command === COMMAND_TCP) connection.serveMux(stream, mux, connection.onStream);
+  else await serveDatagrams(stream, destination, connection.onFlow);
 }
 
-function openStream(carried: Secured, user: VlessUser, { flow }: VlessRequest): Duplex {
+const WITHOUT_FLOW: ClientStream = {
+  open: (below) => new CodecStream(below, new ServerCodec()),
+  wire: { begin: beginAnswer },
+};
+
+function openedBy(carried: Secured, user: VlessUser, { flow }: VlessRequest): ClientStream {
   const { bypass } = carried;
-  if (flow !== VISION || bypass === null) return new CodecStream(carried.stream, new ServerCodec());
-  return new VisionStream({
-    secured: { ...carried, bypass },
-    id: user.id,
-    opening: ANSWER,
-    answer: null,
-    openAfterMs: null,
-  });
+  if (flow !== VISION || bypass === null) return WITHOUT_FLOW;
+  const open = (): Duplex =>
+    new VisionStream({
+      secured: { ...carried, bypass },
+      id: user.id,
+      opening: ANSWER,
+      answer: null,
+      openAfterMs: null,
+    });
+  return { open, wire: null };
 }
 
-/** Reads nothing beyond the request; what is refused stays in the stream, for the fallback. */
-async function readGreeting(stream: Duplex, users: UserTable, mayFallBack: boolean): Promise<Greeting> {
-  using reader = new ByteReader(stream, { timeoutMs: HANDSHAKE_TIMEOUT_MS, maxBytes: 1 << 20 });
-  return await reader.take<Greeting>((bytes) => {
-    const refuse = (refused: string) => ({ value: { refused, first: Buffer.from(bytes) }, size: 0 });
+/** Takes nothing but the request; what is refused stays where it is, for the fallback. */
+function greetingStep(users: UserTable, mayFallBack: boolean): HandshakeStep<Greeting> {
+  return (arrived) => {
+    const bytes = arrived.peekUpTo(MOST_REQUEST_BYTES);
+    const refuse = (refused: string) => ({ refused, first: Buffer.from(bytes) });
     // With a web server behind it, what cannot become a request is forwarded at once. Without one the time of the decision
     // must not show, so it takes as long as for a wrong id.
     if (mayFallBack && bytes[0] !== VERSION) return refuse("not VLESS version 0");
@@ -150,8 +163,10 @@ async function readGreeting(stream: Duplex, users: UserTable, mayFallBack: boole
     const user = users.find(bytes.subarray(1, 1 + ID_BYTES));
     if (user === null) return refuse("an unknown user");
     const decoded = decodeRequest(bytes);
-    return decoded === null ? null : { value: { user, request: decoded.value }, size: decoded.size };
-  });
+    if (decoded === null) return null;
+    arrived.skip(decoded.size);
+    return { user, request: decoded.value };
+  };
 }
 
 /** Throws `ProtocolError` where the request's flow is not the user's. */

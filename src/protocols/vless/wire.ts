@@ -15,6 +15,9 @@ export const COMMAND_MUX = 3;
 export const VISION = "xtls-rprx-vision";
 export const ID_BYTES = 16;
 
+/** With the longest addons and the longest name. */
+export const MOST_REQUEST_BYTES = ID_BYTES + 2 + 255 + 1 + 2 + 2 + 255;
+
 const ADDONS_FLOW = 0x0a; // protobuf field 1, length-delimited
 
 export interface VlessRequest {

@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { openStream } from "#net/stream/departing-stream.ts";
-import { readHandshake } from "#net/listen/read-handshake.ts";
+import { readFirst } from "#net/listen/first-bytes.ts";
+import { clientStream } from "#net/stream/departing-stream.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { isMux } from "#protocols/mux/inbound.ts";
@@ -35,28 +35,31 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, env), {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
-    async authenticate({ stream: wire }, ends) {
+    readsFirst: true,
+    async authenticate(client, ends) {
       const table = shell.users;
-      const { user, request } = await readHandshake(wire, serverHandshake(table.all, guard), SILENCE_MS);
+      const { user, request } = await readFirst(client, serverHandshake(table.all, guard), SILENCE_MS);
       const connection = shell.admit(user.name, table, ends);
-      const stream = openStream(wire, new VmessCodec(request, null), { discardOnFaultMs: SILENCE_MS });
-      connection.holdStream(stream, wire);
-      serve(stream, request, connection, options["mux-option"]);
+      const find = () => ({ codec: new VmessCodec(request, null), payload: Buffer.alloc(0) });
+      const opened = clientStream(find(), find, SILENCE_MS);
+      const { command, destination } = request;
+      if (command === COMMAND_TCP && destination !== null && !isMux(destination))
+        return connection.serve(client, opened, destination);
+      serve(connection.openStream(client, opened), request, connection, options["mux-option"]);
     },
   });
 }
 
+/** All but one stream to one destination. */
 function serve(
   stream: Duplex,
   { command, destination }: RequestHeader,
   connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): void {
-  const { onFlow, onSilentStream: onStream } = connection;
+  const { onFlow } = connection;
   if (destination === null) connection.serveMuxCool(stream);
-  else if (command === COMMAND_TCP && isMux(destination))
-    connection.serveMux(stream, mux, connection.onStream);
-  else if (command === COMMAND_TCP) onStream(stream, destination);
+  else if (command === COMMAND_TCP) connection.serveMux(stream, mux, connection.onStream);
   else if (destination.host === PACKET_ADDR_HOST) acceptPacketAddr(stream, onFlow);
   else onFlow(new StreamFlow(stream, plainFraming(destination, "server")), destination);
 }

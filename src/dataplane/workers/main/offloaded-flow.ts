@@ -3,7 +3,7 @@ import type { Direction, Meter, MeterObserver } from "#core/meter.ts";
 import type { RelayOwner, RelayTimeouts, Resettable } from "#dataplane/backend.ts";
 import type { IdleEntry } from "#dataplane/idle-timers.ts";
 import type { CommandObserver } from "./commands.ts";
-import type { Side } from "#dataplane/workers/shared/sides.ts";
+import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import { PLAIN, type HandedWire, LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
@@ -67,6 +67,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   #change = 0;
   #isEnding = false;
   #ended = false;
+  #takeBack: ((fd: number) => void) | undefined;
 
   constructor(thread: WorkerHandle, meter: Meter, timeouts: RelayTimeouts, owner: RelayOwner) {
     this.#thread = thread;
@@ -82,8 +83,9 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     this.#begin(this.#thread.add(client, remote, this.#limited, this));
   }
 
-  /** The worker relays it already, as its dial plan said. */
-  join(slot: number): void {
+  /** The worker relays it already, as its dial plan said. `takeBack`: for the client's socket, where the end leaves it open. */
+  join(slot: number, takeBack?: (fd: number) => void): void {
+    this.#takeBack = takeBack;
     this.#limited = this.#thread.table.limited[slot] === 1;
     this.#begin(slot);
     this.#count();
@@ -278,7 +280,13 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     if (this.#grants !== null) for (const one of this.#grants) this.#settle(one);
     this.#meter.observe?.(null);
     this.#timeouts.timers.slow.remove(this);
+    if (this.#takeBack !== undefined) this.#giveBack(this.#takeBack);
     this.#owner.onEnded();
+  }
+
+  #giveBack(takeBack: (fd: number) => void): void {
+    const fd = this.takeOpenDescriptor(CLIENT);
+    if (fd >= 0) takeBack(fd);
   }
 
   #settle(one: GrantState): void {

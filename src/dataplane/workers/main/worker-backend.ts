@@ -245,7 +245,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     if (!(held instanceof WorkerClient)) throw new TypeError("a client of another engine");
     const flow = new OffloadedFlow(held.thread, meter, timeouts, owner);
     held.handOverTo(flow);
-    flow.join(held.slot);
+    flow.join(held.slot, held.takeBack);
     return flow;
   }
 

@@ -1,8 +1,9 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
+import type { ClientWire, DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import { atNode } from "#core/errors.ts";
+import type { WireStart } from "#core/handover.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
@@ -18,7 +19,7 @@ import type { DecidedEnds } from "./decided-rows.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { both } from "./followers.ts";
-import { REMOTE } from "#dataplane/workers/shared/sides.ts";
+import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
 import { specOf } from "#dataplane/workers/shared/wire-spec.ts";
 import { DIAL, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
@@ -48,12 +49,15 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly thread: WorkerHandle;
   readonly slot: number;
   readonly #env: WorkerClientEnv;
-  readonly #handshakeBytes: number;
+  #handshakeBytes: number;
   readonly #onTaken: (() => void) | undefined;
   readonly tls = null;
   #stream: Duplex | null = null;
   #onStream: ((stream: Duplex) => void) | null = null;
   #way: DialPlan | null = null;
+  #takeBack: ClientWire["takeBack"];
+  /** Relayed by its worker: the slot's events are the flow's. */
+  #flow: OffloadedFlow | null = null;
   /** Nothing more can be asked of the thread. */
   #isOver = false;
 
@@ -101,14 +105,21 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     return new WorkerClient(thread, slot, undefined, env, seen);
   }
 
-  dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean): void {
+  understood(bytes: number): void {
+    this.#handshakeBytes = bytes;
+  }
+
+  dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean, wire?: ClientWire): void {
     if (this.#isOver) return;
     this.#way = way;
-    const wire = way.wire?.();
-    if (wire !== undefined) this.thread.describe(this.slot * 2 + REMOTE, specOf(wire));
+    this.#takeBack = wire?.takeBack;
+    this.#describe(CLIENT, wire?.begin());
+    this.#describe(REMOTE, way.wire?.());
     const { accepts, table } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
-    accepts.writeDial(requestSlotOf(int32At(accepts.tags, this.slot)), {
+    const index = requestSlotOf(int32At(accepts.tags, this.slot));
+    accepts.sizes[index] = this.#handshakeBytes;
+    accepts.writeDial(index, {
       address: this.#env.sockaddrs.encode(way),
       mark,
       timeoutMs,
@@ -121,6 +132,11 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.thread.command(this.slot, DIAL);
   }
 
+  /** In the order in which the worker reads them. */
+  #describe(side: Side, wire: WireStart | undefined): void {
+    if (wire !== undefined) this.thread.describe(this.slot * 2 + side, specOf(wire));
+  }
+
   dialledFrom(): LocalEnd | null {
     return this.#isOver ? null : dialledFrom(this.slot, this.thread, this.#env);
   }
@@ -129,10 +145,17 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   handOverTo(flow: OffloadedFlow): void {
     this.events = this.#way = null;
     this.request = NO_BYTES; // nothing reads it any more
+    this.#flow = flow;
     this.thread.handOver(this.slot, flow);
   }
 
+  /** What takes the socket where the end of the flow leaves it open. */
+  get takeBack(): ClientWire["takeBack"] {
+    return this.#takeBack;
+  }
+
   reset(): void {
+    if (this.#flow !== null) return this.#flow.reset();
     if (this.#stream !== null) abortStream(this.#stream);
     if (this.#isOver) return;
     this.#isOver = true; // from now on its slot, its request slot and its descriptor may be another's at any moment
@@ -149,7 +172,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   stream(): Duplex {
     if (this.#stream !== null) return this.#stream;
-    const socket = this.#isOver ? new Socket().destroy() : this.#take();
+    const isGone = this.#isOver || this.#flow !== null;
+    const socket = isGone ? new Socket().destroy() : this.#take();
     guardErrors(socket);
     this.#stream = socket;
     this.#onStream?.(socket);

@@ -13,7 +13,7 @@ import { MOST_NAME_BYTES } from "#lib/name-table.ts";
 export const LISTENERS = 256;
 /** Requests that wait for an answer; one more waits until a slot is free. */
 export const REQUEST_SLOTS = 1024;
-const REQUEST_SLOT_BYTES = 1024;
+const REQUEST_SLOT_BYTES = 4096;
 
 /** In place of an errno of a dial: the connection was not made in time. */
 export const DIAL_TIMED_OUT = 0;
@@ -30,12 +30,13 @@ export const OPEN = 1;
 export const DRAINS = 2;
 
 // Request:  LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
-//           of redirected clients the socket address that they were going to
+//           of redirected clients the socket address that they were going to;
+//           of `first-bytes` as much as has come
 // Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) REPLY(n)
 const LOCAL = 0;
 const REQUEST_LENGTH = 32;
 const REQUEST = 36;
-/** A longer request is left to the event loop. */
+/** A longer request is left to the event loop; of `first-bytes` no more than that is shown. */
 export const REQUEST_BYTES = REQUEST_SLOT_BYTES - REQUEST;
 
 const ADDRESS_LENGTH = 28;
@@ -104,7 +105,7 @@ export class AcceptMemory {
   readonly contexts: BigUint64Array;
   /** Of each slot: its listener, whether its greeting was answered, its request slot; see `tag`. */
   readonly tags: Int32Array;
-  /** Bytes of the handshake in front of the tunnel's, by request slot. */
+  /** Bytes of the handshake in front of the tunnel's, by request slot. With the answer it may have become less. */
   readonly sizes: Int32Array;
   /**
    * Of each slot: who accounts for a connection that the worker has decided; see `decision-data.ts`. The worker writes

@@ -9,4 +9,5 @@ export const HANDSHAKES: readonly (PlainHandshake | "tls")[] = [
   "redirected",
   "transparent",
   "tls",
+  "first-bytes",
 ];

@@ -29,6 +29,7 @@ import { MaskKeys } from "./mask-keys.ts";
 import { BrowserTlsTable } from "./browser-tls.ts";
 import { NodeTlsTable } from "./node-tls.ts";
 import { CipherMemory } from "./cipher-memory.ts";
+import { ReadAheadWire } from "./read-ahead-wire.ts";
 import { RecordWire, type RecordStart } from "./record-wire.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
@@ -84,6 +85,7 @@ export class Wires {
 
   #layered(wire: Wire, index: number, layer: Layer): Wire | null {
     if (layer.kind === "opening") return new OpeningWire(wire, layer);
+    if (layer.kind === "read-ahead") return new ReadAheadWire(wire, layer.payload);
     if (layer.kind === "sealed") return this.#sealedOver(wire, index, layer);
     return layer.kind === "vision"
       ? new VisionWire(wire, layer)

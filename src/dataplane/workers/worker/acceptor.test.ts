@@ -97,6 +97,19 @@ test("a client of a TLS listener that sends too little is closed after thirty se
   assert.equal(table.wireNumbers[first * 2 * WIRE_NUMBERS + STAGE_NUMBER], HANDSHAKE_LATE);
 });
 
+test("a client whose first bytes are the main thread's is waited for twice as long as others", (context) => {
+  const { acceptor, closed, reports } = openAcceptor("first-bytes");
+  let nowMs = 1_000;
+  context.mock.method(performance, "now", () => nowMs);
+  acceptor.accept(0);
+  nowMs += 59_999;
+  acceptor.tick(1);
+  assert.deepEqual(closed, []);
+  nowMs += 51;
+  acceptor.tick(1);
+  assert.deepEqual([closed, reports], [[1, 2, 3, 4], []]);
+});
+
 test("of more clients in their TLS handshakes than there may be the oldest are closed", () => {
   const { acceptor, slots, closed, reports } = openAcceptor("tls");
   while (slots.length < 4100) acceptor.accept(0);

@@ -39,6 +39,8 @@ const ACCEPTS = 4;
 /** Of a listening socket; no system queues more (somaxconn). */
 const MOST_QUEUED = 4096;
 const HANDSHAKE_MS = 30_000;
+/** The same for those whose first bytes are the main thread's: servers that are to look like nothing are silent for so long. */
+const FIRST_BYTES_MS = 60_000;
 /** Memory of a client that has only connected, in the program and in the kernel; for TLS see tls-handshake.ts. */
 const CONNECTED_BYTES = 2 * 1024;
 /** How precise deadlines are. */
@@ -60,6 +62,7 @@ export class Acceptor implements PendingOwner {
   readonly #freed: number[] = [];
   readonly #requestSlots = new RequestSlots<PendingConnection>();
   readonly #pending = new DeadlineList<PendingTask>();
+  readonly #silent = new DeadlineList<PendingTask>();
   readonly #dialling = new DeadlineList<PendingTask>();
   readonly #listening = new Set<number>();
   readonly #names: Uint8Array[] = [];
@@ -110,9 +113,10 @@ export class Acceptor implements PendingOwner {
     this.#paused.delete(listener);
     this.calls.unwatch(this.host.epoll, int32At(this.shared.listeners, listener));
     if (Atomics.load(this.shared.states, listener) === DRAINS) this.#drain(listener);
-    this.#pending.forEach((one) => {
-      if (one.listener === listener) one.handOver();
-    });
+    for (const line of [this.#pending, this.#silent])
+      line.forEach((one) => {
+        if (one.listener === listener) one.handOver();
+      });
     // Behind that event no request may be sent.
     this.#dialling.forEach((one) => {
       const asks = one instanceof PendingConnection && this.decider.wayOf(one.slot) !== null;
@@ -156,8 +160,6 @@ export class Acceptor implements PendingOwner {
     messages[slot * 2] = messages[slot * 2 + 1] = 0;
     this.shared.sources.set(this.calls.address, slot * SOCKADDR_BYTES);
     const one = this.#newTask(fd, slot, listener);
-    one.deadlineMs = this.#roughNowMs() + HANDSHAKE_MS;
-    this.#pending.join(one);
     this.host.put(slot, one);
     this.host.atSeam?.("admitted");
     if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
@@ -177,8 +179,14 @@ export class Acceptor implements PendingOwner {
 
   #newTask(fd: number, slot: number, listener: number): PendingTask {
     const handshake = this.#handshakeOf(listener);
-    if (handshake === "tls") return new TlsHandshake(this, slot, listener, fd);
-    return new PendingConnection(this, slot, listener, fd, handshake);
+    const one =
+      handshake === "tls"
+        ? new TlsHandshake(this, slot, listener, fd)
+        : new PendingConnection(this, slot, listener, fd, handshake);
+    const isSilent = handshake === "first-bytes";
+    one.deadlineMs = this.#roughNowMs() + (isSilent ? FIRST_BYTES_MS : HANDSHAKE_MS);
+    (isSilent ? this.#silent : this.#pending).join(one);
+    return one;
   }
 
   /** Nothing is accepted of it for a moment. */
@@ -227,7 +235,7 @@ export class Acceptor implements PendingOwner {
 
   /** The main thread decides about it from now on. */
   onAsked(one: PendingConnection): void {
-    this.#pending.leave(one);
+    one.line?.leave(one);
     this.#left(one);
     this.#requestSlots.leave(one);
   }
@@ -260,7 +268,8 @@ export class Acceptor implements PendingOwner {
   tick(longestMs: number): number {
     while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
     this.#trimmer.tick(this.#limiter.takeSettled());
-    if (this.#pending.size + this.#dialling.size + this.#paused.size === 0) {
+    const waiting = this.#pending.size + this.#silent.size;
+    if (waiting + this.#dialling.size + this.#paused.size === 0) {
       this.#tickAtMs = 0;
       return longestMs;
     }
@@ -276,15 +285,16 @@ export class Acceptor implements PendingOwner {
     this.#dialling.forEach((one) => {
       if (one.deadlineMs <= nowMs) one.timedOut();
     });
-    for (
-      let { first } = this.#pending;
-      first !== null && first.deadlineMs <= nowMs;
-      { first } = this.#pending
-    )
-      first.timedOut();
+    expire(this.#pending, nowMs);
+    expire(this.#silent, nowMs);
     if (this.#paused.size === 0 || nowMs < this.#resumesAtMs) return;
     const paused = [...this.#paused];
     this.#paused.clear();
     for (const listener of paused) this.#watchListener(listener);
   }
+}
+
+/** The first ones are the oldest. */
+function expire(line: DeadlineList<PendingTask>, nowMs: number): void {
+  for (let { first } = line; first !== null && first.deadlineMs <= nowMs; { first } = line) first.timedOut();
 }

@@ -15,6 +15,7 @@ import {
   type Dial,
 } from "#dataplane/workers/shared/accept-memory.ts";
 import { NO_MESSAGE, PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
+import { int32At } from "#lib/at.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
 import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { Wish } from "./decider.ts";
@@ -113,6 +114,8 @@ export class PendingConnection implements RequestingTask {
     const size = calls.look(this.fd);
     if (size === EAGAIN || size === EINTR) return;
     if (size <= 0) return this.end(size < 0);
+    if (this.#handshake === "first-bytes")
+      return this.#found({ from: 0, size: Math.min(size, REQUEST_BYTES), wish: null }, size);
     const step = readPlain(this.#handshake, calls.bytes.subarray(0, size));
     if (step === "other") return this.handOver();
     if (step !== "wait") {
@@ -224,7 +227,11 @@ export class PendingConnection implements RequestingTask {
 
   /** As the request slot says, with such wires over both sockets. */
   dial(wires: WireMessages): void {
-    const plan = this.#acceptor.shared.dial(this.#requestSlot);
+    const { shared } = this.#acceptor;
+    const plan = shared.dial(this.#requestSlot);
+    const understood = int32At(shared.sizes, this.#requestSlot);
+    if (understood < this.#request.size)
+      this.#saw({ ...this.#request, size: understood }, this.#request.size);
     this.#wires = wires;
     this.#freeRequestSlot();
     this.#dialBy(plan, false);
@@ -295,7 +302,7 @@ export class PendingConnection implements RequestingTask {
     if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
     const { replyBytes } = remote;
     if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;
-    this.#wires = [NO_MESSAGE, remote.begin(this.#wires[1])];
+    this.#wires = [this.#wires[CLIENT], remote.begin(this.#wires[1])];
     // A wire of plain bytes sets it by itself, once it has more than one piece.
     const isSet = this.#wires[1].under !== undefined;
     if (table.kinds[this.slot * 2 + 1] !== PLAIN && !isSet) calls.noDelay(remote.descriptor);

@@ -1,0 +1,79 @@
+import type { Duplex } from "node:stream";
+import type { AcceptedConnection, ClientWire } from "#core/accepted.ts";
+import type { Metadata, OffloadedClient, StreamSession } from "#core/session.ts";
+import { guardErrors } from "./accept.ts";
+
+/** What lies over the socket of a client that has said what it wants, for the one who goes on with it. */
+export interface ClientStream {
+  /** By the event loop; at most once. */
+  open(below: Duplex): Duplex;
+  /** By a worker, after which `open` may still be called: its dial may fail. Null: by none. */
+  readonly wire: ClientWire | null;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * The session of a client whose socket a worker has, in a protocol without an answer to a dial: success is the first byte,
+ * failure the end.
+ */
+export class OpenedSession implements StreamSession {
+  readonly network = "tcp";
+  readonly metadata: Metadata;
+  readonly ended: () => void;
+  readonly #client: HeldClient;
+  readonly #opened: ClientStream;
+
+  /** `hold` has a call end the connection, until what it returns is disposed of. */
+  constructor(
+    metadata: Metadata,
+    connection: AcceptedConnection,
+    opened: ClientStream,
+    hold: (end: () => void) => Disposable,
+  ) {
+    const client = new HeldClient(connection);
+    this.metadata = metadata;
+    this.#client = client;
+    this.#opened = opened;
+    const held = hold(() => client.end());
+    this.ended = () => held[Symbol.dispose](); // kept to the end, when the rest has long gone
+  }
+
+  get offloaded(): OffloadedClient | null {
+    const { worker } = this.#client.connection;
+    const { wire } = this.#opened;
+    return worker === null || wire === null ? null : { worker, success: NOTHING, wire };
+  }
+
+  get stream(): Duplex {
+    return this.#client.stream ?? this.#open();
+  }
+
+  #open(): Duplex {
+    const stream = this.#opened.open(this.#client.connection.stream());
+    guardErrors(stream);
+    this.#client.stream = stream;
+    return stream;
+  }
+
+  reply(failure: Error | null): void {
+    if (failure !== null) this.stream.destroy();
+  }
+}
+
+/** All that has to be known of a client to end it. */
+class HeldClient {
+  readonly connection: AcceptedConnection;
+  /** Null: a worker has the socket. */
+  stream: Duplex | null = null;
+
+  constructor(connection: AcceptedConnection) {
+    this.connection = connection;
+  }
+
+  /** As a fault: what was cut off must not look complete. */
+  end(): void {
+    this.connection.reset();
+    this.stream?.destroy();
+  }
+}

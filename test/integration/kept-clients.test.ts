@@ -1,0 +1,275 @@
+/** Servers whose clients stay with workers: their first bytes are read by the main thread, their sockets by none but the worker. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Protocol } from "#core/protocol.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
+import { vless } from "#protocols/vless/index.ts";
+import { vmess } from "#protocols/vmess/index.ts";
+import { directDialer } from "../support/direct-accept.ts";
+import { echoed, outcome } from "../support/client.ts";
+import { openKeptClients, type KeptClients } from "../support/kept-clients.ts";
+import { countThenAnswer, echo, openTcpOrigin } from "../support/origin.ts";
+import { openClient } from "../support/protocol-pair.ts";
+import { openRawClient } from "../support/raw-client.ts";
+import { until } from "../support/until.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP clients that stay with workers: needs Linux";
+const ids = { ann: "b831381d-6324-4d53-ad4f-8cda48b30811", bob: "11111111-2222-3333-4444-555555555555" };
+const key = (fill: number, size = 16): string => Buffer.alloc(size, fill).toString("base64");
+
+interface Kind {
+  readonly protocol: Protocol;
+  /** Absent: the same. */
+  readonly node?: Protocol;
+  readonly server: object;
+  readonly client: object;
+}
+
+const list = Object.entries(ids).map(([username, uuid]) => ({ username, uuid }));
+const shadowed = (cipher: string, password: string): Kind => ({
+  protocol: shadowsocks,
+  node: ss,
+  server: { cipher, password, udp: false },
+  client: { cipher, password },
+});
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  VLESS: {
+    protocol: vless,
+    server: { "allow-insecure": true, users: list },
+    client: { uuid: ids.ann },
+  },
+  VMess: { protocol: vmess, server: { users: list }, client: { uuid: ids.ann, cipher: "aes-128-gcm" } },
+  "VMess, chacha20": {
+    protocol: vmess,
+    server: { users: list },
+    client: { uuid: ids.ann, cipher: "chacha20-poly1305" },
+  },
+  "Shadowsocks 2022": shadowed("2022-blake3-aes-128-gcm", key(7)),
+  "Shadowsocks 2022, users": {
+    protocol: shadowsocks,
+    node: ss,
+    server: {
+      cipher: "2022-blake3-aes-256-gcm",
+      password: key(1, 32),
+      udp: false,
+      users: { ann: key(2, 32), bob: key(3, 32) },
+    },
+    client: { cipher: "2022-blake3-aes-256-gcm", password: `${key(1, 32)}:${key(2, 32)}` },
+  },
+  "older Shadowsocks": shadowed("chacha20-ietf-poly1305", "old"),
+};
+
+async function dial(
+  { protocol, node = protocol, client }: Kind,
+  port: number,
+  to: number,
+  dialer = directDialer,
+) {
+  const context = { signal: AbortSignal.timeout(20_000), metadata: null };
+  const outbound = await openClient(node, { server: "127.0.0.1", port, ...client }, { dialer });
+  const stream = await outbound.connect(toDestination("127.0.0.1", to), context);
+  stream.on("error", () => {});
+  return stream;
+}
+
+const open = ({ protocol, server }: Kind): Promise<KeptClients> => openKeptClients(protocol, server);
+
+/** The first words are as short as those of most clients. */
+async function converse(stream: Duplex): Promise<void> {
+  await echoed(stream, 500);
+  await echoed(stream, 100_000);
+}
+
+async function restOf(stream: Duplex): Promise<string> {
+  let text = "";
+  for await (const bytes of stream) text += String(bytes);
+  return text;
+}
+
+/** Passes on what comes, the first of it in pieces with pauses in between. */
+async function openCutter(port: number, cuts: readonly number[]) {
+  const sockets: Socket[] = [];
+  const server = createServer((near) => {
+    const far = connect(port, "127.0.0.1");
+    far.setNoDelay(true);
+    sockets.push(near, far);
+    for (const one of [near, far]) one.on("error", () => {});
+    far.pipe(near);
+    near.once("data", (first: Buffer) => {
+      near.pause();
+      void (async () => {
+        let from = 0;
+        for (const cut of cuts.filter((at) => at < first.length)) {
+          far.write(first.subarray(from, cut));
+          from = cut;
+          await delay(4);
+        }
+        far.write(first.subarray(from));
+        near.pipe(far);
+      })();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      for (const one of sockets) one.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+for (const [name, kind] of Object.entries(KINDS)) {
+  test(
+    `${name}: the worker keeps the socket, whatever is said arrives, and is counted`,
+    { skip },
+    async () => {
+      await using server = await open(kind);
+      await using origin = await openTcpOrigin(echo);
+      await using counter = await openTcpOrigin(countThenAnswer);
+      const both = await dial(kind, server.port, origin.port);
+      both.write("with the request");
+      assert.equal(String(((await once(both, "data")) as [Buffer])[0]), "with the request");
+      await echoed(both, 3_000_000);
+      both.end();
+      await once(both, "close");
+      const silent = await dial(kind, server.port, counter.port);
+      silent.end();
+      assert.equal(await restOf(silent), "0");
+      const one = await dial(kind, server.port, counter.port);
+      one.write(Buffer.alloc(2_000)); // more would be a request that a worker does not show
+      await until("it is kept", () => server.kept.length === 3);
+      one.end(Buffer.alloc(298_000));
+      assert.equal(await restOf(one), "300000");
+      await until("all have ended", () => server.ended.length === 3);
+      assert.equal(server.kept.length, 3);
+      const whole = 3_000_016;
+      assert.deepEqual(server.ended, [
+        { upload: whole, download: whole },
+        { upload: 0, download: 1 },
+        { upload: 300_000, download: 6 },
+      ]);
+    },
+  );
+
+  test(`${name}: a request in pieces`, { skip }, async () => {
+    await using server = await open(kind);
+    await using origin = await openTcpOrigin(echo);
+    for (const cuts of [[1], [16, 17, 18], [30, 43, 60], Array.from({ length: 40 }, (_, at) => at * 7 + 1)]) {
+      await using cutter = await openCutter(server.port, cuts);
+      const stream = await dial(kind, cutter.port, origin.port);
+      await converse(stream);
+      stream.destroy();
+    }
+  });
+
+  test(
+    `${name}: where the worker cannot dial, the event loop goes on with all that was said`,
+    { skip },
+    async () => {
+      await using server = await open(kind);
+      const closed = await openTcpOrigin(echo);
+      await closed[Symbol.asyncDispose]();
+      server.plan = { isFirstOfMany: true };
+      const stream = await dial(kind, server.port, closed.port);
+      stream.write("ping");
+      await until("it has failed", () => server.failures.length > 0 || server.ended.length > 0);
+      const [session = assert.fail()] = server.sessions;
+      assert.match(server.failures[0]?.message ?? "", /ECONNREFUSED|refused/);
+      session.stream.pipe(session.stream);
+      assert.equal(String(((await once(stream, "data")) as [Buffer])[0]), "ping");
+      await echoed(stream, 100_000);
+      stream.destroy();
+    },
+  );
+
+  test(`${name}: a dial that fails for good ends the client`, { skip }, async () => {
+    await using server = await open(kind);
+    server.instead = (session) => session.reply(new Error("refused"));
+    const stream = await dial(kind, server.port, 9);
+    stream.write("ping");
+    stream.resume();
+    const gone = await Promise.race([outcome(stream), once(stream, "end").then(() => "end")]);
+    assert.ok(gone !== undefined);
+    assert.equal(server.ended.length, 0);
+  });
+
+  test(`${name}: noise is answered as ever, and the session of no client`, { skip }, async () => {
+    await using server = await open(kind);
+    using noise = await openRawClient(server.port);
+    noise.socket.on("data", () => assert.fail("a byte for one who has not authenticated"));
+    noise.send(Buffer.alloc(600, 0xa5));
+    if (kind.protocol === vless) await outcome(noise.socket).catch(() => {});
+    else {
+      await delay(50);
+      noise.send(Buffer.alloc(600, 0xa5));
+      await delay(50);
+      assert.equal(noise.socket.readyState, "open");
+      noise.socket.end();
+      await once(noise.socket, "end");
+    }
+    assert.equal(server.sessions.length, 0);
+  });
+}
+
+for (const name of ["VLESS", "VMess", "Shadowsocks 2022, users"]) {
+  test(`${name}: a removed user's connection is cut off, and no other's`, { skip }, async () => {
+    const kind = KINDS[name] as Kind;
+    await using server = await open(kind);
+    await using origin = await openTcpOrigin(echo);
+    const other = {
+      ...kind.client,
+      ...("uuid" in kind.client ? { uuid: ids.bob } : { password: `${key(1, 32)}:${key(3, 32)}` }),
+    };
+    const ann = await dial(kind, server.port, origin.port);
+    const bob = await dial({ ...kind, client: other }, server.port, origin.port);
+    for (const stream of [ann, bob]) await converse(stream);
+    assert.equal(server.kept.length, 2);
+    const cut = Promise.race([outcome(ann), once(ann, "end")]);
+    const credential = "uuid" in kind.client ? ids.bob : key(3, 32);
+    server.inbound.replaceUsers([{ id: "bob", credential, flow: null }]);
+    await cut;
+    await until("it has ended", () => server.ended.length === 1);
+    await echoed(bob, 100_000);
+    // What a session that is over was held by has no one's slot any more.
+    server.inbound.replaceUsers([]);
+    await until("both have ended", () => server.ended.length === 2);
+    for (const stream of [ann, bob]) stream.destroy();
+  });
+}
+
+for (const name of ["VMess", "Shadowsocks 2022", "older Shadowsocks"]) {
+  test(`${name}: a fault behind the handshake is not told from silence`, { skip }, async () => {
+    const kind = KINDS[name] as Kind;
+    await using server = await open(kind);
+    await using origin = await openTcpOrigin(echo);
+    let wire: Socket | null = null;
+    const dialer = {
+      ...directDialer,
+      async connect(...asked: Parameters<typeof directDialer.connect>) {
+        return (wire = (await directDialer.connect(...asked)) as Socket);
+      },
+    };
+    const stream = await dial(kind, server.port, origin.port, dialer);
+    await converse(stream);
+    const socket = wire as Socket | null;
+    assert.ok(socket !== null);
+    socket.write(Buffer.alloc(70_000, 0xa5)); // longer than any chunk
+    await until("the session has ended", () => server.ended.length === 1);
+    socket.write(Buffer.alloc(4_000, 0xa5));
+    await delay(50);
+    assert.equal(socket.readyState, "open");
+    const ended = once(socket, "end");
+    socket.end();
+    await ended;
+    stream.destroy();
+  });
+}
