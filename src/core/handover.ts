@@ -2,15 +2,15 @@
 import { type Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import type { WireDetails } from "./wire-details.ts";
+import type { PaddingDetails, WireDetails } from "./wire-details.ts";
 import type { UnderlayRecipe } from "./wire-recipe.ts";
 
 /**
- * What lies between a socket and the plain bytes. `tls`: by libssl. `records`: TLS 1.3 by our own engine. `framed`: a
- * stream in frames of a session, in TLS. `encrypted`: records with a header in the clear and a counted nonce. `sealed`:
- * chunks of Shadowsocks. `quic`: a stream whose connection is in the worker's own thread.
+ * What lies between a socket and the plain bytes. `tls`: by libssl. `records`: TLS 1.3 by our own engine. `encrypted`:
+ * records with a header in the clear and a counted nonce. `sealed`: chunks of Shadowsocks. `quic`: a stream whose connection
+ * is in the worker's own thread.
  */
-export type WireKind = "plain" | "tls" | "records" | "sealed" | "framed" | "encrypted" | "vmess" | "quic";
+export type WireKind = "plain" | "tls" | "records" | "sealed" | "encrypted" | "vmess" | "quic";
 
 /**
  * What a stream still adds to its first bytes and takes off those of the peer, over a wire that carries the rest as it is.
@@ -94,8 +94,20 @@ export interface ReadAhead {
   readonly payload: Uint8Array;
 }
 
+/** The one stream of a session of frames over TLS; see `Detachable.isSession`. */
+export interface FramedLayer {
+  readonly kind: "framed";
+  readonly stream: number;
+  /** What is still to come of the data frame that is under way. */
+  readonly dataLeft: number;
+  /** Bytes of the session that were read already and not understood; null: none. */
+  readonly unread: Uint8Array | null;
+  /** Absent: no write is padded. */
+  readonly padding?: PaddingDetails;
+}
+
 /** What a stream is over a wire that it has not become quite yet, or adds to it throughout. */
-export type Layer = Opening | VisionLayer | WebSocketLayer | SealedLayer | ReadAhead;
+export type Layer = Opening | VisionLayer | WebSocketLayer | SealedLayer | ReadAhead | FramedLayer;
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {
@@ -104,6 +116,8 @@ export interface Detachable {
   readonly isLayered?: boolean;
   /** One of its layers is of sealed messages. */
   readonly hasSealedLayer?: boolean;
+  /** Of a session that continues: both sockets come back as soon as there is something else in it. */
+  readonly isSession?: boolean;
   /**
    * A socket of the runtime, which is duplicated and destroyed; or a descriptor, whose ownership passes to the caller
    * of `detach`; -1: there is none, and the worker has the stream.
@@ -134,6 +148,17 @@ export interface WireRemainder {
   readonly unread: Uint8Array;
   /** Writes of the session, with those before, where it has `PaddingDetails`. */
   readonly writes: number;
+  /** Null: the library has it all. */
+  readonly records: RecordState | null;
+}
+
+/** Of records of TLS 1.3 behind the handshake, for those who go on with them. */
+export interface RecordState {
+  /** Records so far with the present keys. */
+  readonly opened: number;
+  readonly sealed: number;
+  /** The traffic secrets of opening and sealing, and behind them what was read from the socket already, and not opened. */
+  readonly secrets: Uint8Array;
 }
 
 /** What goes with the socket; what the parts mean is between the stream and the port of that kind. */

@@ -8,7 +8,6 @@ export interface WireDetails {
   readonly opening?: { readonly bytes: Uint8Array; readonly afterMs: number };
   readonly shadowsocks?: ShadowsocksDetails;
   readonly vmess?: VmessDetails;
-  readonly padding?: PaddingDetails;
 }
 
 /** Of a session whose first writes are padded, and that has not made all of these. */

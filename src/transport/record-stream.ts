@@ -8,7 +8,9 @@ import {
   type Detachable,
   type DetachedState,
   isPlainSocket,
+  type RecordState,
   sealedOver,
+  type WireRemainder,
 } from "#core/handover.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { onEnd } from "#net/stream/late-end.ts";
@@ -44,6 +46,8 @@ export interface RecordConnection extends Disposable {
   takeUnread(): Buffer;
   /** Only while it can. */
   depart(): DetachedState;
+  /** Behind that: no other goes on with it any more. Absent: it does not come back. */
+  comeBack?(state: RecordState): void;
 }
 
 /**
@@ -53,7 +57,7 @@ export interface RecordConnection extends Disposable {
 export class RecordStream extends Duplex implements Bypass {
   /** The peer's address, for error texts and logs. */
   readonly remoteAddress: string | undefined;
-  readonly #below: Duplex;
+  #below: Duplex;
   readonly #connection: RecordConnection;
   #wanted = false;
   #soon = false;
@@ -72,16 +76,23 @@ export class RecordStream extends Duplex implements Bypass {
     this.#below = below;
     this.#connection = connection;
     this.remoteAddress = below instanceof Socket ? below.remoteAddress : undefined;
+    this.#watch(below);
+    // It may have closed while a handshake waited for something else: no event reports it any more.
+    if (below.destroyed) process.nextTick(() => this.#belowClosed());
+  }
+
+  #watch(below: Duplex): void {
     below.on("data", (bytes: Buffer) => this.#arrived(bytes));
     onEnd(below, () => {
       this.#belowEnded = true;
       this.#turn();
     });
     below.on("error", (error) => this.destroy(error));
-    below.on("close", () => this.#belowClosed());
+    // Where a worker has had the socket, the one before may close as late as this.
+    below.on("close", () => {
+      if (below === this.#below) this.#belowClosed();
+    });
     below.on("drain", () => this.#drained());
-    // It may have closed while a handshake waited for something else: no event reports it any more.
-    if (below.destroyed) process.nextTick(() => this.#belowClosed());
   }
 
   /** While the protection lasts. */
@@ -98,7 +109,26 @@ export class RecordStream extends Duplex implements Bypass {
   #withSocket(): Detachable | null {
     const below = detachable(this.#below);
     if (below === null) return null;
-    return { kind: this.#connection.wireKind, socket: below.socket, detach: () => this.#depart() };
+    const side = { kind: this.#connection.wireKind, socket: below.socket, detach: () => this.#depart() };
+    if (this.#connection.comeBack === undefined) return side;
+    return { ...side, reattach: (fd, remainder) => this.#takeBack(fd, remainder) };
+  }
+
+  /** Of a wire that has left the socket open. */
+  #takeBack(fd: number, remainder: WireRemainder | null): void {
+    const records = remainder?.records ?? null;
+    if (fd < 0 || remainder === null || records === null) return;
+    const below = new Socket({ fd, allowHalfOpen: true });
+    if (this.destroyed || remainder.failed) {
+      below.destroy();
+      return void this.destroy(cutOff());
+    }
+    this.#isDetached = false;
+    this.#below = below;
+    this.#connection.comeBack?.(records);
+    if (remainder.unsent !== null) below.write(remainder.unsent);
+    this.#watch(below);
+    this.#turnSoon();
   }
 
   /** TLS of our own is left to workers over a socket alone. */

@@ -1,9 +1,11 @@
 /** AnyTLS streams that workers have when something ends them, or holds them back, from outside. */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import type { ManagedInbound } from "#core/inbound.ts";
+import type { Dialer } from "#core/outbound.ts";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { anytls } from "#protocols/anytls/index.ts";
 import * as wire from "#protocols/anytls/wire.ts";
@@ -12,12 +14,17 @@ import { BULK_BYTES, openBulk, openFrameClient, openSessions, pingPong } from ".
 import { openThreads } from "../support/carriers.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { echoed, outcome } from "../support/client.ts";
+import { directDialer } from "../support/direct-accept.ts";
+import { openEchoes } from "../support/connections.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
 import { holdingMeter, Returning } from "../support/returning.ts";
 import { nativeTls as native } from "../support/native-tls.ts";
+import { openRelayed } from "../support/relayed.ts";
 import { tlsLibrary } from "../support/tls.ts";
+import { openTlsOrigin } from "../support/tls-origin.ts";
+import { until } from "../support/until.ts";
 
 const engine = native === null ? null : await openThreads(1);
 const tls = await openListenerTls(native);
@@ -109,3 +116,57 @@ test("a thread that dies takes the session along", { skip: native === null }, as
   await openBulk(next, 1, origin.port);
   next.socket.destroy();
 });
+
+test(
+  "streams in REALITY go to workers on both sides, and their session comes back",
+  { skip: engine === null },
+  async () => {
+    const { d: privateKey, x } = generateKeyPairSync("x25519").privateKey.export({ format: "jwk" });
+    await using site = await openTlsOrigin();
+    const reality = {
+      dest: `127.0.0.1:${site.port}`,
+      "private-key": privateKey,
+      "short-id": ["01"],
+      "server-names": ["server.test"],
+    };
+    const [near, far] = [0, 0].map(() => new Returning(engine as RelayBackend)) as [Returning, Returning];
+    const users = { ada: "letmein" };
+    await using server = await openServer(anytls, { users, "reality-config": reality }, undefined, far);
+    const keys = { "public-key": x, "short-id": "01" };
+    const place = { server: "127.0.0.1", port: server.port, password: "letmein", sni: "server.test" };
+    let dials = 0;
+    const dialer: Dialer = {
+      ...directDialer,
+      connect(...to) {
+        dials++;
+        return directDialer.connect(...to);
+      },
+    };
+    await using node = await openClient(anytls, { ...place, "reality-opts": keys }, { dialer });
+    await using origin = await openEchoes();
+    await using relayed = await openRelayed(origin.port, {
+      backend: near,
+      back(socket) {
+        socket.destroy();
+        return node.connect(origin.destination, { signal: AbortSignal.timeout(20_000), metadata: null });
+      },
+    });
+    for (let round = 1; round <= 3; round++) {
+      const client = await relayed.dial();
+      await echoed(client, BULK_BYTES);
+      await until("both sides have it", async () => {
+        await echoed(client, BULK_BYTES); // it leaves while something moves
+        return near.taken > near.returned && far.taken > far.returned;
+      });
+      const ended = once(client, "end");
+      if (round === 2) client.end();
+      else origin.latest().end();
+      await ended;
+      client.end();
+      await relayed.untilSettled(round);
+    }
+    assert.deepEqual([near.returned, far.returned], [near.taken, far.taken]);
+    assert.equal(server.sessions.length, 3);
+    assert.equal(dials, 1);
+  },
+);

@@ -19,9 +19,15 @@ import { tlsLibrary } from "../support/tls.ts";
 import { until } from "../support/until.ts";
 
 const engine = nativeTls === null ? null : await openThreads(1);
-const ways: readonly { readonly name: string; backend(): Returning | null }[] = [
+const BROWSER = { "client-fingerprint": "chrome" };
+const ways: readonly { readonly name: string; backend(): Returning | null; readonly keys?: object }[] = [
   { name: "pump", backend: () => null },
-  ...(engine === null ? [] : [{ name: "handed over", backend: () => new Returning(engine) }]),
+  ...(engine === null
+    ? []
+    : [
+        { name: "handed over", backend: () => new Returning(engine) },
+        { name: "by our own TLS, handed over", backend: () => new Returning(engine), keys: BROWSER },
+      ]),
 ];
 
 /** A download that is worth a thread; the client has it. */
@@ -31,11 +37,11 @@ async function fill(client: Socket, session: NodeSession, id: number): Promise<v
   assert.ok((await arrived(client, bytes.length)).equals(bytes));
 }
 
-for (const { name, backend } of ways) {
+for (const { name, backend, keys } of ways) {
   test(`${name}: a node's session outlives its streams, whichever side ends them`, async () => {
     const way = backend();
     const stop = new AbortController();
-    await using node = await openAnytlsNode({ backend: way, signal: stop.signal });
+    await using node = await openAnytlsNode({ backend: way, signal: stop.signal }, keys);
     const first = await node.dial(1);
     const { session } = first;
     await fill(first.client, session, 1);
@@ -68,7 +74,7 @@ for (const { name, backend } of ways) {
 
   test(`${name}: a node's first writes are padded, in both threads`, async () => {
     const way = backend();
-    await using node = await openAnytlsNode({ backend: way });
+    await using node = await openAnytlsNode({ backend: way }, keys);
     const { client, session } = await node.dial(1);
     await fill(client, session, 1);
     if (way !== null) assert.equal(way.taken, 1);
@@ -101,7 +107,7 @@ for (const { name, backend } of ways) {
 
   test(`${name}: heartbeats, waste and data of an unknown stream between torn data to a node`, async () => {
     const way = backend();
-    await using node = await openAnytlsNode({ backend: way });
+    await using node = await openAnytlsNode({ backend: way }, keys);
     const { client, session } = await node.dial(1);
     await fill(client, session, 1);
     const step = fc.oneof(
@@ -142,7 +148,7 @@ for (const { name, backend } of ways) {
 
   test(`${name}: a client of a node that does not read is waited for, and what it says is sent meanwhile`, async () => {
     const way = backend();
-    await using node = await openAnytlsNode({ backend: way });
+    await using node = await openAnytlsNode({ backend: way }, keys);
     const { client, session } = await node.dial(1);
     await fill(client, session, 1);
     const start = session.got(1).length;
@@ -160,7 +166,7 @@ for (const { name, backend } of ways) {
 
   test(`${name}: a server of a node that does not read is waited for, and gets what was sent before the end`, async () => {
     const way = backend();
-    await using node = await openAnytlsNode({ backend: way });
+    await using node = await openAnytlsNode({ backend: way }, keys);
     const { client, session } = await node.dial(1);
     await fill(client, session, 1);
     const start = session.got(1).length;
@@ -175,7 +181,7 @@ for (const { name, backend } of ways) {
   });
 
   test(`${name}: a node's session that is cut off resets the client, and the next one is another`, async () => {
-    await using node = await openAnytlsNode({ backend: backend() });
+    await using node = await openAnytlsNode({ backend: backend() }, keys);
     for (const leave of ["end", "destroy"] as const) {
       const { client, session } = await node.dial(1);
       await fill(client, session, 1);
@@ -190,7 +196,7 @@ for (const { name, backend } of ways) {
   test(`${name}: a limit holds on a node's stream, and all is paid for`, async () => {
     const { meter, paid } = holdingMeter(20_000, (pieces) => (pieces % 8 === 0 ? 2 : 0));
     const way = backend();
-    await using node = await openAnytlsNode({ backend: way, meter });
+    await using node = await openAnytlsNode({ backend: way, meter }, keys);
     const { client, session } = await node.dial(1);
     await fill(client, session, 1);
     await fill(client, session, 1);

@@ -31,10 +31,8 @@ const EDGE_TRIGGERED = 0x8000_0000;
 
 /** One system call carries no more. */
 export const BUFFER_BYTES = 256 * 1024;
-/** Memory in front of the buffer, for a protocol header. */
-export const HEADROOM_BYTES = 16;
-/** And behind it, for the header of a whole buffer that moves up. */
-const TAILROOM_BYTES = 16;
+/** Memory behind the buffer, for headers in a whole one that moves up. */
+const TAILROOM_BYTES = 64;
 export const PIPE_BYTES = 1024 * 1024;
 const BATCH = 256;
 const BATCH_WORD = BigInt(BATCH);
@@ -87,8 +85,6 @@ export interface Pipe {
 export class RelayCalls {
   /** What `receive` fills and `send` empties, from its start; somewhat longer than `BUFFER_BYTES`. */
   readonly buffer: Uint8Array;
-  /** The same buffer with `HEADROOM_BYTES` in front of it. */
-  readonly roomy: Uint8Array;
   protected readonly words = new NumberWords();
   readonly #library;
   readonly #errno: Int32Array;
@@ -101,7 +97,7 @@ export class RelayCalls {
     this.#library = library;
     this.#errno = new Int32Array(ffi.toArrayBuffer(library.functions.__errno_location(), 4, false));
     const memory = {
-      buffer: new Uint8Array(new ArrayBuffer(HEADROOM_BYTES + BUFFER_BYTES + TAILROOM_BYTES), HEADROOM_BYTES),
+      buffer: new Uint8Array(new ArrayBuffer(BUFFER_BYTES + TAILROOM_BYTES)),
       events: new Uint32Array(new ArrayBuffer(BATCH * EVENT_WORDS * 4)),
       event: new Uint32Array(new ArrayBuffer(EVENT_WORDS * 4)),
       pair: new Int32Array(new ArrayBuffer(8)),
@@ -112,7 +108,6 @@ export class RelayCalls {
     };
     this.#memory = memory;
     this.buffer = memory.buffer;
-    this.roomy = new Uint8Array(memory.buffer.buffer);
     const pointerOf = (view: NodeJS.ArrayBufferView): bigint => ffi.getRawPointer(view);
     this.#pointers = {
       buffer: pointerOf(memory.buffer),

@@ -145,25 +145,24 @@ export class Ssl {
   }
 
   /**
-   * Up to `size` plain bytes to the start of the buffer, or as far behind it as `at` says (where something lies before the
-   * buffer, also before it); `outcome` says what stopped it. 0: there are none.
+   * Up to `size` plain bytes to the start of the buffer; `outcome` says what stopped it. 0: there are none.
    */
-  read(ssl: bigint, size: number, at = 0): number {
-    return this.#fill(ssl, size, at, false);
+  read(ssl: bigint, size: number): number {
+    return this.#fill(ssl, size, false);
   }
 
-  /** The same to the start of the buffer, without a second look at the socket: behind EAGAIN it may have more. */
+  /** The same without a second look at the socket: behind EAGAIN it may have more. */
   readOnce(ssl: bigint, size: number): number {
-    return this.#fill(ssl, size, 0, true);
+    return this.#fill(ssl, size, true);
   }
 
-  #fill(ssl: bigint, size: number, at: number, once: boolean): number {
+  #fill(ssl: bigint, size: number, once: boolean): number {
     let total = 0;
     this.outcome = FULL;
     this.#functions.ERR_clear_error();
     for (let records = 0; total < size && records < MOST_RECORDS; records++) {
       this.#errno[0] = 0;
-      const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(at + total), BigInt(size - total));
+      const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(total), BigInt(size - total));
       if (bytes <= 0) {
         this.outcome = this.#outcomeOf(ssl, bytes);
         break;
@@ -188,16 +187,15 @@ export class Ssl {
   }
 
   /**
-   * Takes plain bytes from the start of the buffer, or from as far behind or before it as `from` says: how many, or why
-   * none. What was not taken must come again, as it was.
+   * Takes plain bytes from the start of the buffer: how many, or why none. What was not taken must come again, as it was.
    */
-  write(ssl: bigint, size: number, from = 0): number {
+  write(ssl: bigint, size: number): number {
     let total = 0;
     this.#functions.ERR_clear_error();
     if (this.#functions.SSL_get_num_tickets(ssl) === 0) this.#sendTicket(ssl);
     while (total < size) {
       const piece = Math.min(RECORD_BYTES, size - total);
-      const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(from + total), BigInt(piece));
+      const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(total), BigInt(piece));
       if (bytes <= 0) {
         const why = this.#outcomeOf(ssl, bytes);
         if (total > 0) break;

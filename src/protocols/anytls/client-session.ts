@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
-import type { WireDetails } from "#core/wire-details.ts";
+import type { PaddingDetails } from "#core/wire-details.ts";
 import { ClientStream } from "./client-stream.ts";
 import { addsLittle, shapeWrite } from "#protocols/shared/padded-write.ts";
 import { type PaddingScheme, parseScheme, preamblePadding } from "./padding.ts";
@@ -176,9 +176,9 @@ export class ClientSession extends Session {
     return this.#shaped.length === 0 && (!this.#isPadding || addsLittle(this.#options.scheme));
   }
 
-  protected details(): WireDetails | undefined {
+  protected get padding(): PaddingDetails | undefined {
     const { stop, lines } = this.#options.scheme;
-    return this.#isPadding ? { padding: { shapes: { stop, lines }, writes: this.#writes } } : undefined;
+    return this.#isPadding ? { shapes: { stop, lines }, writes: this.#writes } : undefined;
   }
 
   protected onBack(writes: number): void {

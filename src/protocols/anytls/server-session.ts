@@ -91,7 +91,9 @@ export class ServerSession extends Session {
     return true;
   }
 
-  protected details(): undefined {}
+  protected get padding(): undefined {
+    return undefined;
+  }
 
   protected onBack(): void {}
 }

@@ -1,7 +1,13 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError, asError } from "#core/errors.ts";
-import { type DetachedState, type Detachable, detachable, type WireRemainder } from "#core/handover.ts";
-import type { WireDetails } from "#core/wire-details.ts";
+import {
+  type DetachedState,
+  type Detachable,
+  detachable,
+  type FramedLayer,
+  type WireRemainder,
+} from "#core/handover.ts";
+import type { PaddingDetails } from "#core/wire-details.ts";
 import { PassingMap } from "#lib/passing-map.ts";
 import { abortStream } from "#core/stream.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
@@ -82,8 +88,8 @@ export abstract class Session implements StreamOwner {
   protected abstract onClosed(error: Error | null): void;
   /** A worker could make the writes that follow. */
   protected abstract get mayLeave(): boolean;
-  /** What goes with the wire to it. */
-  protected abstract details(): WireDetails | undefined;
+  /** What it has to know of these; undefined: nothing. */
+  protected abstract get padding(): PaddingDetails | undefined;
   /** The wire is back, with what this many writes of the session have left; nothing has been read from it yet. */
   protected abstract onBack(writes: number): void;
 
@@ -241,10 +247,12 @@ export abstract class Session implements StreamOwner {
     this.#flush();
     if (this.#waiting.length + this.#small.length + this.#blocked.size > 0) return null;
     const wire = detachable(this.#wire);
-    if (wire === null || wire.kind !== "tls" || wire.reattach === undefined) return null;
+    if (wire === null || wire.isLayered === true || wire.reattach === undefined) return null;
+    if (wire.kind !== "tls" && wire.kind !== "records") return null;
     return {
-      kind: "framed",
-      socket: wire.socket,
+      ...wire,
+      isLayered: true,
+      isSession: true,
       detach: () => this.#leave(stream, wire),
       reattach: (fd, remainder) => this.#takeBack(stream, remainder, () => wire.reattach?.(fd, remainder)),
     };
@@ -252,11 +260,18 @@ export abstract class Session implements StreamOwner {
 
   #leave(stream: SessionStream, wire: Detachable): DetachedState {
     this.#away = true;
+    const state = wire.detach();
     const unread = this.#arrived.length === 0 ? null : this.#arrived.takeAll();
-    const numbers = [...wire.detach().numbers, stream.id, this.#dataLeft];
+    const { padding } = this;
+    const layer: FramedLayer = {
+      kind: "framed",
+      stream: stream.id,
+      dataLeft: this.#dataLeft,
+      unread,
+      ...(padding === undefined ? {} : { padding }),
+    };
     this.#dataLeft = 0;
-    const details = this.details();
-    return details === undefined ? { numbers, unread } : { numbers, unread, details };
+    return { ...state, layers: [layer] };
   }
 
   #takeBack(stream: SessionStream, remainder: WireRemainder | null, takeWire: () => void): void {

@@ -14,16 +14,26 @@ const NO_DATA = Buffer.alloc(0);
 // Frame: COMMAND(1) STREAM(4) LENGTH(2) DATA.
 export function encodeFrame(command: number, streamId: number, data: Uint8Array = NO_DATA): Buffer {
   const out = Buffer.allocUnsafe(HEADER_BYTES + data.length);
-  headerInto(out, 0, command, streamId, data.length);
+  writeHeader(out, 0, command, streamId, data.length);
   out.set(data, HEADER_BYTES);
   return out;
 }
 
-/** Writes the header of a frame whose data has `length` bytes. */
-function headerInto(out: Buffer, at: number, command: number, streamId: number, length: number): void {
+/** Of a frame whose data has `length` bytes. */
+export function writeHeader(
+  out: Uint8Array,
+  at: number,
+  command: number,
+  streamId: number,
+  length: number,
+): void {
   out[at] = command;
-  out.writeUInt32BE(streamId, at + 1);
-  out.writeUInt16BE(length, at + 5);
+  out[at + 1] = streamId >>> 24;
+  out[at + 2] = streamId >>> 16;
+  out[at + 3] = streamId >>> 8;
+  out[at + 4] = streamId;
+  out[at + 5] = length >>> 8;
+  out[at + 6] = length;
 }
 
 /** Payload as PSH frames, cut into equal parts where one frame cannot hold it; copied once, into `memory` where it is large enough. */
@@ -35,7 +45,7 @@ export function encodeData(streamId: number, data: Buffer, memory: Buffer | null
   let end = 0;
   for (let from = 0; from < data.length || from === 0; from += partBytes || 1) {
     const part = data.subarray(from, from + partBytes);
-    headerInto(out, end, PSH, streamId, part.length);
+    writeHeader(out, end, PSH, streamId, part.length);
     out.set(part, end + HEADER_BYTES);
     end += HEADER_BYTES + part.length;
   }
@@ -45,6 +55,6 @@ export function encodeData(streamId: number, data: Buffer, memory: Buffer | null
 /** A frame of padding: `size` zeros behind the header. */
 export function encodeWaste(size: number): Buffer {
   const out = Buffer.alloc(HEADER_BYTES + size);
-  headerInto(out, 0, WASTE, 0, size);
+  writeHeader(out, 0, WASTE, 0, size);
   return out;
 }

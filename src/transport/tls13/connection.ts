@@ -2,7 +2,7 @@
  * One side of a TLS 1.3 connection as a state machine without I/O: bytes of the peer in by `feed`, its payload out by
  * `read`, bytes for the peer by `takeOutput`, `write` and `end`. Who proves what to whom is the handshake's business.
  */
-import type { DetachedState } from "#core/handover.ts";
+import type { DetachedState, RecordState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { RecordConnection } from "#transport/record-stream.ts";
 import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
@@ -10,7 +10,15 @@ import type { CipherSuite } from "./cipher-suites.ts";
 import type { ConnectionOutput, Handshake } from "./handshake.ts";
 import { encodeMessage, type HandshakeMessage, MESSAGE, MessageReader } from "./handshake-messages.ts";
 import { decodeKeyUpdate, decodeTicket } from "./post-handshake.ts";
-import { plainRecord, type RawRecord, RECORD, RecordOpener, RecordSealer, takeRecord } from "./records.ts";
+import {
+  MAX_CONTENT_BYTES,
+  plainRecord,
+  type RawRecord,
+  RECORD,
+  RecordOpener,
+  RecordSealer,
+  takeRecord,
+} from "./records.ts";
 
 /** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
 const MAX_USELESS = 32;
@@ -155,6 +163,21 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
       ],
       unread: Uint8Array.from(Buffer.concat([opening.secret, sealing.secret, this.takeUnread()])),
     };
+  }
+
+  /** Behind `depart`: it is the connection of this one again. */
+  comeBack({ opened, sealed, secrets }: RecordState): void {
+    const { suite } = this.handshake;
+    if (suite === null) throw new Error("a connection that has not departed");
+    const bytes = Buffer.from(secrets);
+    const { hashBytes } = suite;
+    const mostContent = this.#sealer?.mostContent ?? MAX_CONTENT_BYTES;
+    const portable = this.#portable;
+    this.#opener = new RecordOpener(suite, bytes.subarray(0, hashBytes), { portable, sequence: opened });
+    const ofSealing = bytes.subarray(hashBytes, 2 * hashBytes);
+    this.#sealer = new RecordSealer(suite, ofSealing, { mostContent, portable, sequence: sealed });
+    this.#isClosed = this.#hasEnded = false;
+    this.feed(bytes.subarray(2 * hashBytes));
   }
 
   [Symbol.dispose](): void {

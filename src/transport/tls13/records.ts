@@ -69,9 +69,9 @@ class Protection implements Disposable {
   readonly keys: DirectionKeys;
   cipher: KeptAead;
 
-  constructor(suite: CipherSuite, secret: Buffer, portable: boolean) {
+  constructor(suite: CipherSuite, secret: Buffer, portable: boolean, sequence: number) {
     this.#portable = portable;
-    this.keys = new DirectionKeys(suite, secret);
+    this.keys = new DirectionKeys(suite, secret, sequence);
     this.cipher = openCipher(suite, this.keys.key, portable);
   }
 
@@ -98,13 +98,13 @@ export class RecordSealer implements Disposable {
   /** The peer's limit of content in one record (RFC 8449). */
   readonly #mostContent: number;
 
-  /** `portable`: by `node:crypto` alone. */
+  /** `portable`: by `node:crypto` alone. `sequence`: of records that were sealed with this secret already. */
   constructor(
     suite: CipherSuite,
     secret: Buffer,
-    { mostContent = MAX_CONTENT_BYTES, portable = false } = {},
+    { mostContent = MAX_CONTENT_BYTES, portable = false, sequence = 0 } = {},
   ) {
-    this.#protection = new Protection(suite, secret, portable);
+    this.#protection = new Protection(suite, secret, portable, sequence);
     this.#mostContent = mostContent;
   }
 
@@ -176,9 +176,9 @@ export interface OpenedRecord {
 export class RecordOpener implements Disposable {
   readonly #protection: Protection;
 
-  /** `portable`: by `node:crypto` alone. */
-  constructor(suite: CipherSuite, secret: Buffer, { portable = false } = {}) {
-    this.#protection = new Protection(suite, secret, portable);
+  /** As those of `RecordSealer`. */
+  constructor(suite: CipherSuite, secret: Buffer, { portable = false, sequence = 0 } = {}) {
+    this.#protection = new Protection(suite, secret, portable, sequence);
   }
 
   /** Of type application data, as all protected records are. Throws `TlsFault`. */

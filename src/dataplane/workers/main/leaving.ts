@@ -14,8 +14,8 @@ export function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
 
 /** The side that comes back as a socket, should the other one have to; null: neither does. */
 export function bareSideOf({ client, remote }: RelayPair): Side | null {
-  if (client.detachable.kind === "framed") return REMOTE;
-  return remote.detachable.kind === "framed" ? CLIENT : null;
+  if (client.detachable.isSession === true) return REMOTE;
+  return remote.detachable.isSession === true ? CLIENT : null;
 }
 
 /** It may have to, as two sockets. */

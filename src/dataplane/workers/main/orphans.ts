@@ -5,7 +5,6 @@ import type { TlsLibrary } from "#platform/tls.ts";
 import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import {
   ENCRYPTED,
-  FRAMED,
   LAYER_CONTEXTS,
   PLAIN,
   QUIC,
@@ -33,7 +32,6 @@ export function makeFree(library: TlsLibrary): Free {
     [PLAIN]: () => {},
     [QUIC]: () => {},
     [TLS]: freeTls,
-    [FRAMED]: freeTls,
     [SEALED]: freeCiphers,
     [RECORDS]: freeCiphers,
     [ENCRYPTED]: freeCiphers,

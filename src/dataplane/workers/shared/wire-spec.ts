@@ -8,7 +8,6 @@ import type { UnderlayRecipe } from "#core/wire-recipe.ts";
 export const PLAIN = 0;
 export const TLS = 1;
 export const SEALED = 2;
-export const FRAMED = 4;
 /** A wire's code where its socket is not to be closed at the end: the main thread has further use for it. */
 export const LEFT_OPEN = 3;
 export const RECORDS = 5;
@@ -20,7 +19,6 @@ export type WireCode =
   | typeof PLAIN
   | typeof TLS
   | typeof SEALED
-  | typeof FRAMED
   | typeof RECORDS
   | typeof ENCRYPTED
   | typeof VMESS
@@ -31,7 +29,6 @@ export const KINDS: Readonly<Record<WireKind, WireCode>> = {
   tls: TLS,
   records: RECORDS,
   sealed: SEALED,
-  framed: FRAMED,
   encrypted: ENCRYPTED,
   vmess: VMESS,
   quic: QUIC,

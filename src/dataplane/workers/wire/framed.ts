@@ -1,118 +1,158 @@
-import { BUFFER_BYTES, EINTR, HEADROOM_BYTES } from "#platform/linux/relay-calls.ts";
-import { BROKEN, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
-import type { WireRemainder } from "#core/handover.ts";
-import type { PaddingDetails, ShapeItem, WriteShapes } from "#core/wire-details.ts";
+import type { FramedLayer, RecordState, WireRemainder } from "#core/handover.ts";
+import type { ShapeItem, WriteShapes } from "#core/wire-details.ts";
+import { byteAt } from "#lib/at.ts";
+import { BUFFER_BYTES, EINTR } from "#platform/linux/relay-calls.ts";
+import { BROKEN, RECORD_BYTES } from "#platform/linux/ssl.ts";
 import { shapeWrite } from "#protocols/shared/padded-write.ts";
-import { encodeData, encodeFrame, HEADER_BYTES, PSH } from "#protocols/shared/stream-frame.ts";
-import type { WireIo } from "./wire.ts";
-import { HANDS_BACK } from "./wire.ts";
-import { TlsWire } from "./tls.ts";
+import { encodeData, HEADER_BYTES, PSH, writeHeader } from "#protocols/shared/stream-frame.ts";
+import { HANDS_BACK, type Wire, type WireIo } from "./wire.ts";
+import { WireLayer } from "./wire-layer.ts";
 
 /** With its header a frame fills TLS records to the last byte. */
 const FRAME_BYTES = 4 * RECORD_BYTES - HEADER_BYTES;
 
-/** What one `read` opens at most: a peer decides how little is in each. */
+/** What one look at what is there passes over at most: a peer decides how little is in each frame. */
 const MOST_FRAMES = 64;
 
 const NOTHING = new Uint8Array(0);
 const NO_SHAPES: WriteShapes = { stop: 0, lines: new Map<number, readonly ShapeItem[]>() };
 
-export interface FramedStart {
-  /** 0: the object of the library. 1: the stream. 2: what is still to come of the data frame that is under way. */
-  word(at: number): number;
-  /** Bytes of the session that were read already and not understood. */
-  readonly unread: Uint8Array | null;
-  /** Absent: no write is padded. */
-  readonly padding: PaddingDetails | undefined;
-  /** The socket stays open, with what is left. */
-  spare(remainder: WireRemainder): void;
+/** A wire whose socket goes on with another owner. */
+export interface ReturningWire extends Wire {
+  /** In place of `drop`: what that owner goes on with. */
+  release(io: WireIo): ReleasedWire;
+}
+
+export interface ReleasedWire extends Pick<WireRemainder, "failed" | "unsent"> {
+  /** Payload that was opened, and not read; null: none. */
+  readonly opened: Uint8Array | null;
+  /** Null: it is the library's. */
+  readonly records: RecordState | null;
 }
 
 /**
- * One stream of a session of frames in TLS, the only one that is open there; of either side. It understands data of that stream only:
- * on any other frame, and at the end of its own side, both sockets go back to the session's owner.
+ * One stream of a session of frames over TLS, the only one that is open there; of either side. It understands data of that
+ * stream only: on any other frame, and at the end of its own side, both sockets go back to the session's owner.
  */
-export class FramedWire extends TlsWire {
+export class FramedWire extends WireLayer implements Wire {
+  readonly bareSource = -1;
+  readonly bareTarget = -1;
+  protected override readonly inner: ReturningWire;
   readonly #stream: number;
-  /** How its frames begin. */
-  readonly #prefix: Uint8Array;
   readonly #spare: (remainder: WireRemainder) => void;
   readonly #header = Buffer.alloc(HEADER_BYTES);
   #headerBytes = 0;
   /** Of a data frame. */
   #dataLeft: number;
+  /** Read before, or behind what is not understood. */
   #unread: Uint8Array;
   #undelivered: Uint8Array | null = null;
   readonly #shapes: WriteShapes;
   /** Of the session, as long as some are padded. */
   #writes: number;
+  /** The result of all further reads; null: reading goes on. */
+  #last: number | null = null;
+  #hasFailed = false;
 
-  /** The object is its own from here on, with its output collected (`SslOutgoing`), until it comes to `spare`. */
-  constructor(ssl: Ssl, fd: number, { word, unread, padding, spare }: FramedStart) {
-    super(ssl, BigInt(word(0)), fd);
-    this.#stream = word(1);
-    this.#prefix = encodeFrame(PSH, this.#stream).subarray(0, HEADER_BYTES - 2);
-    this.#dataLeft = word(2);
-    this.#unread = unread ?? NOTHING;
-    this.#shapes = padding?.shapes ?? NO_SHAPES;
-    this.#writes = padding?.writes ?? 0;
+  /** `spare`: the socket stays open, with what is left. */
+  constructor(inner: ReturningWire, layer: FramedLayer, spare: (remainder: WireRemainder) => void) {
+    super(inner);
+    this.inner = inner;
+    this.#stream = layer.stream;
+    this.#dataLeft = layer.dataLeft;
+    this.#unread = layer.unread ?? NOTHING;
+    this.#shapes = layer.padding?.shapes ?? NO_SHAPES;
+    this.#writes = layer.padding?.writes ?? 0;
     this.#spare = spare;
   }
 
-  override read(io: WireIo, size: number): number {
-    let total = 0;
-    for (let frames = 0; total < size && frames < MOST_FRAMES; frames++) {
-      let bytes = this.#openFrame(io);
-      if (bytes > 0) bytes = this.#take(io, Math.min(size - total, this.#dataLeft), total);
-      if (bytes <= 0) return total > 0 ? total : bytes; // said once, it is said again
-      this.#dataLeft -= bytes;
-      total += bytes;
-    }
-    return total;
+  override get readable(): boolean {
+    return this.#last !== null || this.#unread.length > 0 || this.inner.readable;
   }
 
-  override available(io: WireIo): number {
-    const opened = this.#openFrame(io);
-    if (opened <= 0) return opened;
-    const bytes = this.#unread.length > 0 ? this.#unread.length : super.available(io);
-    return bytes === 0 ? BROKEN : Math.min(bytes, this.#dataLeft);
+  override set readable(readable: boolean) {
+    this.inner.readable = readable;
   }
 
-  /** 1: data comes next, of this stream. */
-  #openFrame(io: WireIo): number {
-    if (this.#dataLeft > 0) return 1;
-    const missing = HEADER_BYTES - this.#headerBytes;
-    if (missing > 0) {
-      const bytes = this.#take(io, missing, -HEADER_BYTES);
-      if (bytes <= 0) return bytes;
-      const { roomy } = io.calls;
-      const start = HEADROOM_BYTES - HEADER_BYTES;
-      this.#header.set(roomy.subarray(start, start + bytes), this.#headerBytes);
-      this.#headerBytes += bytes;
-      if (bytes < missing) return EINTR;
+  read(io: WireIo, size: number): number {
+    if (this.#last !== null) return this.#last;
+    const bytes = this.#readSession(io, size);
+    if (bytes <= 0) return bytes;
+    const plainBytes = this.#unframe(io.calls.buffer, bytes);
+    return plainBytes > 0 ? plainBytes : (this.#last ?? EINTR);
+  }
+
+  /** Bytes of the session to the start of the thread's buffer. It ends within the stream: that is a fault. */
+  #readSession(io: WireIo, size: number): number {
+    const unread = this.#unread;
+    if (unread.length === 0) {
+      const bytes = this.inner.read(io, size);
+      return bytes === 0 ? (this.#last = BROKEN) : bytes;
     }
-    if (this.#header[0] !== PSH || this.#header.readUInt32BE(1) !== this.#stream) return HANDS_BACK;
+    const bytes = Math.min(size, unread.length);
+    io.calls.buffer.set(unread.subarray(0, bytes));
+    this.#unread = unread.subarray(bytes);
+    return bytes;
+  }
+
+  /** Payload moves to the start of the buffer; behind what is not understood all is kept as it came. */
+  #unframe(buffer: Uint8Array, bytes: number): number {
+    let plainBytes = 0;
+    for (let at = 0; at < bytes;) {
+      const size = Math.min(this.#dataLeft, bytes - at);
+      if (size > 0) {
+        if (at !== plainBytes) buffer.copyWithin(plainBytes, at, at + size);
+        plainBytes += size;
+        this.#dataLeft -= size;
+        at += size;
+      } else {
+        this.#header[this.#headerBytes++] = byteAt(buffer, at++);
+        if (this.#headerBytes === HEADER_BYTES && !this.#openFrame()) {
+          this.#keep(buffer.subarray(at, bytes));
+          return plainBytes;
+        }
+      }
+    }
+    return plainBytes;
+  }
+
+  /** False: it is no data of this stream. */
+  #openFrame(): boolean {
+    if (this.#header[0] !== PSH || this.#header.readUInt32BE(1) !== this.#stream) return false;
     this.#headerBytes = 0;
     this.#dataLeft = this.#header.readUInt16BE(5);
-    return this.#dataLeft > 0 ? 1 : EINTR;
+    return true;
   }
 
-  /** Bytes of the session, as far behind the start of the buffer. */
-  #take(io: WireIo, size: number, at: number): number {
-    if (this.#unread.length === 0) {
-      const bytes = this.readAt(io, size, at);
-      return bytes === 0 ? BROKEN : bytes; // the session ended within the stream
+  #keep(behind: Uint8Array): void {
+    this.#unread = Buffer.concat([this.#header, behind, this.#unread]);
+    this.#headerBytes = 0;
+    this.#last = HANDS_BACK;
+  }
+
+  available(io: WireIo): number {
+    for (let frames = 0; this.#last === null && frames < MOST_FRAMES; frames++) {
+      const isOpen = this.#dataLeft > 0;
+      const bytes = isOpen
+        ? this.#availableInSession(io)
+        : this.#readSession(io, HEADER_BYTES - this.#headerBytes);
+      if (bytes < 0) return bytes;
+      if (isOpen) return bytes === 0 ? (this.#last = BROKEN) : Math.min(bytes, this.#dataLeft);
+      this.#unframe(io.calls.buffer, bytes);
     }
-    const piece = this.#unread.subarray(0, size);
-    io.calls.roomy.set(piece, HEADROOM_BYTES + at);
-    this.#unread = this.#unread.subarray(piece.length);
-    return piece.length;
+    return this.#last ?? EINTR;
+  }
+
+  #availableInSession(io: WireIo): number {
+    return this.#unread.length > 0 ? this.#unread.length : this.inner.available(io);
   }
 
   /** All of it. */
-  override write(io: WireIo, size: number): number {
-    if (this.#writes >= this.#shapes.stop) return this.#writeFrames(io, size);
-    return this.#shapes.lines.has(this.#writes++) ? this.#writePieces(io, size) : this.#writeFrames(io, size);
+  write(io: WireIo, size: number): number {
+    const isPadded = this.#writes < this.#shapes.stop && this.#shapes.lines.has(this.#writes++);
+    const written = isPadded ? this.#writePieces(io, size) : this.#writeFrames(io, size);
+    if (written < 0) this.#hasFailed = true;
+    return written < 0 ? written : size;
   }
 
   /** Each piece is a record of its own, and goes to the socket alone. */
@@ -123,35 +163,33 @@ export class FramedWire extends TlsWire {
       for (let from = 0; from < piece.length; from += BUFFER_BYTES) {
         const part = piece.subarray(from, from + BUFFER_BYTES);
         buffer.set(part);
-        const sent = this.#sealAll(io, part.length, 0) ? this.send(io) : this.fail(BROKEN);
-        if (sent < 0) return sent;
+        const written = this.#writeSession(io, part.length);
+        if (written < 0) return written;
       }
-    return size;
+    return 0;
   }
 
-  /** A header replaces bytes that are sealed already, the first one precedes the buffer. */
+  /** The last frame moves up first. */
   #writeFrames(io: WireIo, size: number): number {
-    const { roomy } = io.calls;
-    for (let from = 0; from < size; from += FRAME_BYTES) {
-      const bytes = Math.min(FRAME_BYTES, size - from);
-      const at = HEADROOM_BYTES + from - HEADER_BYTES;
-      roomy.set(this.#prefix, at);
-      roomy[at + 5] = bytes >>> 8;
-      roomy[at + 6] = bytes;
-      if (!this.#sealAll(io, HEADER_BYTES + bytes, from - HEADER_BYTES)) return this.fail(BROKEN);
+    const { buffer } = io.calls;
+    const count = Math.ceil(size / FRAME_BYTES);
+    for (let index = count - 1; index >= 0; index--) {
+      const from = index * FRAME_BYTES;
+      const to = Math.min(from + FRAME_BYTES, size);
+      const at = from + index * HEADER_BYTES;
+      buffer.copyWithin(at + HEADER_BYTES, from, to);
+      writeHeader(buffer, at, PSH, this.#stream, to - from);
     }
-    const sent = this.send(io);
-    return sent < 0 ? sent : size;
+    return this.#writeSession(io, size + count * HEADER_BYTES);
   }
 
-  #sealAll(io: WireIo, size: number, from: number): boolean {
-    const isSealed = this.seal(size, from) === size;
-    if (!isSealed) this.send(io); // the ciphertext is in the buffer that all connections of the worker use
-    return isSealed;
+  #writeSession(io: WireIo, size: number): number {
+    const written = this.inner.write(io, size);
+    return written === size ? 0 : Math.min(written, BROKEN);
   }
 
   /** The end of a stream is a frame like others. */
-  override endWriting(): number {
+  endWriting(): number {
     return HANDS_BACK;
   }
 
@@ -161,14 +199,16 @@ export class FramedWire extends TlsWire {
   }
 
   override drop(io: WireIo): void {
-    const unsent = this.release(io);
+    const { failed, unsent, opened, records } = this.inner.release(io);
+    const header = this.#header.subarray(0, this.#headerBytes);
     this.#spare({
-      failed: this.failed,
+      failed: this.#hasFailed || failed,
       unsent,
       undelivered: this.#undelivered,
       dataLeft: this.#dataLeft,
-      unread: Buffer.concat([this.#header.subarray(0, this.#headerBytes), this.#unread]),
+      unread: Buffer.concat([header, this.#unread, opened ?? NOTHING]),
       writes: this.#writes,
+      records,
     });
   }
 }

@@ -1,9 +1,9 @@
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import type { Layer, SealedLayer, WireRemainder } from "#core/handover.ts";
+import type { FramedLayer, Layer, SealedLayer, WireRemainder } from "#core/handover.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
-import { FramedWire } from "./framed.ts";
+import { FramedWire, type ReturningWire } from "./framed.ts";
 import { PlainWire } from "./plain.ts";
 import {
   ENCRYPTED,
@@ -15,7 +15,6 @@ import {
   QUIC,
   RECORDS,
   SEALED,
-  TLS,
   VMESS,
   WIRE_NUMBERS,
   type WireMessage,
@@ -42,6 +41,9 @@ export interface OpenMessage extends WireMessage {
   /** As `RecordStart` has it. */
   readonly onTicket?: RecordStart["onTicket"];
 }
+
+const canReturn = (wire: Wire): wire is ReturningWire => "release" in wire;
+const isFramed = ({ kind }: Layer): boolean => kind === "framed";
 
 /** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
@@ -87,6 +89,7 @@ export class Wires {
     if (layer.kind === "opening") return new OpeningWire(wire, layer);
     if (layer.kind === "read-ahead") return new ReadAheadWire(wire, layer.payload);
     if (layer.kind === "sealed") return this.#sealedOver(wire, index, layer);
+    if (layer.kind === "framed") return this.#framedOver(wire, index, layer);
     return layer.kind === "vision"
       ? new VisionWire(wire, layer)
       : new WebSocketWire(wire, layer, this.#maskKeys);
@@ -104,9 +107,9 @@ export class Wires {
     const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
-    if (kind !== TLS) return this.#openFramed(index, fd, ssl, message);
     const { tls = null } = message.under ?? {};
-    return new TlsWire(ssl, address, fd, tls?.kind === "tls" ? this.nodes.ticketsOf(tls) : null);
+    const tickets = tls?.kind === "tls" ? this.nodes.ticketsOf(tls) : null;
+    return new TlsWire(ssl, address, fd, { tickets, returns: message.layers.some(isFramed) });
   }
 
   /** Of this thread; null: it has no libcrypto. */
@@ -162,14 +165,14 @@ export class Wires {
     this.#table.kinds[index] = LEFT_OPEN;
   }
 
-  #openFramed(index: number, fd: number, ssl: Ssl, { unread, details }: WireMessage): Wire {
-    const { padding } = details;
+  #framedOver(inner: Wire, index: number, layer: FramedLayer): Wire {
+    if (!canReturn(inner)) throw new TypeError("a session over a wire that does not come back");
     const spare = (remainder: WireRemainder): void => {
       this.#messages.postMessage({ index, remainder } satisfies ReturnedRemainder);
       this.#table.messageStates[index] = RETURNED;
       this.#table.kinds[index] = LEFT_OPEN;
     };
-    return new FramedWire(ssl, fd, { word: (at) => this.#number(index, at), unread, padding, spare });
+    return new FramedWire(inner, layer, spare);
   }
 
   /** Where that object writes from now on. */

@@ -44,6 +44,11 @@ export class RecordReader extends SealedReader {
     this.#answers = answers;
   }
 
+  /** Nothing of a message has come without the rest. */
+  get isWhole(): boolean {
+    return this.last === null && this.#messages.waiting === 0;
+  }
+
   protected wanted(size: number, end: number): number {
     return Math.max(size, LEAST_WANTED_BYTES) - end;
   }

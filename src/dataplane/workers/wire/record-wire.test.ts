@@ -4,9 +4,11 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { Evp } from "#platform/linux/evp.ts";
 import { EAGAIN, HANGUP, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 import { ALERT } from "#transport/tls13/alerts.ts";
+import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
-import { plainRecord, RECORD } from "#transport/tls13/records.ts";
+import { plainRecord, RECORD, RecordOpener, RecordSealer, takeRecord } from "#transport/tls13/records.ts";
 import { PLAIN_BYTES } from "../../../../test/support/memory-socket.ts";
 import { runs } from "../../../../test/support/runs.ts";
 import { BROKEN } from "./sealed-reader.ts";
@@ -262,4 +264,35 @@ test("an end that the socket does not take at once is said when it does", { skip
   assert.ok(bench.socket.hasEnded);
   assert.deepEqual(alertsIn(sentRecords(bench)), [ALERT.close_notify]);
   bench.wire.drop(bench.io);
+});
+
+test("a wire that is released gives all that another one goes on with", { skip }, () => {
+  const bench = openBench();
+  const { socket, wire, io } = bench;
+  const first = Buffer.concat([payload(bench, "one"), update(bench, 1), payload(bench, "two and more")]);
+  const second = payload(bench, "three");
+  socket.arrived = Buffer.concat([first, second.subarray(0, 9)]);
+  wire.onEvents(READABLE);
+  for (const word of ["one", "two"]) {
+    assert.equal(wire.read(io, 3), 3);
+    assert.equal(String(Buffer.from(socket.memory.plain.subarray(0, 3))), word);
+  }
+  socket.memory.plain.set(Buffer.from("ours")); // behind the answer to the new key
+  assert.equal(wire.write(io, 4), 4);
+  const { failed, unsent, opened, records } = wire.release(io);
+  assert.equal(failed, false);
+  assert.equal(unsent, null);
+  assert.equal(String(Buffer.from(opened ?? [])), " and more");
+  const { opened: opens, sealed: seals, secrets } = records ?? assert.fail();
+  const [ofServer, ofClient] = [secrets.subarray(0, 32), secrets.subarray(32, 64)].map(Buffer.from);
+  const suite = cipherSuite(0x1301) ?? assert.fail();
+  const opener = new RecordOpener(suite, ofServer ?? assert.fail(), { sequence: opens });
+  const sealer = new RecordSealer(suite, ofClient ?? assert.fail(), { sequence: seals });
+  const arrived = new ByteQueue();
+  arrived.push(Buffer.concat([secrets.subarray(64), second.subarray(9)]));
+  assert.equal(String(opener.open(takeRecord(arrived) ?? assert.fail()).content), "three");
+  const sent = sentRecords(bench);
+  assert.equal(String(sent.at(-1)?.content), "ours");
+  socket.sent = sealer.seal(RECORD.applicationData, Buffer.from("and on"));
+  assert.equal(String(sentRecords(bench)[0]?.content), "and on");
 });

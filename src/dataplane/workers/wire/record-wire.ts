@@ -9,8 +9,9 @@ import { Readiness } from "./readiness.ts";
 import { RecordCipher } from "./record-cipher.ts";
 import { RecordReader } from "./record-reader.ts";
 import { RecordWriter } from "./record-writer.ts";
+import type { ReleasedWire, ReturningWire } from "./framed.ts";
 import { SocketBelow } from "./sealed-below.ts";
-import type { Wire, WireIo } from "./wire.ts";
+import type { WireIo } from "./wire.ts";
 
 export interface RecordStart {
   /**
@@ -28,10 +29,12 @@ export interface RecordStart {
 const drop = (): void => {};
 
 /** A socket with records of TLS 1.3 (RFC 8446 §5) to and from a server, behind the handshake. */
-export class RecordWire extends Readiness implements Wire {
+export class RecordWire extends Readiness implements ReturningWire {
   readonly fd: number;
   readonly #memory: CipherMemory;
   readonly #contexts: { sealing: bigint; opening: bigint };
+  readonly #inward: DirectionKeys;
+  readonly #outward: DirectionKeys;
   readonly #reader: RecordReader;
   readonly #writer: RecordWriter;
   /** We said close_notify. */
@@ -47,6 +50,8 @@ export class RecordWire extends Readiness implements Wire {
     const rest = state.length > 2 * hashBytes ? state.slice(2 * hashBytes) : null;
     this.fd = fd;
     this.#memory = memory;
+    this.#inward = inward;
+    this.#outward = outward;
     this.#contexts = { opening, sealing };
     this.#writer = new RecordWriter(memory, fd, new RecordCipher(memory, sealing, outward), word(5));
     const answers = {
@@ -108,6 +113,16 @@ export class RecordWire extends Readiness implements Wire {
   override onEvents(events: number): void {
     super.onEvents(events);
     if (this.readable) this.#reader.wake();
+  }
+
+  release(io: WireIo): ReleasedWire {
+    const unsent = this.#writer.release(io); // it may change our key
+    const failed = this.#hasSaidEnd || !this.#reader.isWhole;
+    const { opened, sealed } = this.#reader.left;
+    const secrets = Buffer.concat([this.#inward.secret, this.#outward.secret, sealed]);
+    const records = { opened: this.#inward.sequence, sealed: this.#outward.sequence, secrets };
+    this.drop(io);
+    return { failed, unsent, opened, records };
   }
 
   /** The library wipes the keys. */

@@ -109,6 +109,14 @@ export class RecordWriter {
     return end;
   }
 
+  /** What waits for the socket, with what the peer is still to be told. Nothing may be written any more. */
+  release(io: WireIo): Uint8Array | null {
+    if (this.mustUpdateKey) this.#updateKey(io);
+    const pending = this.#pending;
+    this.drop(io);
+    return pending;
+  }
+
   drop(io: WireIo): void {
     io.bufferedBytes -= this.#pending?.length ?? 0;
     this.#pending = null;

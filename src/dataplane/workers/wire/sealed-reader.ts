@@ -62,6 +62,12 @@ export abstract class SealedReader {
     this.#isDry = false;
   }
 
+  /** For those who go on with it: payload that was opened and not read, and bytes that were not opened. */
+  get left(): { readonly opened: Uint8Array | null; readonly sealed: Uint8Array } {
+    const sealed = this.#rest?.slice(0, this.#remainderBytes) ?? new Uint8Array(0);
+    return { opened: this.#buffered, sealed };
+  }
+
   /** Up to `size` plain bytes to the start of the thread's buffer. 0: the end. */
   read(io: WireIo, size: number): number {
     return this.#buffered === null ? this.#fetch(io, size) : this.#deliver(this.#buffered, size);

@@ -1,8 +1,8 @@
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
 import type { SslTickets } from "#platform/linux/ssl-tickets.ts";
+import type { ReleasedWire, ReturningWire } from "./framed.ts";
 import type { WireIo } from "./wire.ts";
-import type { Wire } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
 
 /** A read of this size marks a connection as bulk. */
@@ -11,11 +11,12 @@ const BULK_BYTES = 64 * 1024;
 const MOST_WIRE_BYTES = 320 * 1024;
 
 /** A socket that speaks TLS; its handshake is done. */
-export class TlsWire extends Readiness implements Wire {
+export class TlsWire extends Readiness implements ReturningWire {
   readonly #ssl: Ssl;
   readonly #address: bigint;
   readonly #tickets: SslTickets | null;
   readonly fd: number;
+  readonly #returns: boolean;
   /** In bulk, and something may wait in its buffer. */
   #wide = false;
   /** The result of all further reads: 0 or an errno; null while reading continues. */
@@ -28,10 +29,19 @@ export class TlsWire extends Readiness implements Wire {
 
   /**
    * The object is the wire's own from here on, with its output collected (`SslOutgoing`). `tickets`: what its session is kept
-   * in at the end; null: nowhere.
+   * in at the end; null: nowhere. `returns`: it may be released, so all that was read is to lie in it.
    */
-  constructor(ssl: Ssl, address: bigint, fd: number, tickets: SslTickets | null = null) {
+  constructor(
+    ssl: Ssl,
+    address: bigint,
+    fd: number,
+    {
+      tickets = null,
+      returns = false,
+    }: { readonly tickets?: SslTickets | null; readonly returns?: boolean } = {},
+  ) {
     super();
+    this.#returns = returns;
     this.#ssl = ssl;
     this.#address = address;
     this.#tickets = tickets;
@@ -44,17 +54,11 @@ export class TlsWire extends Readiness implements Wire {
   }
 
   read(io: WireIo, size: number): number {
-    const bytes = this.readAt(io, size, 0);
-    if (bytes >= BULK_BYTES && this.readable && !this.#wide)
-      this.#wide = this.#ssl.incoming.widen(this.#address);
-    return bytes;
-  }
-
-  /** The same to as far behind the start of the buffer, or before it. */
-  protected readAt(io: WireIo, size: number, at: number): number {
     if (this.#last !== null) return this.#last;
-    const bytes = this.#ssl.read(this.#address, size, at);
+    const bytes = this.#ssl.read(this.#address, size);
     const why = this.#see(io, this.#ssl.outcome);
+    if (bytes >= BULK_BYTES && this.readable && !this.#wide && !this.#returns)
+      this.#wide = this.#ssl.incoming.widen(this.#address);
     return bytes > 0 ? bytes : why;
   }
 
@@ -64,7 +68,7 @@ export class TlsWire extends Readiness implements Wire {
 
   /** What an attempt to read came to. */
   #see(io: WireIo, outcome: number): number {
-    const sent = this.send(io); // it may have answered a key update
+    const sent = this.#send(io); // it may have answered a key update
     if (sent < 0) return (this.#last = sent);
     if (outcome > 0 || outcome === EINTR) {
       // An earlier attempt in the same turn found nothing; what came since, the library may have read whole. No event says so.
@@ -72,7 +76,7 @@ export class TlsWire extends Readiness implements Wire {
       return outcome;
     }
     if (outcome === ENDED) return (this.#last = 0);
-    if (outcome !== EAGAIN) return (this.#last = this.fail(outcome));
+    if (outcome !== EAGAIN) return (this.#last = this.#fail(outcome));
     this.readable = false;
     this.#narrow(true);
     return EAGAIN;
@@ -84,28 +88,23 @@ export class TlsWire extends Readiness implements Wire {
   }
 
   write(io: WireIo, size: number): number {
-    const bytes = this.seal(size, 0);
-    const sent = this.send(io);
+    const bytes = this.#ssl.write(this.#address, size);
+    const sent = this.#send(io);
     return sent < 0 ? sent : bytes;
   }
 
-  /** Takes bytes that lie as far behind the start of the buffer, or before it; `send` is to follow. */
-  protected seal(size: number, from: number): number {
-    return this.#ssl.write(this.#address, size, from);
-  }
-
   /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
-  protected send(io: WireIo): number {
+  #send(io: WireIo): number {
     const rest = this.#wire === null ? this.#ssl.outgoing.send(this.fd) : this.#ssl.outgoing.take();
     if (rest === null) return 0;
-    if (typeof rest === "number") return this.fail(rest);
+    if (typeof rest === "number") return this.#fail(rest);
     this.writable = false;
     io.bufferedBytes += rest.length;
     this.#wire = this.#wire === null ? rest : Buffer.concat([this.#wire, rest]);
-    return this.#wire.length > MOST_WIRE_BYTES ? this.fail(BROKEN) : 0;
+    return this.#wire.length > MOST_WIRE_BYTES ? this.#fail(BROKEN) : 0;
   }
 
-  protected fail(errno: number): number {
+  #fail(errno: number): number {
     this.#failed = true;
     return errno;
   }
@@ -120,7 +119,7 @@ export class TlsWire extends Readiness implements Wire {
       this.#wire = sent < this.#wire.length ? this.#wire.subarray(sent) : null;
     }
     if (sent === EAGAIN || (sent >= 0 && sent < piece.length)) this.writable = false;
-    else if (sent < 0 && sent !== EINTR) this.fail(sent);
+    else if (sent < 0 && sent !== EINTR) this.#fail(sent);
     return sent;
   }
 
@@ -128,22 +127,18 @@ export class TlsWire extends Readiness implements Wire {
   endWriting(io: WireIo): number {
     const said = this.#said ? 0 : this.#ssl.shutdown(this.#address);
     this.#said = true;
-    const sent = this.send(io);
+    const sent = this.#send(io);
     if (said < 0 || sent < 0) return said < 0 ? said : sent;
     return this.#wire === null ? io.calls.endWriting(this.fd) : EAGAIN;
   }
 
-  /** In place of `drop`: the object is the caller's again. What the socket has not taken, which has to go out before all else. */
-  protected release(io: WireIo): Uint8Array | null {
-    const wire = this.#wire;
+  /** The object is the caller's again. */
+  release(io: WireIo): ReleasedWire {
+    const unsent = this.#wire;
     if (this.#ssl.outgoing.discard()) this.#failed = true; // its peer would miss it
     if (!this.#ssl.outgoing.restore(this.#address, this.fd)) this.#failed = true;
     this.#forget(io);
-    return wire;
-  }
-
-  protected get failed(): boolean {
-    return this.#failed;
+    return { failed: this.#failed, unsent, opened: null, records: null };
   }
 
   drop(io: WireIo): void {
