@@ -29,8 +29,19 @@ interface Ports {
   readonly wss: number;
 }
 
-/** But for the last two they are of use. */
-const NODES = ["trojan", "vless", "vmess", "browser", "drawn", "wss", "upgraded", "unpinned", "misnamed"];
+/** But for the last three they are of use. */
+const NODES = [
+  "trojan",
+  "vless",
+  "vmess",
+  "browser",
+  "drawn",
+  "wss",
+  "upgraded",
+  "unpinned",
+  "misnamed",
+  "mistaken",
+];
 
 const clientOf = ({ trojan, vless, vmess, wss }: Ports, processes: string): string => `
 external-controller: 127.0.0.1:0
@@ -50,6 +61,7 @@ proxies:
   - { name: drawn, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, client-fingerprint: randomized }
   - { name: unpinned, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: server.test, fingerprint: ${"ab".repeat(32)} }
   - { name: misnamed, type: trojan, server: 127.0.0.1, port: ${trojan}, password: letmein, sni: elsewhere.test }
+  - { name: mistaken, type: vmess, server: 127.0.0.1, port: ${vmess}, uuid: ${uuid}, cipher: auto, tls: true, servername: elsewhere.test, client-fingerprint: chrome }
 proxy-groups:
   - { name: choice, type: select, proxies: [${NODES.join(", ")}] }
 rules:
@@ -75,7 +87,7 @@ for (const processes of ["off", "always"])
     const port = await core.port("in");
     const rows = async (): Promise<readonly Row[]> =>
       (await call<{ connections: readonly Row[] | null }>(core, "GET", "/connections"))?.connections ?? [];
-    for (const name of NODES.slice(0, -2)) {
+    for (const name of NODES.slice(0, -3)) {
       await call(core, "PUT", "/proxies/choice", { name });
       for (let count = 0; count < 8; count++) {
         const { client, status } = await socksConnect(port, "127.0.0.1", origin.port);
@@ -93,6 +105,7 @@ for (const processes of ["off", "always"])
     }
     for (const [name, why] of [
       ["unpinned", /TLS to server\.test: no certificate of the server has the fingerprint abab/],
+      ["mistaken", /TLS to elsewhere\.test: Hostname\/IP does not match certificate's altnames/],
       ["misnamed", /TLS to elsewhere\.test: Hostname\/IP does not match certificate's altnames/],
     ] as const) {
       await call(core, "PUT", "/proxies/choice", { name });

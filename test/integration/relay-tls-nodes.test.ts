@@ -83,6 +83,21 @@ for (const way of WAYS)
       assert.equal(engine.handedOver + engine.asked.length, 0);
     });
 
+test("a node shows its own certificate where it is asked for", { skip }, async () => {
+  const own = makeCertificate({ names: ["ann.test"] });
+  await using server = await openTlsOrigin({ requestCert: true, ca: [own.cert] });
+  const fields = { certificate: own.cert, "private-key": own.key };
+  await using engine = await openEngine(server.port, await tlsClient(tlsProvider, fields));
+  const accepted = server.accepted();
+  const said = ask(engine);
+  const socket = await accepted;
+  assert.equal(socket.getPeerCertificate().subject.CN, "ann.test");
+  serve(socket);
+  assert.equal(await said, "ping");
+  const asBrowser = await tlsClient(tlsProvider, { ...fields, "client-fingerprint": "chrome" });
+  assert.equal(asBrowser.recipe?.() ?? null, null, "the engine's keys are objects of the runtime");
+});
+
 const BAD: readonly (readonly [what: string, fields: object, options?: object])[] = [
   ["an authority that is not known", {}, { cert: strange.cert, key: strange.key }],
   ["a certificate that has ended", {}, { cert: expired.cert, key: expired.key }],

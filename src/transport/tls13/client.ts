@@ -22,7 +22,7 @@ export interface Tls13ClientEnv {
   readonly template: HelloTemplate;
   /** Holds a chain against the authorities of the node. */
   readonly verify: Verify;
-  /** The address of these; they live as long as the options. */
+  /** The address of these, which live as long as the options. Throws where they cannot be read. */
   readonly store: () => bigint;
   /** For servers that speak TLS 1.2 alone. */
   readonly older: TlsClient;
@@ -53,19 +53,29 @@ export class Tls13Client implements TlsClient {
     return browser === null ? null : (this.#recipe ??= this.#makeRecipe(browser));
   }
 
-  #makeRecipe(browser: string): BrowserTls {
+  /** Null: without its authorities every dial says why. */
+  #makeRecipe(browser: string): BrowserTls | null {
     const { serverName, nameCertVerify, fingerprint, skipCertVerify, alpn } = this.#options;
     const server = { serverName, nameCertVerify, fingerprint, skipCertVerify };
-    const isBelieved = fingerprint === null && skipCertVerify;
+    const store = fingerprint === null && skipCertVerify ? 0n : this.#store();
+    if (store === null) return null;
     return {
       kind: "records",
       id: randomUUID(),
       sni: sniOf(this.#options),
       server,
       browser,
-      store: isBelieved ? 0n : this.#env.store(),
+      store,
       protocols: alpn.length === 0 ? null : alpn,
     };
+  }
+
+  #store(): bigint | null {
+    try {
+      return this.#env.store();
+    } catch {
+      return null;
+    }
   }
 
   async open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
