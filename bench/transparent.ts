@@ -24,8 +24,11 @@ interface Subject {
   readonly config: string | null;
   /** Has it a way for UDP? */
   readonly udp: boolean;
-  /** Clients ask it by SOCKS5: new connections alone are measured. Absent: they know nothing of it. */
-  readonly asks?: boolean;
+  /**
+   * Clients ask it by SOCKS5, or go to the fake address of a name: new connections alone are measured. Absent: they go to the
+   * address itself.
+   */
+  readonly by?: "SOCKS5" | "fake address";
   setUp?(row: Row): Promise<void>;
 }
 
@@ -33,6 +36,9 @@ const rest = `
 dns: { enable: true, nameserver: ["${ORIGIN[0]}"] }
 rules: ["MATCH,DIRECT"]
 `;
+/** As `rest`. */
+const FAKES = `dns: { enable: true, listen: "${ROUTER[0]}:53", enhanced-mode: fake-ip, nameserver: ["${ORIGIN[0]}"] }\n`;
+
 const tun = (name: string, keys: string): Subject => ({
   name,
   config: `tun: { enable: true, device: weir-tun0, stack: system, auto-route: true, ${keys} }${rest}`,
@@ -56,11 +62,15 @@ const tproxy = (name: string, keys = ""): Subject => ({
   },
 });
 
-/** WEIR_BENCH_WAYS: plain forwarding, and those whose name holds it. */
-const SUBJECTS: readonly Subject[] = [
+const ALL: readonly Subject[] = [
   { name: "plain forwarding", config: null, udp: true },
-  { name: "SOCKS5", config: `mixed-port: 7890\nallow-lan: true\n${rest}`, udp: false, asks: true },
+  { name: "SOCKS5", config: `mixed-port: 7890\nallow-lan: true\n${rest}`, udp: false, by: "SOCKS5" },
   redir("redir"),
+  {
+    ...redir("redir, fake address"),
+    config: `redir-port: 7892\nallow-lan: true\nrouting-mark: 6666\n${FAKES}rules: ["MATCH,DIRECT"]`,
+    by: "fake address",
+  },
   redir("redir, relay: portable", "relay: portable"),
   tproxy("tproxy"),
   tproxy("tproxy, relay: portable", "relay: portable"),
@@ -68,7 +78,12 @@ const SUBJECTS: readonly Subject[] = [
   tun("TUN, NAT, gso, MTU 1500", "auto-redirect: false, gso: true, mtu: 1500"),
   tun("TUN, NAT, no gso, MTU 9000", "auto-redirect: false, gso: false, mtu: 9000"),
   tun("TUN, NAT, no gso, MTU 1500", "auto-redirect: false, gso: false, mtu: 1500"),
-].filter(({ name, config }) => config === null || name.includes(process.env["WEIR_BENCH_WAYS"] ?? ""));
+];
+
+/** WEIR_BENCH_WAYS: plain forwarding, and those whose name holds it. */
+const SUBJECTS = ALL.filter(
+  ({ name, config }) => config === null || name.includes(process.env["WEIR_BENCH_WAYS"] ?? ""),
+);
 
 interface Figure {
   readonly rate: number;
@@ -105,11 +120,13 @@ const CONNECTIONS: Load = {
   title: "new connections, 32 at a time",
   udp: false,
   unit: { rate: "a second", digits: 0, cpu: "CPU µs each", of: 1e6 },
-  async measure(row, asker, pid, { asks = false }) {
+  async measure(row, asker, pid, { by }) {
     const { child: sink, port } = await forkServer("./sink.ts", ["::"], row.origin.prefix);
-    const door = asks
-      ? ({ host: ROUTER[0], port: 7890, to: { by: "socks", port } } as const)
-      : { host: ORIGIN[0], port, to: null };
+    const host = by === "fake address" ? await row.near("dns", ROUTER[0]) : ORIGIN[0];
+    const door =
+      by === "SOCKS5"
+        ? ({ host: ROUTER[0], port: 7890, to: { by: "socks", port } } as const)
+        : { host, port, to: null };
     const task = { kind: "connections", door, host: ORIGIN[0], parallel: 32, ms: SECONDS * 1_000 } as const;
     await ask(asker, task); // a fresh process is not counted
     const ends = [asker.pid as number, sink.pid as number, pid];
@@ -185,7 +202,7 @@ async function tryOut(row: Row, subject: Subject, asker: ChildProcess): Promise<
   });
   // bin/weir becomes the runtime, so its id is that of the process that works.
   for (const load of LOADS)
-    if (load === CONNECTIONS || (subject.asks !== true && (!load.udp || subject.udp)))
+    if (load === CONNECTIONS || (subject.by === undefined && (!load.udp || subject.udp)))
       figures.set(load.title, await load.measure(row, asker, core?.pid ?? null, subject));
   if (core !== null) await core.stop();
   return figures;

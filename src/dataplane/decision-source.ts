@@ -14,6 +14,8 @@ export interface DecidedConnection {
   readonly ip: Ip;
   /** Where that is from, if the client has asked for a name. */
   readonly ipFrom: AddressOrigin;
+  /** The name that the fake address stands for which its client has asked for; null: it was none. */
+  readonly faked: string | null;
   /** What was dialled: that, or the server of a node. */
   readonly dialled: Endpoint;
 }

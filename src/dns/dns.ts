@@ -44,7 +44,7 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   /** What rules and the dial need to know of a destination. */
   prepare(destination: Destination): Prepared;
   isFakeIp(ip: Ip): boolean;
-  /** Addresses that may stand for the name for which they were answered; null: none does. */
+  /** Addresses that stand for the name for which they were answered, or may; null: none does. To be asked for behind `importState`. */
   readonly namedAddresses: NamedAddressesData | null;
   /** What other threads may know of names, until the next flush; see `KnownNames`. */
   readonly knownNames: SharedArrayBuffer;
@@ -112,8 +112,11 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     prepare: (destination) => prepareDestination(destination, preparing),
     fakeIp,
     knownNames: answers.memory,
-    namedAddresses:
-      mapping === null ? null : { fake: fakeNetworks(options), answered: mapping.addresses.memory },
+    get namedAddresses() {
+      const fake = fakeNetworks(options);
+      const named = fakeIp?.named ?? [];
+      return mapping && { fake, named, answered: mapping.addresses.memory };
+    },
     isFakeIp: (ip) => fakeIp?.isFake(ip) ?? false,
     query: async (name, type, signal) => viewOf(await main.answer(questionOf(name, type), signal)),
     explain(text) {

@@ -4,6 +4,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { Steps } from "#lib/steps.ts";
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
+import type { NamedRange } from "#net/address/named-addresses.ts";
 import { answerOf } from "./answer.ts";
 import type { FakePoolState } from "./fake-pool.ts";
 import { JournaledPool, type AllocateElsewhere, type PersistFakeIp } from "./journaled-pool.ts";
@@ -75,6 +76,11 @@ export class FakeIp implements Disposable {
   *become({ v4, v6 }: FakeIpState): Steps<void> {
     if (this.#v4 !== null && v4 !== null) yield* this.#v4.pool.become(v4);
     if (this.#v6 !== null && v6 !== null) yield* this.#v6.pool.become(v6);
+  }
+
+  /** Of both families, for other threads. */
+  get named(): readonly NamedRange[] {
+    return [this.#v4, this.#v6].flatMap((one) => (one === null ? [] : [one.pool.named]));
   }
 
   isFaked(host: string): boolean {

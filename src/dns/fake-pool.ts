@@ -1,8 +1,9 @@
 /** Synthetic addresses of one family: names in, addresses out, and back (dns.md §6.1, §6.2). */
 import { ConfigError } from "#core/errors.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
-import { byteAt } from "#lib/at.ts";
+import type { NamedRange } from "#net/address/named-addresses.ts";
+import { AddressRange } from "#net/address/address-range.ts";
+import { NumberedNames } from "#lib/numbered-names.ts";
 import type { Steps } from "#lib/steps.ts";
 
 /** Offset 1 is the gateway, 2 the TUN's next address, 3 is kept free. */
@@ -27,8 +28,9 @@ export type OnChange = (host: string) => void;
 export class FakePool {
   readonly range: string;
   readonly gateway: Ip;
-  readonly #network: Uint8Array;
-  readonly #bits: number;
+  readonly #range: AddressRange;
+  /** For other threads. A pool that another takes the place of soon is given none. */
+  #shared: NumberedNames | null = null;
   readonly #last: number;
   /** In order of use. */
   readonly #offsets = new Map<string, number>();
@@ -39,14 +41,11 @@ export class FakePool {
 
   /** Throws `ConfigError` where the range has no room. */
   constructor({ ip, bits }: IpPrefix, onChange: OnChange) {
-    const bytes = bytesOfIp(ip);
-    const hostBits = bytes.length * 8 - bits;
-    this.#bits = bits;
-    this.#last = 2 ** Math.min(hostBits, MAX_HOST_BITS) - 1;
+    this.#range = new AddressRange({ ip, bits });
+    this.#last = 2 ** Math.min(this.#range.hostBits, MAX_HOST_BITS) - 1;
     if (this.#last <= FIRST_OFFSET)
       throw new ConfigError(`fake-ip-range ${ip}/${bits} is too small, expected a prefix of /29 or shorter`);
-    this.#network = withOffset(bytes, bits, 0);
-    this.range = `${ipFromBytes(this.#network)}/${bits}`;
+    this.range = `${this.#range.first}/${bits}`;
     this.gateway = this.#ipOf(1);
     this.#onChange = onChange;
   }
@@ -61,8 +60,18 @@ export class FakePool {
     const offset = this.#vacate();
     this.#offsets.set(host, offset);
     this.#hosts.set(offset, host);
+    this.#names.put(offset, host);
     this.#onChange(host);
     return this.#ipOf(offset);
+  }
+
+  get #names(): NumberedNames {
+    return (this.#shared ??= new NumberedNames());
+  }
+
+  /** The addresses, and what names they stand for now, for other threads. */
+  get named(): NamedRange {
+    return { range: { ip: this.#range.first, bits: this.#range.bits }, names: this.#names.memory };
   }
 
   /** The next free offset; in a full range that of the name unused for the longest time, for the others are in use. */
@@ -147,6 +156,7 @@ export class FakePool {
     const before = new Map(this.#offsets);
     this.#offsets.clear();
     this.#hosts.clear();
+    this.#shared?.clear();
     yield* this.restore(state);
     for (const [host, offset] of this.#offsets) if (before.get(host) !== offset) this.#onChange(host);
     for (const host of before.keys()) if (!this.#offsets.has(host)) this.#onChange(host);
@@ -179,6 +189,7 @@ export class FakePool {
     this.#remove(host);
     this.#offsets.set(host, at);
     this.#hosts.set(at, host);
+    this.#names.put(at, host);
     return true;
   }
 
@@ -198,36 +209,16 @@ export class FakePool {
     if (host === undefined || offset === undefined) return;
     this.#offsets.delete(host);
     this.#hosts.delete(offset);
+    this.#names.remove(offset);
   }
 
   #ipOf(offset: number): Ip {
-    return ipFromBytes(withOffset(this.#network, this.#bits, offset));
+    return this.#range.at(offset);
   }
 
   /** Null: outside the range, or beyond what is used of it. */
   #offsetOf(ip: Ip): number | null {
-    const bytes = bytesOfIp(ip);
-    if (bytes.length !== this.#network.length) return null;
-    let offset = 0;
-    for (let at = 0; at < bytes.length; at++) {
-      const keep = Math.max(0, Math.min(8, this.#bits - at * 8));
-      const mask = (0xff << (8 - keep)) & 0xff;
-      const byte = byteAt(bytes, at);
-      if ((byte & mask) !== this.#network[at]) return null;
-      offset = offset * 256 + (byte & ~mask & 0xff);
-    }
-    return offset <= this.#last ? offset : null;
+    const offset = this.#range.offsetOf(ip);
+    return offset !== null && offset <= this.#last ? offset : null;
   }
-}
-
-/** The address with its host bits replaced by the offset. */
-function withOffset(address: Uint8Array, bits: number, offset: number): Uint8Array {
-  const bytes = Uint8Array.from(address);
-  let rest = offset;
-  for (let at = bytes.length - 1; at * 8 + 8 > bits; at--) {
-    const mask = (0xff << (8 - Math.max(0, bits - at * 8))) & 0xff;
-    bytes[at] = (byteAt(bytes, at) & mask) | (rest & ~mask & 0xff);
-    rest = Math.floor(rest / 256);
-  }
-  return bytes;
 }

@@ -3,7 +3,7 @@ import type { AddressOrigin } from "#core/dial-plan.ts";
 import { isGroup, type Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
 import type { AddressRecords, Facts } from "#core/rule.ts";
-import type { Ip, Metadata } from "#core/session.ts";
+import type { Destination, Ip, Metadata } from "#core/session.ts";
 import { itemAt, lastOf } from "#lib/at.ts";
 import type { RuleList, RuleListsInForce } from "./compile.ts";
 import { decisionBy } from "./decision.ts";
@@ -20,6 +20,13 @@ import { Walk } from "./tables/walk.ts";
 
 /** From a target to the leaf, the leaf last. */
 type Chain = readonly Outbound[];
+
+/** How another thread came by an address. */
+export interface MeantBy {
+  readonly ipFrom: AddressOrigin;
+  /** The name that the fake address in the metadata stands for; null: it is none. */
+  readonly faked: string | null;
+}
 
 export interface SnapshotParts {
   readonly lists: RuleListsInForce;
@@ -71,11 +78,11 @@ export class RouterSnapshot {
 
   /**
    * The decision that another thread has made on a session; it is counted. `ip` is what it has dialled: of a client that has
-   * asked for a name the metadata say no address.
+   * asked for a name the metadata say no address, and of one that has asked for a fake address they say that.
    */
-  decided(found: FoundRule, metadata: Metadata, ip: Ip, ipFrom: AddressOrigin): Decision {
+  decided(found: FoundRule, metadata: Metadata, ip: Ip, { ipFrom, faked }: MeantBy): Decision {
     const { findProcessMode, count } = this.#parts;
-    const prepared = ipFrom === "hosts" ? pinnedTo(ip, metadata) : metadata;
+    const prepared = preparedBy(metadata.destination, ip, ipFrom === "hosts", faked);
     const known = factsOf(metadata, prepared, findProcessMode);
     const facts = ipFrom === "rules" ? { ...known, ip } : known;
     const chain = itemAt(this.chains, found.target + 1);
@@ -116,13 +123,12 @@ export class RouterSnapshot {
   }
 }
 
-/** As `prepare` of the DNS engine has it for a name in the hosts table. */
-function pinnedTo(ip: Ip, { destination }: Metadata): Prepared {
-  return {
-    destination: { ...destination, ip },
-    dial: { ...destination, host: null, ip },
-    dnsMode: "hosts",
-  };
+/** As `prepare` of the DNS engine has it; `isPinned`: the hosts table has this address for the name. */
+function preparedBy(asked: Destination, ip: Ip, isPinned: boolean, faked: string | null): Prepared {
+  const destination = faked === null ? asked : { ...asked, host: faked, ip: null };
+  const dnsMode = faked === null ? (isPinned ? "hosts" : "normal") : "fake-ip";
+  if (!isPinned) return { destination, dnsMode };
+  return { destination: { ...destination, ip }, dial: { ...destination, host: null, ip }, dnsMode };
 }
 
 function isSame(chain: Chain, now: Chain | null): boolean {

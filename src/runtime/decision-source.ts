@@ -1,6 +1,7 @@
 /** What workers may decide by while a runtime is in force. */
 import type { DialTemplate, NameChoice } from "#core/dial-plan.ts";
 import type { Outbound } from "#core/outbound.ts";
+import type { Ip } from "#core/session.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Decision } from "#core/router.ts";
 import { joinDecided, settleDecided } from "#dataplane/decided.ts";
@@ -31,6 +32,8 @@ export interface DecisionSourceEnv {
   readonly knownNames: SharedArrayBuffer;
   /** As `NetworkClock.memory`. */
   readonly clock: SharedArrayBuffer;
+  /** A worker has served a client that asked for it. */
+  readonly usesFakeIp: (ip: Ip) => void;
   /** As `Dns.namedAddresses`. */
   readonly namedAddresses: NamedAddressesData | null;
 }
@@ -116,8 +119,9 @@ class RuntimeVersion implements DecisionVersion {
     );
   }
 
-  #decisionOf({ found, metadata, ip, ipFrom }: DecidedConnection): Decision {
-    const decision = this.#snapshot.decided(found, metadata, ip, ipFrom);
+  #decisionOf({ found, metadata, ip, ipFrom, faked }: DecidedConnection): Decision {
+    const decision = this.#snapshot.decided(found, metadata, ip, { ipFrom, faked });
+    if (faked !== null && metadata.destination.ip !== null) this.#env.usesFakeIp(metadata.destination.ip);
     for (const group of decision.groups) group.used?.();
     return decision;
   }

@@ -124,7 +124,7 @@ export class Runtime {
     this.#timeKeeper.activate();
   }
 
-  /** What is to be sniffed, what fake addresses stand for and captured clients of this machine are for the main thread. */
+  /** What is to be sniffed, and captured clients of this machine, are for the main thread. */
   #decisionSource(): DecisionSource {
     const { config, router, outbounds, names } = this;
     const { clock, loops, selfDials, sockets } = this.#host;
@@ -140,6 +140,7 @@ export class Runtime {
       knownNames: names.knownNames,
       clock: clock.memory,
       namedAddresses: names.dns?.namedAddresses ?? null,
+      usesFakeIp: (ip) => void names.dns?.fakeIp?.hostOf(ip), // the one unused for the longest time gives way
     });
   }
 

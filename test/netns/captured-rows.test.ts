@@ -84,7 +84,7 @@ async function shown(row: Row, by: Capture, processes: "off" | "always", target:
 for (const by of ["redir", "tproxy"] as const)
   test(
     `${by}: rows of DIRECT, a node and a group, by addresses and fake ones`,
-    { skip, timeout: 120_000 },
+    { skip, timeout: 240_000 },
     async () => {
       await using row = await openRow("rows");
       await capture(row, by);

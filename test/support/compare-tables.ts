@@ -239,7 +239,10 @@ class OneWorker {
     const [, , target = 0, list = 0, position = 0, end = 0, origin = 0] = this.#memory.decision(SLOT);
     const { ruleList } = metadata.inbound;
     const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
-    const decided = this.#snapshot.decided({ target, list, position, end }, metadata, ip, ipFrom);
+    const decided = this.#snapshot.decided({ target, list, position, end }, metadata, ip, {
+      ipFrom,
+      faked: null,
+    });
     const { outbound, ...ours } = this.#snapshot.withRecords(decided, ruleList, ipFrom);
     assert.ok(main !== null && outbound === main.outbound, what());
     const { outbound: _, ...theirs } = main;

@@ -170,7 +170,9 @@ export class DecidedRows {
 
   #connectionAt(slot: number, { contexts }: PublishedVersion): DecidedConnection {
     const { accepts } = this.#env;
-    const [, type, target, list, position, end, origin] = accepts.decision(slot) as unknown as DecisionRow;
+    const [, type, target, list, position, end, origin, isFaked] = accepts.decision(
+      slot,
+    ) as unknown as DecisionRow;
     const context = itemAt(contexts, listenerOf(int32At(accepts.tags, slot)));
     if (context === null) throw new Error("a worker has decided for a listener that is not for workers");
     const ends = {
@@ -180,16 +182,20 @@ export class DecidedRows {
     const { ip, port } = this.#sockaddrs.original(accepts.wanted(slot));
     const dialled = this.#sockaddrs.original(accepts.destination(slot));
     const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
+    const faked = isFaked === 0 ? null : accepts.nameOf(slot);
+    const askedFor = faked === null ? { ip, port } : this.#sockaddrs.original(accepts.faked(slot));
     const asked = {
       network: "tcp",
       type: itemAt(REQUEST_TYPES, type),
       user: null,
       destination:
-        ipFrom === "client" ? { host: null, ip, port } : { host: accepts.nameOf(slot), ip: null, port },
+        ipFrom === "client" || faked !== null
+          ? { host: null, ...askedFor }
+          : { host: accepts.nameOf(slot), ip: null, port },
     } as const;
     const acceptedAtMs = float64At(accepts.startedAtMs, slot);
     const metadata = { ...describe(context, ends, asked), acceptedAtMs };
-    return { found: { target, list, position, end }, metadata, ip, ipFrom, dialled };
+    return { found: { target, list, position, end }, metadata, ip, ipFrom, faked, dialled };
   }
 
   /** The worker has died, or will decide no more, and all that it had decided is known. */

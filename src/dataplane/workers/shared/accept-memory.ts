@@ -52,9 +52,9 @@ const REPLY = 68;
 const LISTENER_WORDS = 3;
 const MEMORY_BYTES = (LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * REQUEST_SLOT_BYTES;
 const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
-// Of a decision: VERSION TYPE TARGET LIST POSITION END ORIGIN, one word each
-const DECISION_WORDS = 7;
-const SOCKADDRS = 4;
+// Of a decision: VERSION TYPE TARGET LIST POSITION END ORIGIN FAKED, one word each
+const DECISION_WORDS = 8;
+const SOCKADDRS = 5;
 // LENGTH(1) NAME(n)
 const NAME_BYTES = 1 + MOST_NAME_BYTES;
 const SLOT_BYTES = 8 + (2 + DECISION_WORDS) * 4 + SOCKADDRS * SOCKADDR_BYTES + NAME_BYTES;
@@ -63,7 +63,7 @@ export function newAcceptMemory(slots: number): SharedArrayBuffer {
   return new SharedArrayBuffer(SLOTS_AT + slots * SLOT_BYTES);
 }
 
-/** Of a decision, as `AcceptMemory` keeps it; `origin` is an index of `ADDRESS_ORIGINS`. */
+/** Of a decision, as `AcceptMemory` keeps it; `origin` is an index of `ADDRESS_ORIGINS`; `faked` 1: its client has asked for a fake address. */
 export type DecisionRow = readonly [
   version: number,
   type: number,
@@ -72,6 +72,7 @@ export type DecisionRow = readonly [
   position: number,
   end: number,
   origin: number,
+  faked: number,
 ];
 
 /** What a thread dials. */
@@ -120,6 +121,7 @@ export class AcceptMemory {
   readonly #destinations: Uint8Array;
   readonly #locals: Uint8Array;
   readonly #wanted: Uint8Array;
+  readonly #faked: Uint8Array;
   readonly #names: Buffer;
   readonly #bytes: Buffer;
   readonly #words: Int32Array;
@@ -147,11 +149,12 @@ export class AcceptMemory {
     this.#destinations = sockaddrs(1);
     this.#locals = sockaddrs(2);
     this.#wanted = sockaddrs(3);
+    this.#faked = sockaddrs(4);
     const namesAt = bytesAt + slots * SOCKADDRS * SOCKADDR_BYTES;
     this.#names = Buffer.from(memory, namesAt, slots * NAME_BYTES) as Buffer;
   }
 
-  /** What a worker has decided on the connection of a slot: VERSION TYPE TARGET LIST POSITION END ORIGIN, the last as an index of `ADDRESS_ORIGINS`. */
+  /** What a worker has decided on the connection of a slot: VERSION TYPE TARGET LIST POSITION END ORIGIN FAKED, as `DecisionRow` has it. */
   decision(slot: number): Int32Array {
     return this.#decisions.subarray(slot * DECISION_WORDS, (slot + 1) * DECISION_WORDS);
   }
@@ -175,6 +178,16 @@ export class AcceptMemory {
     this.#wanted.set(to, slot * SOCKADDR_BYTES);
   }
 
+  /** Behind `writeDecision`, where it says so: the socket address that its client has asked for. */
+  setFaked(slot: number, to: Uint8Array): void {
+    this.#faked.set(to, slot * SOCKADDR_BYTES);
+  }
+
+  /** That. */
+  faked(slot: number): Uint8Array {
+    return this.#faked.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
+  }
+
   /** The socket address that its client wants, or the port alone where it has asked for a name that none was needed of. */
   wanted(slot: number): Uint8Array {
     return this.#wanted.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
@@ -185,7 +198,7 @@ export class AcceptMemory {
     return this.#destinations.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
   }
 
-  /** The name that its client has asked for, ASCII. */
+  /** The name that its client has asked for, or means by a fake address; ASCII. */
   nameOf(slot: number): string {
     const at = slot * NAME_BYTES;
     return this.#names.toString("latin1", at + 1, at + 1 + byteAt(this.#names, at));

@@ -130,17 +130,19 @@ export class Decider {
     const { captures, sniffed, ownPorts } = version.data;
     const listener = version.data.listeners[asked.listener] ?? null;
     if (listener === null || ownPorts.has(asked.destination.port)) return null;
-    if (sniffed !== null && mayBeSniffed(sniffed, asked.destination)) return null;
+    const means = meantBy(asked.destination, version.named);
+    if (sniffed !== null && mayBeSniffed(sniffed, means)) return null;
     const source = this.#sockaddrs.source(this.#shared.sources, asked.slot * SOCKADDR_BYTES);
     if (captures && !this.#foreign.has(source.ip)) return null; // it may be one of ours that has come back
-    const find: FindRule = (ip, lookUp) => this.#find(asked, source, ip, listener, version, lookUp);
-    const chosen = choose(asked.destination, version, find);
+    const find: FindRule = (ip, lookUp) =>
+      this.#find({ ...asked, destination: means }, source, ip, listener, version, lookUp);
+    const chosen = choose(means, version, find);
     if (chosen === null || !isFree(source.ip, chosen.to.ip)) return null;
     const { way, to } = chosen;
     if (way.node !== undefined && ownPorts.has(to.port)) return null;
     const dial = this.#dialOf(asked, chosen);
     if (dial === null) return null;
-    this.#note(asked, chosen, version.data.version, dial.address);
+    this.#note(asked, means, chosen, version.data.version, dial.address);
     this.#ways[asked.slot - FIRST_ACCEPTED_SLOT] = way;
     return dial;
   }
@@ -205,16 +207,25 @@ export class Decider {
     return bytes;
   }
 
-  #note(asked: AskedConnection, { found, way, seen, wants }: Chosen, version: number, to: Uint8Array): void {
+  #note(
+    asked: AskedConnection,
+    { host }: Destination,
+    { found, way, seen, wants }: Chosen,
+    version: number,
+    to: Uint8Array,
+  ): void {
     const { slot, type, local, destination } = asked;
     const { target, list, position, end } = found;
     const [speaks, origin] = [REQUEST_TYPES.indexOf(type), ADDRESS_ORIGINS.indexOf(seen.from)];
-    this.#shared.writeDecision(slot, [version, speaks, target, list, position, end, origin], to, local);
+    const { ip, port } = destination;
+    const faked = host === destination.host ? null : ip;
+    const row = [version, speaks, target, list, position, end, origin, faked === null ? 0 : 1] as const;
+    this.#shared.writeDecision(slot, row, to, local);
     if (way.node !== undefined) {
-      const { port } = wants;
-      this.#shared.setWanted(slot, this.#wanted.encode({ ip: seen.ip ?? ANY_V4, port }));
+      this.#shared.setWanted(slot, this.#wanted.encode({ ip: seen.ip ?? ANY_V4, port: wants.port }));
     }
-    if (destination.host !== null) this.#shared.setName(slot, destination.host);
+    if (host !== null) this.#shared.setName(slot, host);
+    if (faked !== null) this.#shared.setFaked(slot, this.#wanted.encode({ ip: faked, port }));
     Atomics.store(this.#shared.decided, slot, DIALLING);
   }
 
@@ -270,6 +281,13 @@ export class Decider {
  */
 function isFree(source: Ip, to: Ip): boolean {
   return source.startsWith("127.") || source === LOOPBACK_V6 || !THIS_MACHINE.holds(to);
+}
+
+/** A fake address is what its name is. */
+function meantBy(destination: Destination, named: NamedAddresses | null): Destination {
+  const { host, ip } = destination;
+  const name = host === null && ip !== null ? (named?.nameOf(ip) ?? null) : null;
+  return name === null ? destination : { ...destination, host: name, ip: null };
 }
 
 const NO_PROGRAM: Facts = { process: null, uid: null };
