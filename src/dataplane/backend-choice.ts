@@ -1,6 +1,7 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { Endpoint } from "#core/session.ts";
+import type { Endpoint, Ip } from "#core/session.ts";
+import { ownAddresses } from "#net/address/own-address.ts";
 import type { RelayBackend } from "./backend.ts";
 import type { DecisionSource, FoundDial } from "./decision-source.ts";
 import {
@@ -92,6 +93,11 @@ export class BackendChoice implements AsyncDisposable {
   /** What workers have decided, and dial or have dialled between these two; null: nothing. */
   findDecided(near: Endpoint, to: Endpoint): FoundDial | null {
     return this.#opened?.findDecided(near, to) ?? null;
+  }
+
+  /** May this be an address of this machine? */
+  mayBeOwn(ip: Ip): boolean {
+    return this.#opened?.accepting?.mayBeOwn(ip) ?? ownAddresses().includes(ip);
   }
 
   /** What workers decide by has changed, rules or lists among it unless `keepsRules`: they decide nothing by what it was before, and soon by what it is. */

@@ -10,9 +10,9 @@ import { DialError } from "#core/errors.ts";
 import { descriptorOf } from "#core/handover.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 import type { Decision } from "#core/router.ts";
-import type { DatagramFlow, Endpoint, Metadata } from "#core/session.ts";
+import type { DatagramFlow, Endpoint, Ip, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/address/ip.ts";
-import { RecentOwnAddresses } from "#net/address/own-address.ts";
+import { ForeignAddresses, ownAddresses, RecentOwnAddresses } from "#net/address/own-address.ts";
 import { inodeOf } from "#platform/process.ts";
 import type { OtherSocket } from "#platform/linux/other-socket.ts";
 import type { FoundDial } from "./decision-source.ts";
@@ -24,6 +24,8 @@ export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun
 export interface LoopDetectorEnv {
   /** Called once, when everything that is dialled has to be noted from now on. */
   readonly onArmed?: () => void;
+  /** May this be an address of this machine? Absent: those of interfaces that carry something are. */
+  readonly mayBeOwn?: (ip: Ip) => boolean;
   /** What workers have decided, and dial or have dialled between these two; null: nothing. */
   readonly findDecided?: (near: Endpoint, to: Endpoint) => FoundDial | null;
 }
@@ -34,7 +36,9 @@ export class LoopDetector {
   readonly #streams = new Map<string, number>();
   readonly #flows = new Set<DatagramFlow>();
   readonly #dials = new DialledNames();
+  /** Of clients that send datagrams. */
   readonly #own = new RecentOwnAddresses();
+  readonly #foreign: ForeignAddresses;
   readonly #env: LoopDetectorEnv;
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
@@ -42,6 +46,7 @@ export class LoopDetector {
   constructor(isAnother: OtherSocket, env: LoopDetectorEnv = {}) {
     this.#isAnother = isAnother;
     this.#env = env;
+    this.#foreign = new ForeignAddresses(env.mayBeOwn ?? ((ip) => ownAddresses().includes(ip)));
   }
 
   get isArmed(): boolean {
@@ -60,7 +65,7 @@ export class LoopDetector {
    * a captured connection of this machine waits for the end of the turn.
    */
   beforeCheck({ source, network, inbound }: Metadata): Promise<void> | null {
-    if (network !== "tcp" || !TRANSPARENT.has(inbound.type) || !this.#own.has(source.ip)) return null;
+    if (network !== "tcp" || !TRANSPARENT.has(inbound.type) || this.#foreign.has(source.ip)) return null;
     this.arm();
     return new Promise<void>((resolve) => void setImmediate(resolve));
   }
@@ -107,13 +112,13 @@ export class LoopDetector {
   /** The session for whose client a worker has made this one; null: it is none of a worker's, or that is not known. */
   madeFor({ source, network, inbound, destination: { ip, port } }: Metadata): Metadata | null {
     if (!this.#armed || network !== "tcp" || ip === null || !TRANSPARENT.has(inbound.type)) return null;
-    return this.#own.has(source.ip) ? (this.#dialOf(source, { ip, port })?.metadata ?? null) : null;
+    return this.#foreign.has(source.ip) ? null : (this.#dialOf(source, { ip, port })?.metadata ?? null);
   }
 
   #isOwnStream(source: Endpoint, to: Endpoint): boolean {
     const inode = this.#streams.get(connectionName(source, to));
     if (inode !== undefined && !this.#isAnother(source, to, inode)) return true;
-    if (!this.#own.has(source.ip)) return false;
+    if (this.#foreign.has(source.ip)) return false;
     const dial = this.#dialOf(source, to);
     return dial?.isDirect === true && !this.#isAnother(source, to, inodeOf(dial.descriptor));
   }

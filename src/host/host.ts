@@ -174,6 +174,7 @@ export function openHost(
       invalidateRoutes();
     },
     findDecided: (near, to) => relayPath.findDecided(near, to),
+    mayBeOwn: (ip) => relayPath.mayBeOwn(ip),
   });
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);

@@ -114,7 +114,7 @@ class OneWorker {
     this.#findProcessMode = findProcessMode;
     using ports = decisionPorts();
     const word = new VersionWord();
-    this.#decider = new Decider(memory, { reportLazily() {} }, word, ports.port2);
+    this.#decider = new Decider(memory, { reportLazily() {}, mayBeOwn: () => false }, word, ports.port2);
     const listeners = [null, ...router.lists.nested.map(({ name }) => name)].flatMap((list) =>
       NAMES.map((name) => ({ name, root: snapshot.rootOf(list), fixed: null, destination: null })),
     );

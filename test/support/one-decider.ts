@@ -12,7 +12,7 @@ export function openOneDecider(data: Partial<DecisionData>): (destination: Desti
   const shared = new AcceptMemory(newAcceptMemory(SLOT + 1));
   const word = new VersionWord();
   using ports = decisionPorts();
-  const decider = new Decider(shared, { reportLazily() {} }, word, ports.port2);
+  const decider = new Decider(shared, { reportLazily() {}, mayBeOwn: () => false }, word, ports.port2);
   ports.port1.postMessage({ ...decisionData(1), ...data });
   decider.takeVersion();
   word.present = 1;

@@ -44,7 +44,13 @@ export class RecentOwnAddresses {
  */
 export class ForeignAddresses {
   readonly #isOwn = new Map<Ip, boolean>();
+  readonly #mayBeOwn: (ip: Ip) => boolean;
   #sinceMs = -Infinity;
+
+  /** `mayBeOwn` asks the system, which takes some time. */
+  constructor(mayBeOwn: (ip: Ip) => boolean) {
+    this.#mayBeOwn = mayBeOwn;
+  }
 
   /** Is it certainly none of this machine? */
   has(ip: Ip): boolean {
@@ -56,7 +62,7 @@ export class ForeignAddresses {
     }
     const known = this.#isOwn.get(ip);
     if (known !== undefined) return !known;
-    const isOwn = ownAddresses().includes(ip);
+    const isOwn = this.#mayBeOwn(ip);
     this.#isOwn.set(ip, isOwn);
     return !isOwn;
   }

@@ -7,7 +7,7 @@ import { openLibc } from "./libc.ts";
 import { WORDS } from "./machine-words.ts";
 import { OwnPorts } from "./own-port.ts";
 import { ADD, DATA_WORD, EVENT_WORDS, PEEK, RelayCalls } from "./relay-calls.ts";
-import { AF_INET, AF_INET6, SOCKADDR_BYTES } from "./sockaddr.ts";
+import { AF_INET, AF_INET6, encodeSockaddr, SOCKADDR_BYTES } from "./sockaddr.ts";
 import { O_CLOEXEC, O_NONBLOCK, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
 import { uint32At } from "#lib/at.ts";
 
@@ -28,12 +28,15 @@ const IPPROTO_TCP = 6;
 const TCP_KEEPIDLE = 4;
 const TCP_KEEPINTVL = 5;
 const TCP_QUICKACK = 12;
+/** Of bind(2) to an address that no interface has (ip(7)). */
+const NOT_OURS = -constants.errno.EADDRNOTAVAIL;
 
 const SIGNATURES = {
   accept4: { arguments: WORDS[4], return: "i32" },
   getsockname: { arguments: WORDS[3], return: "i32" },
   socket: { arguments: WORDS[3], return: "i32" },
   connect: { arguments: WORDS[3], return: "i32" },
+  bind: { arguments: WORDS[3], return: "i32" },
   setsockopt: { arguments: WORDS[5], return: "i32" },
   getsockopt: { arguments: WORDS[5], return: "i32" },
   recv: { arguments: WORDS[4], return: "i32" },
@@ -67,6 +70,7 @@ export class AcceptCalls extends RelayCalls {
       bytes: Buffer.from(new ArrayBuffer(PEEK_BYTES)),
       words: new Uint8Array(new ArrayBuffer(MOST_WORDS)),
       address: new Uint8Array(new ArrayBuffer(SOCKADDR_BYTES)),
+      bound: new Uint8Array(new ArrayBuffer(SOCKADDR_BYTES)),
       length: new Uint32Array(new ArrayBuffer(4)),
       value: new Int32Array(new ArrayBuffer(4)),
       name: new Uint8Array(new ArrayBuffer(16)),
@@ -80,6 +84,7 @@ export class AcceptCalls extends RelayCalls {
       bytes: pointerOf(memory.bytes),
       words: pointerOf(memory.words),
       address: pointerOf(memory.address),
+      bound: pointerOf(memory.bound),
       length: pointerOf(memory.length),
       value: pointerOf(memory.value),
       name: pointerOf(memory.name),
@@ -121,6 +126,20 @@ export class AcceptCalls extends RelayCalls {
   connect(fd: number, addressBytes: number): number {
     const { connect } = this.#library.functions;
     return this.answer(connect(this.words.of(fd), this.#pointers.address, this.words.of(addressBytes)));
+  }
+
+  /**
+   * May this be an address of this machine, whatever its interface does? Where the system does not say, it may: with
+   * `ip_nonlocal_bind` every address, and always those that need a zone.
+   */
+  mayBeOwn(address: Uint8Array): boolean {
+    const fd = this.open(address.length === 4 ? 4 : 6);
+    if (fd < 0) return true;
+    const size = encodeSockaddr(this.#memory.bound, { address, port: 0 });
+    const { bind } = this.#library.functions;
+    const answer = this.answer(bind(this.words.of(fd), this.#pointers.bound, this.words.of(size)));
+    this.close(fd);
+    return answer !== NOT_OURS;
   }
 
   /** As much as the length in memory says, which is then how much it was. */

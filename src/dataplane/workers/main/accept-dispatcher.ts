@@ -1,4 +1,5 @@
-import type { Endpoint } from "#core/session.ts";
+import type { Endpoint, Ip } from "#core/session.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import type { FoundDial } from "#dataplane/decision-source.ts";
 import type { OffloadOptions, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
@@ -139,6 +140,11 @@ export class AcceptDispatcher implements AcceptOffload {
   decidedClient(thread: WorkerHandle, slot: number, ends: DecidedEnds): WorkerClient {
     this.onDecided(thread, slot);
     return WorkerClient.decided(thread, slot, ends, this.#connectionEnv);
+  }
+
+  /** As `AcceptCalls` has it. */
+  mayBeOwn(ip: Ip): boolean {
+    return this.#calls.mayBeOwn(bytesOfIp(ip));
   }
 
   /** What the thread has decided, and dials or has dialled between these two; null: nothing. */

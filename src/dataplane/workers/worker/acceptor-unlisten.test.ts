@@ -64,6 +64,7 @@ function openAcceptor() {
     end() {},
     report: (_, kind) => void events.push(kind),
     reportLazily() {},
+    mayBeOwn: () => false,
     ssl: () => null,
     nodes: new NodeTlsTable(),
     browsers: new BrowserTlsTable(),

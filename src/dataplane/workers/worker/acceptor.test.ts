@@ -50,6 +50,7 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
     end() {},
     report: (slot, kind) => void reports.push([slot, kind]),
     reportLazily() {},
+    mayBeOwn: () => false,
     pair: () => null,
     ssl: () => ssl,
     nodes: new NodeTlsTable(),

@@ -19,7 +19,7 @@ function openDecider(targets: readonly (readonly [ip: string, port: number])[]) 
   const shared = new AcceptMemory(newAcceptMemory(SLOT + 1));
   const word = new VersionWord();
   using ports = decisionPorts();
-  const decider = new Decider(shared, { reportLazily() {} }, word, ports.port2);
+  const decider = new Decider(shared, { reportLazily() {}, mayBeOwn: () => false }, word, ports.port2);
   const facts = { name: "in", root: MAIN_LIST, fixed: null };
   const listeners = targets.map(([to, port]) => ({
     ...facts,

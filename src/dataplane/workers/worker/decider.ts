@@ -52,6 +52,8 @@ export interface AskedConnection extends Wish {
 }
 
 interface DeciderHost {
+  /** As `AcceptCalls` has it. */
+  mayBeOwn(ip: Ip): boolean;
   /** An event that can wait until there is another one. */
   reportLazily(slot: number, kind: number): void;
   /** Of tests only. */
@@ -86,7 +88,7 @@ export class Decider {
   readonly #sockaddrs = new Sockaddrs();
   /** For a second address, while one is lent. */
   readonly #wanted = new Sockaddrs();
-  readonly #foreign = new ForeignAddresses();
+  readonly #foreign = new ForeignAddresses((ip) => this.#host.mayBeOwn(ip));
   #version: Version | null = null;
   #lastAnswer: Answer | null = null;
   /** By slot, from the first of the worker's own on: how its connection is dialled, if it was decided here. */

@@ -2,6 +2,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type { PendingBounds } from "#net/listen/pending-limiter.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { READABLE } from "#platform/linux/relay-calls.ts";
 import { PendingConnection } from "./pending-connection.ts";
 import { BACK, FAILED, MORE, WAITS } from "./task.ts";
@@ -112,6 +113,7 @@ export class Loop {
       put: (slot, task) => this.#tasks.set(slot, task),
       end: (slot, isFault) => this.#end(slot, isFault),
       report: (slot, kind) => this.#events.report(slot, kind),
+      mayBeOwn: (ip) => calls.mayBeOwn(bytesOfIp(ip)),
       reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),
       begin: (index, wire) => describeWire(table, index, specOf(wire)) ?? NO_MESSAGE,
       pair: (slot, messages) => this.#pair(slot, messages),

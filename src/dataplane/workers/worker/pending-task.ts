@@ -1,5 +1,6 @@
 /** The parts around the acceptor: the loop, and the clients that it has accepted. */
 import type { WireStart } from "#core/handover.ts";
+import type { Ip } from "#core/session.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import type { Task } from "./task.ts";
@@ -24,6 +25,8 @@ export interface AcceptorHost {
   report(slot: number, kind: number): void;
   /** The same for an event that can wait a little. */
   reportLazily(slot: number, kind: number): void;
+  /** As `AcceptCalls` has it. */
+  mayBeOwn(ip: Ip): boolean;
   /** A wire that is begun on this thread, in place of one that comes with a command. */
   begin(index: number, wire: WireStart): WireMessage;
   /** Two sockets that are connected, as a relay task. */
