@@ -34,7 +34,12 @@ export type Handshake =
       /** Asks the kernel where a connection was going before it was redirected; null: it was not. */
       readonly originalOf: (descriptor: number, client: Ip) => Endpoint | null;
     }
-  | { readonly handshake: "tls"; readonly contexts: TlsContextSource };
+  | {
+      readonly handshake: "tls";
+      readonly contexts: TlsContextSource;
+      /** Once the handshake is done, workers show what clients say, as of `first-bytes`. */
+      readonly showsFirst?: boolean;
+    };
 
 /** The receiver owns it: takes its stream, has it dialled by its worker, or ends it. */
 export interface AcceptedConnection {
@@ -48,7 +53,7 @@ export interface AcceptedConnection {
    * much as had come. Null: the handshake is still to be read from `stream`.
    */
   readonly request: Buffer | null;
-  /** The same connection while a worker has the socket and can dial; null: the event loop has it, or TLS lies over it. */
+  /** The same connection while a worker has the socket and can dial; null: the event loop has it. */
   readonly worker: WorkerConnection | null;
   /** A TLS handshake that a worker has begun; null: TLS, if any, is still to begin on `stream`. */
   readonly tls: OffloadedTls | null;
@@ -111,6 +116,10 @@ export interface OffloadedTls {
   /** Why it failed; then nothing is left of the connection. Null: it is done, or under way. */
   readonly failure: string | null;
   readonly isDone: boolean;
+  /**
+   * The library's object, while a worker has the socket of one that is done: to be looked at. Absent: it is to be taken.
+   */
+  readonly object?: bigint;
   /** The descriptor and the library's object, which are the caller's from then on. */
   take(): { readonly fd: number; readonly ssl: bigint };
   /** `stream` has the descriptor from now on; see `follow`. */

@@ -181,6 +181,17 @@ export interface WireStart extends DetachedState {
   readonly under?: UnderlayRecipe;
 }
 
+/** What lies over a socket, as what would lie over another wire. Throws `RangeError` for what cannot. */
+export function layersOf({ kind, layers = [], details = {}, ...state }: WireStart): readonly Layer[] {
+  if (kind === "plain") return layers;
+  if (kind !== "sealed" && kind !== "vmess") throw new RangeError(`${kind} is no layer`);
+  const { opening, ...rest } = details;
+  const sealed: Layer = { kind: "sealed", form: kind, ...state, details: rest };
+  if (opening === undefined) return [sealed, ...layers];
+  const { bytes: ours, afterMs } = opening;
+  return [{ kind: "opening", ours, isOwed: true, afterMs, theirs: null }, sealed, ...layers];
+}
+
 /** On streams whose socket can be detached: gives the way to do it; null while the stream itself has something to finish. */
 export const DETACHABLE = Symbol("how this stream is detached");
 

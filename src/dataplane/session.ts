@@ -154,10 +154,11 @@ class OpeningSession implements DialEvents {
     const { metadata } = this.#entry;
     const { destination, outbound } = decision;
     const reach = this.#env.reach.of(metadata, decision);
-    const limited = this.#env.ledger.free !== true;
+    const isGoverned = this.#env.ledger.free !== true;
+    const limited = isGoverned || metadata.inbound.userId !== undefined;
     // A client that is redirected instead is answered by the event loop.
     const plan =
-      limited && destination.port === HTTP_PORT
+      isGoverned && destination.port === HTTP_PORT
         ? null
         : (outbound.plain?.(dialOf(decision), reach, () => this.#entry.signal) ?? null);
     this.#then(plan, (found) => {

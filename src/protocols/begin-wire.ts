@@ -1,5 +1,5 @@
 /** What threads can begin of protocols: they load no more of these than that. */
-import type { DetachedState, Layer, WireStart } from "#core/handover.ts";
+import { layersOf, type Layer, type WireStart } from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
 import type { UnderlayRecipe, WireRecipe } from "#core/wire-recipe.ts";
 import { FIRST_FRAME } from "#transport/websocket/frame-reader.ts";
@@ -40,7 +40,7 @@ export function beginWire(
 }
 
 /** What would lie over a socket. */
-function over(under: UnderlayRecipe, { kind, layers = [], ...state }: WireStart): WireStart {
+function over(under: UnderlayRecipe, start: WireStart): WireStart {
   const { tls, upgrade } = under;
   const frames: Layer[] =
     upgrade?.isFramed === true ? [{ kind: "websocket", role: "client", reading: FIRST_FRAME }] : [];
@@ -48,18 +48,7 @@ function over(under: UnderlayRecipe, { kind, layers = [], ...state }: WireStart)
     kind: tls?.kind ?? "plain",
     numbers: tls === null ? [] : [0, 0],
     unread: null,
-    layers: [...frames, ...layersOf(kind, state), ...layers],
+    layers: [...frames, ...layersOf(start)],
     under,
   };
-}
-
-/** The same as layers. */
-function layersOf(kind: WireStart["kind"], { details = {}, ...state }: DetachedState): readonly Layer[] {
-  if (kind === "plain") return [];
-  if (kind !== "sealed" && kind !== "vmess") throw new RangeError(`${kind} is no layer over TLS`);
-  const { opening, ...rest } = details;
-  const sealed: Layer = { kind: "sealed", form: kind, ...state, details: rest };
-  if (opening === undefined) return [sealed];
-  const { bytes: ours, afterMs } = opening;
-  return [{ kind: "opening", ours, isOwed: true, afterMs, theirs: null }, sealed];
 }

@@ -15,7 +15,7 @@ import { readTlsServer } from "./tls/server-options.ts";
 
 /** A stream behind the security layer, with what the layer knows of it; all of it null where there is none. */
 export interface Secured extends TlsAccepted {
-  /** Absent: more than TCP lies below. */
+  /** Of a client whose socket a worker may keep. Absent: `stream` is all that there is. */
   readonly connection?: AcceptedConnection;
 }
 

@@ -36,7 +36,7 @@ export interface TransportServerContext {
 
 export interface TransportServer extends Disposable {
   readonly security: "none" | "tls";
-  /** Nothing lies below the protocol but TCP. */
+  /** Nothing lies below the protocol but TCP, and what `security` says. */
   readonly isBare: boolean;
   /** By what threads may shake hands in its place; null: they may not. */
   readonly contexts: TlsContextSource | null;
@@ -90,13 +90,14 @@ export async function openTransportServer(
     log,
   });
   undo.move();
-  const isBare = security.kind === "none" && carriers.bare;
+  const isPlain = security.kind === "none";
   const serveOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
-    if (isBare) return on(new BareClient(connection));
+    if (isPlain && carriers.bare) return on(new BareClient(connection));
     const secured = await security.accept(connection);
-    secured.stream.on("error", () => secured.stream.destroy());
-    if (carriers.bare) return on(secured);
+    if (secured.connection !== undefined) return on(secured);
     const { stream } = secured;
+    stream.on("error", () => stream.destroy());
+    if (carriers.bare) return on(secured);
     const carry = (carried: Duplex): void => on({ ...secured, stream: carried, bypass: null });
     if (carriers.http2 !== null && (await isHttp2(secured, carriers.http1 !== null)))
       return serveHttp2(stream, carriers.http2, carry);
@@ -108,7 +109,7 @@ export async function openTransportServer(
   };
   return {
     security: security.kind,
-    isBare,
+    isBare: carriers.bare,
     contexts: carriers.http2 === null ? security.contexts : null,
     isOverTcp: carriers.isOverTcp,
     quic,

@@ -4,18 +4,20 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
+import { connect as connectTls } from "node:tls";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Protocol } from "#core/protocol.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
+import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
+import { makeCertificate } from "../support/certificate.ts";
 import { directDialer } from "../support/direct-accept.ts";
 import { echoed, outcome } from "../support/client.ts";
 import { openKeptClients, type KeptClients } from "../support/kept-clients.ts";
 import { countThenAnswer, echo, openTcpOrigin } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
-import { openRawClient } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP clients that stay with workers: needs Linux";
@@ -29,6 +31,12 @@ interface Kind {
   readonly server: object;
   readonly client: object;
 }
+
+const certificate = makeCertificate({ names: ["server.test"] });
+const TLS = {
+  server: { certificate: certificate.cert, "private-key": certificate.key },
+  client: { tls: true, servername: "server.test", sni: "server.test", fingerprint: certificate.fingerprint },
+};
 
 const list = Object.entries(ids).map(([username, uuid]) => ({ username, uuid }));
 const shadowed = (cipher: string, password: string): Kind => ({
@@ -63,6 +71,24 @@ const KINDS: Readonly<Record<string, Kind>> = {
     client: { cipher: "2022-blake3-aes-256-gcm", password: `${key(1, 32)}:${key(2, 32)}` },
   },
   "older Shadowsocks": shadowed("chacha20-ietf-poly1305", "old"),
+  "VLESS in TLS": {
+    protocol: vless,
+    server: { ...TLS.server, users: list },
+    client: { ...TLS.client, uuid: ids.ann },
+  },
+  Trojan: {
+    protocol: trojan,
+    server: {
+      ...TLS.server,
+      users: Object.entries(ids).map(([username, password]) => ({ username, password })),
+    },
+    client: { ...TLS.client, password: ids.ann },
+  },
+  "VMess in TLS": {
+    protocol: vmess,
+    server: { ...TLS.server, users: list },
+    client: { ...TLS.client, uuid: ids.ann, cipher: "aes-128-gcm" },
+  },
 };
 
 async function dial(
@@ -79,6 +105,16 @@ async function dial(
 }
 
 const open = ({ protocol, server }: Kind): Promise<KeptClients> => openKeptClients(protocol, server);
+
+/** As far as anybody comes. */
+async function connectTo({ server }: Kind, port: number): Promise<Socket> {
+  const isTls = "certificate" in server;
+  const where = { port, host: "127.0.0.1" };
+  const socket = isTls ? connectTls({ ...where, rejectUnauthorized: false }) : connect(where);
+  socket.on("error", () => {});
+  await once(socket, isTls ? "secureConnect" : "connect");
+  return socket;
+}
 
 /** The first words are as short as those of most clients. */
 async function converse(stream: Duplex): Promise<void> {
@@ -204,37 +240,38 @@ for (const [name, kind] of Object.entries(KINDS)) {
 
   test(`${name}: noise is answered as ever, and the session of no client`, { skip }, async () => {
     await using server = await open(kind);
-    using noise = await openRawClient(server.port);
-    noise.socket.on("data", () => assert.fail("a byte for one who has not authenticated"));
-    noise.send(Buffer.alloc(600, 0xa5));
-    if (kind.protocol === vless) await outcome(noise.socket).catch(() => {});
+    const noise = await connectTo(kind, server.port);
+    noise.on("data", () => assert.fail("a byte for one who has not authenticated"));
+    noise.write(Buffer.alloc(600, 0xa5));
+    if (kind.protocol === vless || kind.protocol === trojan) await outcome(noise);
     else {
       await delay(50);
-      noise.send(Buffer.alloc(600, 0xa5));
+      noise.write(Buffer.alloc(600, 0xa5));
       await delay(50);
-      assert.equal(noise.socket.readyState, "open");
-      noise.socket.end();
-      await once(noise.socket, "end");
+      assert.equal(noise.readyState, "open");
+      noise.end();
+      await once(noise, "end");
     }
     assert.equal(server.sessions.length, 0);
   });
 }
 
-for (const name of ["VLESS", "VMess", "Shadowsocks 2022, users"]) {
+for (const name of ["VLESS", "VMess", "Shadowsocks 2022, users", "VLESS in TLS", "Trojan"]) {
   test(`${name}: a removed user's connection is cut off, and no other's`, { skip }, async () => {
     const kind = KINDS[name] as Kind;
     await using server = await open(kind);
     await using origin = await openTcpOrigin(echo);
+    const isShadow = kind.protocol === shadowsocks;
     const other = {
       ...kind.client,
-      ...("uuid" in kind.client ? { uuid: ids.bob } : { password: `${key(1, 32)}:${key(3, 32)}` }),
+      ...(isShadow ? { password: `${key(1, 32)}:${key(3, 32)}` } : { uuid: ids.bob, password: ids.bob }),
     };
     const ann = await dial(kind, server.port, origin.port);
     const bob = await dial({ ...kind, client: other }, server.port, origin.port);
     for (const stream of [ann, bob]) await converse(stream);
     assert.equal(server.kept.length, 2);
     const cut = Promise.race([outcome(ann), once(ann, "end")]);
-    const credential = "uuid" in kind.client ? ids.bob : key(3, 32);
+    const credential = isShadow ? key(3, 32) : ids.bob;
     server.inbound.replaceUsers([{ id: "bob", credential, flow: null }]);
     await cut;
     await until("it has ended", () => server.ended.length === 1);

@@ -6,7 +6,7 @@ import { readHandshake, type HandshakeStep } from "./read-handshake.ts";
 /** A client whose handshake is to be read. Looking at `stream` takes the socket from a worker that has it. */
 export interface PendingClient {
   readonly stream: Duplex;
-  /** Its connection, where nothing lies over that; absent: something does. */
+  /** Its connection, where a worker may keep the socket. */
   readonly connection?: AcceptedConnection;
 }
 

@@ -11,6 +11,12 @@ export interface ClientStream {
   readonly wire: ClientWire | null;
 }
 
+/** Looking at its stream takes the socket from the worker. */
+export interface KeptClient {
+  readonly stream: Duplex;
+  readonly connection: AcceptedConnection;
+}
+
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -21,21 +27,23 @@ export class OpenedSession implements StreamSession {
   readonly network = "tcp";
   readonly metadata: Metadata;
   readonly ended: () => void;
-  readonly #client: HeldClient;
+  readonly #client: KeptClient;
+  readonly #held: HeldClient;
   readonly #opened: ClientStream;
 
   /** `hold` has a call end the connection, until what it returns is disposed of. */
   constructor(
     metadata: Metadata,
-    connection: AcceptedConnection,
+    client: KeptClient,
     opened: ClientStream,
     hold: (end: () => void) => Disposable,
   ) {
-    const client = new HeldClient(connection);
+    const own = new HeldClient(client.connection);
     this.metadata = metadata;
     this.#client = client;
+    this.#held = own;
     this.#opened = opened;
-    const held = hold(() => client.end());
+    const held = hold(() => own.end());
     this.ended = () => held[Symbol.dispose](); // kept to the end, when the rest has long gone
   }
 
@@ -46,13 +54,13 @@ export class OpenedSession implements StreamSession {
   }
 
   get stream(): Duplex {
-    return this.#client.stream ?? this.#open();
+    return this.#held.stream ?? this.#open();
   }
 
   #open(): Duplex {
-    const stream = this.#opened.open(this.#client.connection.stream());
+    const stream = this.#opened.open(this.#client.stream);
     guardErrors(stream);
-    this.#client.stream = stream;
+    this.#held.stream = stream;
     return stream;
   }
 

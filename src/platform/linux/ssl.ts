@@ -229,6 +229,22 @@ export class Ssl {
     return why === ENDED ? 0 : why;
   }
 
+  /** Up to `size` plain bytes of one record to the start of the buffer, which come again; 0 at the end; else why there are none. */
+  peek(ssl: bigint, size: number): number {
+    this.#functions.ERR_clear_error();
+    this.#errno[0] = 0;
+    const bytes = this.#functions.SSL_peek(ssl, this.#start, BigInt(size));
+    if (bytes > 0) return bytes;
+    const why = this.#outcomeOf(ssl, bytes);
+    if (why === BLOCKED_BY_WRITE) return EAGAIN;
+    return why === ENDED ? 0 : why;
+  }
+
+  /** From now on it reads and writes by this descriptor. */
+  moveSocket(ssl: bigint, fd: number): void {
+    if (this.#functions.SSL_set_fd(ssl, fd) !== 1) this.#functions.ERR_clear_error();
+  }
+
   /** Says that no more follows (close_notify). 0: said; EAGAIN; `BROKEN`. */
   shutdown(ssl: bigint): number {
     this.#functions.ERR_clear_error();

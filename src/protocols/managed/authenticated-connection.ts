@@ -4,7 +4,7 @@ import type { DatagramFlow, Destination, Metadata, Network, Session } from "#cor
 import { abortStream } from "#core/stream.ts";
 import { type ConnectionEnds, describe, guardErrors, streamSession } from "#net/listen/accept.ts";
 import type { PendingClient } from "#net/listen/first-bytes.ts";
-import { OpenedSession, type ClientStream } from "#net/listen/opened-session.ts";
+import { OpenedSession, type ClientStream, type KeptClient } from "#net/listen/opened-session.ts";
 import type { LiveUsers } from "#protocols/live-users.ts";
 import { acceptMux } from "#protocols/mux/inbound.ts";
 import { MuxServer } from "#protocols/shared/mux-cool-server.ts";
@@ -48,10 +48,9 @@ export class AuthenticatedConnection {
 
   /** The only session of a client in a protocol without an answer to a dial. It ends with the user. */
   serve(client: PendingClient, opened: ClientStream, to: Destination): void {
-    const { connection } = client;
-    if (connection !== undefined && connection.worker !== null && opened.wire !== null) {
+    if (isKept(client) && opened.wire !== null) {
       const hold = (end: () => void): Disposable => this.hold(end);
-      return this.#accept(new OpenedSession(this.#about("tcp", to), connection, opened, hold));
+      return this.#accept(new OpenedSession(this.#about("tcp", to), client, opened, hold));
     }
     this.onSilentStream(this.openStream(client, opened), to);
   }
@@ -105,4 +104,8 @@ export class AuthenticatedConnection {
     const metadata = describe(env, ends, { network, type, user, destination });
     return { ...metadata, inbound: { ...metadata.inbound, isRemote: true } };
   }
+}
+
+function isKept(client: PendingClient): client is KeptClient {
+  return client.connection !== undefined && client.connection.worker !== null;
 }

@@ -39,7 +39,7 @@ export interface ListenOptions {
   readonly mayBeBare: boolean;
   /** How long a peer is read in silence after its handshake failed; null: it is disconnected at once. */
   readonly silenceMs: number | null;
-  /** `authenticate` reads by `readFirst` what one client says at once: over bare TCP workers keep the sockets meanwhile. */
+  /** `authenticate` reads by `readFirst` what one client says at once: workers keep the sockets meanwhile, over TCP and over TLS. */
   readonly readsFirst?: boolean;
   /** Owns the stream, which has an 'error' handler; what it throws ends the connection. */
   readonly authenticate: (carried: Secured, ends: ConnectionEnds) => Promise<void>;
@@ -83,9 +83,11 @@ export class UserInbound<Table extends UserTable> {
 
   #listenTcp(layer: TransportServer, options: ListenOptions): Promise<readonly Endpoint[]> {
     const onAccepted = (connection: AcceptedConnection): void => this.#serve(connection, layer, options);
-    const { contexts, isBare } = layer;
-    const bare = isBare && options.readsFirst === true ? "first-bytes" : "unknown";
-    const handshake: Handshake = contexts === null ? { handshake: bare } : { handshake: "tls", contexts };
+    const { contexts, isBare, security } = layer;
+    const showsFirst = isBare && options.readsFirst === true;
+    const plain = showsFirst && security === "none" ? "first-bytes" : "unknown";
+    const handshake: Handshake =
+      contexts === null ? { handshake: plain } : { handshake: "tls", contexts, showsFirst };
     return this.#env.listenTcp({ ...handshake, onAccepted });
   }
 

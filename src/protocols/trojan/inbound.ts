@@ -3,6 +3,9 @@ import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { isPlainSocket } from "#core/handover.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
+import { type PendingClient, readFirst } from "#net/listen/first-bytes.ts";
+import type { ClientStream } from "#net/listen/opened-session.ts";
+import type { HandshakeStep } from "#net/listen/read-handshake.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { decodeSocksAddress } from "#net/address/socks-address.ts";
@@ -14,7 +17,15 @@ import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
 import { RequestCodec } from "./codec.ts";
 import type { InboundOptions } from "./options.ts";
-import { COMMAND_UDP, decodeRequest, KEY_BYTES, keyOf, packetFraming, type TrojanRequest } from "./wire.ts";
+import {
+  COMMAND_UDP,
+  decodeRequest,
+  KEY_BYTES,
+  keyOf,
+  MOST_REQUEST_BYTES,
+  packetFraming,
+  type TrojanRequest,
+} from "./wire.ts";
 
 const HANDSHAKE_TIMEOUT_MS = 60_000;
 
@@ -31,13 +42,16 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, env), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
-    async authenticate({ stream, serverName, alpn }, ends) {
+    readsFirst: true,
+    async authenticate(client, ends) {
       const table = shell.users;
-      const greeting = await readGreeting(stream, table, options.fallbacks.length > 0);
+      const step = greetingStep(table, options.fallbacks.length > 0);
+      const greeting = await readFirst(client, step, HANDSHAKE_TIMEOUT_MS);
       if ("user" in greeting) {
         const connection = shell.admit(greeting.user, table, ends);
-        return await serve(stream, greeting.request, connection, options["mux-option"]);
+        return await serve(client, greeting.request, connection, options["mux-option"]);
       }
+      const { stream, serverName, alpn } = client;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
       if (fallback === null) throw new ProtocolError(greeting.refused);
       await serveFallback(stream, fallback, ends, env.dialer);
@@ -68,29 +82,34 @@ type Greeting =
   | { readonly user: string; readonly request: TrojanRequest }
   | { readonly refused: string; readonly first: Buffer };
 
+const OPENED: ClientStream = {
+  // Workers take a bare socket and close it here; only what lies over it can still be ended by us.
+  open: (below) => (isPlainSocket(below) ? new CodecStream(below, new RequestCodec(null)) : below),
+  wire: { begin: () => ({ kind: "plain", numbers: [], unread: null }) },
+};
+
 async function serve(
-  carried: Duplex,
+  client: PendingClient,
   { command, destination }: TrojanRequest,
   connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): Promise<void> {
-  // Workers take a bare socket and close it here; only what lies over it can still be ended by us.
-  const stream = isPlainSocket(carried) ? new CodecStream(carried, new RequestCodec(null)) : carried;
-  connection.holdStream(stream, carried);
+  const isMany = isMux(destination) || isMuxCool(destination);
+  if (command !== COMMAND_UDP && !isMany) return connection.serve(client, OPENED, destination);
+  const stream = connection.openStream(client, OPENED);
   if (command === COMMAND_UDP) {
     // Some peers put no real address into the request itself: the first packet has it.
     const first = await readFirstAddress(stream);
     connection.onFlow(new StreamFlow(stream, packetFraming("server")), first);
   } else if (isMux(destination)) connection.serveMux(stream, mux, connection.onStream);
-  else if (isMuxCool(destination)) connection.serveMuxCool(stream);
-  else connection.onSilentStream(stream, destination);
+  else connection.serveMuxCool(stream);
 }
 
-/** Reads nothing beyond the request; what is refused stays in the stream, for the fallback. */
-async function readGreeting(stream: Duplex, { byKey }: TrojanUsers, mayFallBack: boolean): Promise<Greeting> {
-  using reader = new ByteReader(stream, { timeoutMs: HANDSHAKE_TIMEOUT_MS, maxBytes: 1 << 20 });
-  return await reader.take<Greeting>((bytes) => {
-    const refuse = (refused: string) => ({ value: { refused, first: Buffer.from(bytes) }, size: 0 });
+/** Takes nothing but the request; what is refused stays where it is, for the fallback. */
+function greetingStep({ byKey }: TrojanUsers, mayFallBack: boolean): HandshakeStep<Greeting> {
+  return (arrived) => {
+    const bytes = arrived.peekUpTo(MOST_REQUEST_BYTES);
+    const refuse = (refused: string) => ({ refused, first: Buffer.from(bytes) });
     // A web request has no 56 hex digits: with a web server behind it, it is passed on as soon as that shows.
     if (mayFallBack && !/^[0-9a-f]*$/.test(bytes.toString("latin1", 0, KEY_BYTES)))
       return refuse("no Trojan key");
@@ -98,8 +117,10 @@ async function readGreeting(stream: Duplex, { byKey }: TrojanUsers, mayFallBack:
     const user = byKey.get(bytes.toString("latin1", 0, KEY_BYTES));
     if (user === undefined) return refuse("an unknown password");
     const decoded = decodeRequest(bytes);
-    return decoded === null ? null : { value: { user, request: decoded.value }, size: decoded.size };
-  });
+    if (decoded === null) return null;
+    arrived.skip(decoded.size);
+    return { user, request: decoded.value };
+  };
 }
 
 async function readFirstAddress(stream: Duplex): Promise<Destination> {

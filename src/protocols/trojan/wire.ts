@@ -15,6 +15,7 @@ export const COMMAND_UDP = 3;
 const CR = 13;
 const LF = 10;
 const CRLF = Buffer.from([CR, LF]);
+export const MOST_REQUEST_BYTES = KEY_BYTES + 2 * CRLF.length + 1 + MAX_SOCKS_ADDRESS;
 /** What other peers can take in one packet; larger ones are dropped. */
 const MAX_SENT_BYTES = 8192;
 

@@ -137,11 +137,12 @@ const WITHOUT_FLOW: ClientStream = {
 };
 
 function openedBy(carried: Secured, user: VlessUser, { flow }: VlessRequest): ClientStream {
-  const { bypass } = carried;
-  if (flow !== VISION || bypass === null) return WITHOUT_FLOW;
+  const bypass = flow === VISION ? carried.bypass : null;
+  if (bypass === null) return WITHOUT_FLOW;
+  const { stream, serverName, alpn } = carried;
   const open = (): Duplex =>
     new VisionStream({
-      secured: { ...carried, bypass },
+      secured: { stream, serverName, alpn, bypass },
       id: user.id,
       opening: ANSWER,
       answer: null,
@@ -170,11 +171,11 @@ function greetingStep(users: UserTable, mayFallBack: boolean): HandshakeStep<Gre
 }
 
 /** Throws `ProtocolError` where the request's flow is not the user's. */
-function checkFlow(user: VlessUser, { flow, command }: VlessRequest, { bypass }: Secured): void {
+function checkFlow(user: VlessUser, { flow, command }: VlessRequest, secured: Secured): void {
   if (flow !== "" && flow !== VISION) throw new ProtocolError("an unknown flow");
   if (flow === VISION && user.flow !== VISION)
     throw new ProtocolError(`user ${user.name} has no flow, the request has one`);
-  if (flow === VISION && bypass === null)
+  if (flow === VISION && secured.bypass === null)
     throw new ProtocolError("a flow needs decryption, or TLS 1.3 directly over TCP");
   if (flow === "" && user.flow === VISION && command === COMMAND_TCP)
     throw new ProtocolError(`user ${user.name} has a flow, the request has none`);

@@ -6,6 +6,7 @@ import { type LiveContexts, openLiveContexts, type TlsServerEnv } from "./live-c
 import { answeringChallenges } from "./challenge-server.ts";
 import { openEchServer } from "./ech-server.ts";
 import { canGoNative, continueHandshake, acceptNatively } from "./native-server.ts";
+import { keptClient } from "./kept-client.ts";
 import { nodeAcceptor } from "./node-server.ts";
 import { type Handshake, finishHandshake } from "./server-handshake.ts";
 
@@ -48,8 +49,11 @@ function serverWith(live: LiveContexts, options: TlsServerOptions, { native }: T
     contexts: live,
     accept: (stream, { signal, bypassable = false } = {}) =>
       finish(stream, () => begin(stream, bypassable), signal),
-    acceptConnection: (connection, { signal, bypassable = false } = {}) => {
+    acceptConnection: async (connection, { signal, bypassable = false } = {}) => {
       const { tls } = connection;
+      const kept = tls?.object === undefined || options.clientAuthType !== "" ? null : tls.object;
+      if (kept !== null && tls !== null && native !== null)
+        return keptClient(connection, native.contexts, kept, () => resume(tls, bypassable));
       const handshake = () =>
         tls === null ? begin(connection.stream(), bypassable) : resume(tls, bypassable);
       return finish(connection, handshake, signal);

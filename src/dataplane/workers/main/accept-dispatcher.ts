@@ -70,7 +70,7 @@ export class AcceptDispatcher implements AcceptOffload {
   private constructor(calls: AcceptCalls, tlsLibrary: TlsLibrary, env: DispatcherEnv) {
     this.#calls = calls;
     this.#tlsLibrary = tlsLibrary;
-    this.#connectionEnv = { calls, sockaddrs: new Sockaddrs() };
+    this.#connectionEnv = { calls, sockaddrs: new Sockaddrs(), tlsLibrary };
     this.#env = env;
   }
 
@@ -96,7 +96,9 @@ export class AcceptDispatcher implements AcceptOffload {
   listen(fd: number, options: OffloadOptions): OffloadedListener | null {
     const threads = this.#env.threads().filter(({ alive }) => alive);
     const number = this.#freeNumber();
-    const handshake = HANDSHAKES.findIndex((one) => one === options.handshake);
+    const showsFirst = options.handshake === "tls" && options.showsFirst === true;
+    const begins = showsFirst ? "tls-first-bytes" : options.handshake;
+    const handshake = HANDSHAKES.findIndex((one) => one === begins);
     if (threads.length === 0 || number === null || handshake < 0) return null;
     const open = new Set(threads);
     const contexts =

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { ClientWire, DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import { atNode } from "#core/errors.ts";
-import type { WireStart } from "#core/handover.ts";
+import { layersOf, type WireStart } from "#core/handover.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
@@ -11,6 +11,8 @@ import { connectError, lateError } from "#net/dial/dial.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import type { TlsLibrary } from "#platform/tls.ts";
+import { KeptTls } from "./kept-tls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
 import { DIAL_TIMED_OUT, requestSlotOf, UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
@@ -31,12 +33,15 @@ const NO_BYTES = Buffer.alloc(0);
 export interface WorkerClientEnv {
   readonly calls: AcceptCalls;
   readonly sockaddrs: Sockaddrs;
+  readonly tlsLibrary: TlsLibrary;
 }
 
 /** What a thread has seen of its client. */
 interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original"> {
   readonly request: Buffer;
   readonly handshakeBytes: number;
+  /** Behind a handshake of TLS that the thread has done. */
+  readonly isTls: boolean;
 }
 
 /** A client whose request a worker has read, as the main thread sees it. */
@@ -49,9 +54,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly thread: WorkerHandle;
   readonly slot: number;
   readonly #env: WorkerClientEnv;
-  #handshakeBytes: number;
+  handshakeBytes: number;
   readonly #onTaken: (() => void) | undefined;
-  readonly tls = null;
+  /** Null: nothing lies over its socket. */
+  readonly tls: KeptTls | null;
   #stream: Duplex | null = null;
   #onStream: ((stream: Duplex) => void) | null = null;
   #way: DialPlan | null = null;
@@ -76,7 +82,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.local = seen.local;
     this.original = seen.original;
     this.request = seen.request;
-    this.#handshakeBytes = seen.handshakeBytes;
+    this.handshakeBytes = seen.handshakeBytes;
+    const { native } = env.tlsLibrary;
+    this.tls =
+      seen.isTls && native !== null ? new KeptTls(thread, slot * 2 + CLIENT, native.ssl, this) : null;
   }
 
   /** As the request slot has it. */
@@ -96,29 +105,30 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
       original: options.handshake === "redirected" ? sockaddrs.original(accepts.original(index)) : null,
       request: handshakeBytes === 0 ? NO_BYTES : accepts.request(index),
       handshakeBytes,
+      isTls: options.handshake === "tls",
     });
   }
 
   /** One that the worker has decided, and that is connected. */
   static decided(thread: WorkerHandle, slot: number, ends: DecidedEnds, env: WorkerClientEnv): WorkerClient {
-    const seen = { ...ends, original: null, request: NO_BYTES, handshakeBytes: 0 };
+    const seen = { ...ends, original: null, request: NO_BYTES, handshakeBytes: 0, isTls: false };
     return new WorkerClient(thread, slot, undefined, env, seen);
   }
 
   understood(bytes: number): void {
-    this.#handshakeBytes = bytes;
+    this.handshakeBytes = bytes;
   }
 
   dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean, wire?: ClientWire): void {
     if (this.#isOver) return;
     this.#way = way;
     this.#takeBack = wire?.takeBack;
-    this.#describe(CLIENT, wire?.begin());
+    this.#describe(CLIENT, wire === undefined ? undefined : this.#overSocket(wire.begin()));
     this.#describe(REMOTE, way.wire?.());
     const { accepts, table } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
     const index = requestSlotOf(int32At(accepts.tags, this.slot));
-    accepts.sizes[index] = this.#handshakeBytes;
+    accepts.sizes[index] = this.handshakeBytes;
     accepts.writeDial(index, {
       address: this.#env.sockaddrs.encode(way),
       mark,
@@ -130,6 +140,12 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     });
     table.limited[this.slot] = limited ? 1 : 0;
     this.thread.command(this.slot, DIAL);
+  }
+
+  #overSocket(start: WireStart): WireStart {
+    const { tls } = this;
+    if (tls === null) return start;
+    return { kind: "tls", numbers: [Number(tls.object)], unread: null, layers: layersOf(start) };
   }
 
   /** In the order in which the worker reads them. */
@@ -163,7 +179,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   destroy(): void {
-    this.stream().destroy();
+    if (this.#stream !== null || this.tls === null) return void this.stream().destroy();
+    const { fd, ssl } = this.tls.take();
+    if (ssl !== 0n) this.#env.tlsLibrary.native?.ssl.free(ssl);
+    if (fd >= 0) this.#env.calls.close(fd);
   }
 
   get worker(): WorkerConnection | null {
@@ -172,8 +191,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   stream(): Duplex {
     if (this.#stream !== null) return this.#stream;
-    const isGone = this.#isOver || this.#flow !== null;
-    const socket = isGone ? new Socket().destroy() : this.#take();
+    if (this.tls !== null) throw new Error("TLS lies over the socket of this client");
+    const socket = this.isKept ? this.#take() : new Socket().destroy();
     guardErrors(socket);
     this.#stream = socket;
     this.#onStream?.(socket);
@@ -183,7 +202,22 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   #take(): StreamSocket {
     this.#isOver = true;
     this.#onTaken?.();
-    return socketOfSlot(this.thread, this.slot, this.#handshakeBytes, this.#env.calls);
+    return socketOfSlot(this.thread, this.slot, this.handshakeBytes, this.#env.calls);
+  }
+
+  get isKept(): boolean {
+    return !this.#isOver && this.#flow === null;
+  }
+
+  leave(): number {
+    this.#isOver = true;
+    this.#onTaken?.();
+    return descriptorOfSlot(this.thread, this.slot, this.#env.calls);
+  }
+
+  onContinued(stream: Duplex): void {
+    this.#stream = stream;
+    this.#onStream?.(stream);
   }
 
   reply(bytes: Uint8Array): void {
@@ -198,7 +232,9 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   onDialled(errno: number | null): void {
     if (errno === null) return this.events?.dialled();
-    this.thread.forgetWires(this.slot);
+    const forget = (): void => this.thread.forgetWires(this.slot);
+    if (this.tls === null) forget();
+    else this.tls.spared(forget);
     if (errno === UNDERLAY_FAILED) return this.events?.failed(null);
     const { ip, port, timeoutMs, isOfNode } = this.#way as DialPlan;
     const to = { ip, port };
@@ -235,9 +271,15 @@ export function socketOfSlot(
   handshakeBytes: number,
   calls: AcceptCalls,
 ): StreamSocket {
-  const fd = calls.duplicate(int32At(thread.table.descriptors, slot * 2));
+  const fd = descriptorOfSlot(thread, slot, calls);
   if (fd >= 0 && handshakeBytes > 0) calls.consume(fd, handshakeBytes);
+  return socketOf(fd, calls) ?? new Socket().destroy();
+}
+
+/** The client's, a second one that is ours; the slot is the thread's again. -1: there is none. */
+function descriptorOfSlot(thread: WorkerHandle, slot: number, calls: AcceptCalls): number {
+  const fd = calls.duplicate(int32At(thread.table.descriptors, slot * 2));
   thread.untrack(slot);
   thread.command(slot, TAKE);
-  return socketOf(fd, calls) ?? new Socket().destroy();
+  return fd;
 }

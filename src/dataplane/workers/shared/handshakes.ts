@@ -1,7 +1,7 @@
 /** What a worker reads of a connection before it asks: a listener names it by its index in this list. */
 import type { PlainHandshake } from "#core/accepted.ts";
 
-export const HANDSHAKES: readonly (PlainHandshake | "tls")[] = [
+export const HANDSHAKES: readonly (PlainHandshake | "tls" | "tls-first-bytes")[] = [
   "none",
   "mixed",
   "socks",
@@ -10,4 +10,5 @@ export const HANDSHAKES: readonly (PlainHandshake | "tls")[] = [
   "transparent",
   "tls",
   "first-bytes",
+  "tls-first-bytes",
 ];

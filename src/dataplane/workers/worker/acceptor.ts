@@ -3,7 +3,6 @@
  * thread, and dials. The connection is then relayed in the same slot.
  */
 import { performance } from "node:perf_hooks";
-import type { PlainHandshake } from "#core/accepted.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { PendingLimiter, type PendingBounds } from "#net/listen/pending-limiter.ts";
 import { isWildcard, SOCKADDR_BYTES, sourceOf } from "#platform/linux/sockaddr.ts";
@@ -21,7 +20,8 @@ import {
   UNLISTENED,
   type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
-import { TlsHandshake } from "./tls-handshake.ts";
+import { TlsHandshake, OBJECT_BYTES } from "./tls-handshake.ts";
+import type { TlsBytes } from "./tls-bytes.ts";
 import { Decider } from "./decider.ts";
 import { HeapTrimmer } from "./heap-trimmer.ts";
 import { RequestSlots } from "./request-slots.ts";
@@ -173,20 +173,34 @@ export class Acceptor implements PendingOwner {
     if (member !== null) this.#limiter.grow(member, bytes);
   }
 
-  #handshakeOf(listener: number): PlainHandshake | "tls" {
+  #handshakeOf(listener: number): (typeof HANDSHAKES)[number] {
     return HANDSHAKES[int32At(this.shared.handshakes, listener)] ?? "mixed";
   }
 
   #newTask(fd: number, slot: number, listener: number): PendingTask {
     const handshake = this.#handshakeOf(listener);
-    const one =
-      handshake === "tls"
-        ? new TlsHandshake(this, slot, listener, fd)
-        : new PendingConnection(this, slot, listener, fd, handshake);
-    const isSilent = handshake === "first-bytes";
-    one.deadlineMs = this.#roughNowMs() + (isSilent ? FIRST_BYTES_MS : HANDSHAKE_MS);
-    (isSilent ? this.#silent : this.#pending).join(one);
+    const isTls = handshake === "tls" || handshake === "tls-first-bytes";
+    const one = isTls
+      ? new TlsHandshake(this, slot, listener, fd, handshake !== "tls")
+      : new PendingConnection(this, { slot, listener, fd }, handshake);
+    this.#awaitWords(one, handshake === "first-bytes");
     return one;
+  }
+
+  #awaitWords(one: PendingTask, isFirstBytes: boolean): void {
+    one.deadlineMs = this.#roughNowMs() + (isFirstBytes ? FIRST_BYTES_MS : HANDSHAKE_MS);
+    (isFirstBytes ? this.#silent : this.#pending).join(one);
+  }
+
+  /** As of one that was just accepted. */
+  showFirst(task: PendingTask & { readonly fd: number }, bytes: TlsBytes): void {
+    this.onGone(task);
+    const one = new PendingConnection(this, task, "first-bytes", bytes);
+    this.#awaitWords(one, true);
+    this.host.put(one.slot, one);
+    const source = sourceOf(this.shared.sources, one.slot * SOCKADDR_BYTES);
+    one.member = this.#limiter.enter(source, CONNECTED_BYTES + OBJECT_BYTES, () => one.end(false));
+    one.readNow();
   }
 
   /** Nothing is accepted of it for a moment. */

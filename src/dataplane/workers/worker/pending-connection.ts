@@ -14,10 +14,12 @@ import {
   UNDERLAY_FAILED,
   type Dial,
 } from "#dataplane/workers/shared/accept-memory.ts";
-import { NO_MESSAGE, PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
+import { NO_MESSAGE, PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
+import { FAULT_NUMBER, HANDSHAKE_DONE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
 import { int32At } from "#lib/at.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
-import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { HANDED_OVER, NOT_DIALLED, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
+import type { TlsBytes } from "./tls-bytes.ts";
 import type { Wish } from "./decider.ts";
 import { RemoteDial } from "./remote-dial.ts";
 
@@ -52,6 +54,8 @@ export class PendingConnection implements RequestingTask {
   greeted = false;
   readonly #acceptor: PendingOwner;
   readonly #handshake: PlainHandshake;
+  /** Null: its bytes are those of the socket. */
+  readonly #tls: TlsBytes | null;
   #stage = READS;
   #request = NOTHING;
   #requestSlot = -1;
@@ -63,12 +67,18 @@ export class PendingConnection implements RequestingTask {
   /** Of a dial by the main thread's plan. */
   #wires: WireMessages = PLAIN_WIRES;
 
-  constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number, handshake: PlainHandshake) {
+  constructor(
+    acceptor: PendingOwner,
+    { slot, listener, fd }: Pick<RequestingTask, "slot" | "listener" | "fd">,
+    handshake: PlainHandshake,
+    tls: TlsBytes | null = null,
+  ) {
     this.#acceptor = acceptor;
     this.slot = slot;
     this.fd = fd;
     this.listener = listener;
     this.#handshake = handshake;
+    this.#tls = tls;
   }
 
   begin(): boolean {
@@ -109,9 +119,18 @@ export class PendingConnection implements RequestingTask {
     this.#acceptor.freeRequestSlot(index);
   }
 
+  #look(): number {
+    return this.#tls === null ? this.#acceptor.calls.look(this.fd) : this.#tls.look();
+  }
+
+  /** Its first words may have come with the end of its handshake. */
+  readNow(): void {
+    this.#read();
+  }
+
   #read(): void {
     const { calls } = this.#acceptor;
-    const size = calls.look(this.fd);
+    const size = this.#look();
     if (size === EAGAIN || size === EINTR) return;
     if (size <= 0) return this.end(size < 0);
     if (this.#handshake === "first-bytes")
@@ -191,7 +210,7 @@ export class PendingConnection implements RequestingTask {
   askAgain(): void {
     if (this.#stage !== ASKS) return;
     const { size } = this.#request;
-    if (size > 0 && this.#acceptor.calls.look(this.fd) < size) this.end(true);
+    if (size > 0 && this.#look() < size) this.end(true);
     else this.#ask();
   }
 
@@ -200,11 +219,25 @@ export class PendingConnection implements RequestingTask {
     this.#stage = ASKS;
     shared.tags[this.slot] = tag(this.listener, this.greeted, 0);
     this.#acceptor.onAsked(this);
-    host.report(this.slot, HANDED_OVER);
+    if (this.#tls === null) host.report(this.slot, HANDED_OVER);
+    else this.#handOverTls();
+  }
+
+  /** With the library's object: nothing of it is this thread's any more but the slot. */
+  #handOverTls(): void {
+    const { calls, host, table } = this.#acceptor;
+    const at = this.slot * 2 * WIRE_NUMBERS;
+    table.wireNumbers[at + STAGE_NUMBER] = HANDSHAKE_DONE;
+    table.wireNumbers[at + FAULT_NUMBER] = 0;
+    calls.unwatch(host.epoll, this.fd);
+    host.put(this.slot, null);
+    this.drop();
+    host.report(this.slot, TLS_ACCEPTED);
   }
 
   end(isFault: boolean): void {
     const { calls, table } = this.#acceptor;
+    this.#tls?.free();
     table.descriptors[this.slot * 2] = -1;
     calls.discard(this.fd, isFault);
     this.#leave();
@@ -291,6 +324,10 @@ export class PendingConnection implements RequestingTask {
     return WAITS;
   }
 
+  #consume(size: number): number {
+    return this.#tls === null ? this.#acceptor.calls.consume(this.fd, size) : this.#tls.consume(size);
+  }
+
   #begin(remote: RemoteDial, io: TaskIo): Outcome {
     const { calls, host, table } = this.#acceptor;
     const { size } = this.#request;
@@ -299,7 +336,7 @@ export class PendingConnection implements RequestingTask {
       this.#askAfterAll();
       return WAITS;
     }
-    if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
+    if (size > 0 && this.#consume(size) !== size) return FAILED;
     const { replyBytes } = remote;
     if (replyBytes.length > 0 && calls.say(this.fd, replyBytes) !== replyBytes.length) return FAILED;
     this.#wires = [this.#wires[CLIENT], remote.begin(this.#wires[1])];

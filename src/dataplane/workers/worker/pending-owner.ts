@@ -4,6 +4,7 @@ import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import type { Decider } from "./decider.ts";
 import type { AcceptorHost, PendingTask } from "./pending-task.ts";
+import type { TlsBytes } from "./tls-bytes.ts";
 import type { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 
 /** One that needs a request slot. */
@@ -23,6 +24,8 @@ export interface PendingOwner {
   readonly decider: Decider;
   /** Clients whose TLS handshake is done. */
   readonly tlsAccepted: TlsAcceptedQueue;
+  /** What the client says behind its handshake goes to the main thread, by another task in the same slot. */
+  showFirst(task: PendingTask & { readonly fd: number }, bytes: TlsBytes): void;
   /** The task holds so many bytes more. */
   grew(task: PendingTask, bytes: number): void;
   /** The listening side's own address for a client; to be used at once. */

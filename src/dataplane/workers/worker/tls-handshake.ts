@@ -15,6 +15,7 @@ import type { Outcome } from "./task.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
+import { TlsBytes } from "./tls-bytes.ts";
 import { tag } from "#dataplane/workers/shared/accept-memory.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
 import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
@@ -22,7 +23,7 @@ import { TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { int32At } from "#lib/at.ts";
 
 /** What the library's object takes in the middle of a handshake, measured with RSA and P-256. */
-const OBJECT_BYTES = 60 * 1024;
+export const OBJECT_BYTES = 60 * 1024;
 
 const EVENTS = READABLE | PEER_ENDED | HANGUP | FAULT;
 /** What is read of one whose handshake has failed, so that the system does not answer with a reset where there was an end. */
@@ -44,6 +45,7 @@ export class TlsHandshake implements PendingTask {
   readonly listener: number;
   readonly fd: number;
   readonly #acceptor: PendingOwner;
+  readonly #showsFirst: boolean;
   /** 0: there is none yet. A client that only connects costs none. */
   #object = 0n;
   /** The handshake waits for room in the socket. */
@@ -51,11 +53,13 @@ export class TlsHandshake implements PendingTask {
   /** The handshake is; the main thread has not been told yet. */
   #isDone = false;
 
-  constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number) {
+  /** `showsFirst`: once it is done, the main thread is shown what the client says. */
+  constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number, showsFirst: boolean) {
     this.#acceptor = acceptor;
     this.slot = slot;
     this.listener = listener;
     this.fd = fd;
+    this.#showsFirst = showsFirst;
   }
 
   begin(): boolean {
@@ -96,10 +100,11 @@ export class TlsHandshake implements PendingTask {
     const answer = ssl.handshake(this.#object);
     this.#blocked = answer === BLOCKED_BY_WRITE;
     if (this.#blocked || answer === EAGAIN) return;
-    if (answer === 1) {
-      this.#isDone = true;
-      this.#acceptor.tlsAccepted.add(this);
-    } else this.#fail(HANDSHAKE_FAILED, ssl.fault);
+    if (answer !== 1) return this.#fail(HANDSHAKE_FAILED, ssl.fault);
+    this.#isDone = true;
+    if (this.#showsFirst)
+      this.#acceptor.showFirst(this, new TlsBytes(this.#acceptor, this.slot, ssl, this.#object));
+    else this.#acceptor.tlsAccepted.add(this);
   }
 
   handOver(): void {
