@@ -9,9 +9,9 @@ import { refused } from "./connection-log.ts";
 export async function refuse(session: Session, why: string, log: Log): Promise<void> {
   log.info(() => `${refused(session.metadata)}: ${why}`);
   if (session.network === "udp") return closeFlow(session.flow, log);
+  session.reply(new DialError("rejected", why)); // before its stream is looked at: it may want nothing of it
   const { stream } = session;
   stream.on("error", () => stream.destroy()); // the client has gone, which is what was wanted
-  session.reply(new DialError("rejected", why));
   await flush(stream);
   stream.destroy();
 }

@@ -215,11 +215,11 @@ class OpeningSession implements DialEvents {
     const { log } = this.#env;
     const { metadata } = this.#entry;
     this.#leaveWorker();
-    const { stream } = this.#session;
     if (this.#decision !== null && !this.#isDialled) reportDial(this.#decision, failure);
     const error = dialFailed(log, metadata, this.#decision, failure);
     this.#entry.notDialled(error);
-    this.#session.reply(error);
+    this.#session.reply(error); // before its stream is looked at: it may want nothing of it
+    const { stream } = this.#session;
     void flush(stream).then(() => {
       stream.destroy();
       this.#end();

@@ -38,3 +38,12 @@ export function readAgain<T>({ connection }: PendingClient, step: HandshakeStep<
   if (answer === null) throw new Error("a handshake that was understood is not any more");
   return answer;
 }
+
+/**
+ * For a client that is about to be ended: what a worker has read of it is taken from its socket, for a close over unread bytes
+ * is a reset.
+ */
+export function readAll({ connection }: Pick<PendingClient, "connection">): void {
+  const worker = connection?.worker ?? null;
+  if (worker !== null && worker.request !== null) worker.understood(worker.request.length);
+}

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { AcceptedConnection, ClientWire } from "#core/accepted.ts";
 import type { Metadata, OffloadedClient, StreamSession } from "#core/session.ts";
 import { guardErrors } from "./accept.ts";
+import { readAll } from "./first-bytes.ts";
 
 /** What lies over the socket of a client that has said what it wants, for the one who goes on with it. */
 export interface ClientStream {
@@ -65,7 +66,9 @@ export class OpenedSession implements StreamSession {
   }
 
   reply(failure: Error | null): void {
-    if (failure !== null) this.stream.destroy();
+    if (failure === null) return;
+    readAll(this.#client);
+    this.stream.destroy();
   }
 }
 

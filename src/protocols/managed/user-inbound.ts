@@ -4,6 +4,7 @@ import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
 import type { Endpoint } from "#core/session.ts";
 import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
+import { readAll } from "#net/listen/first-bytes.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
 import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
@@ -178,6 +179,7 @@ export class UserInbound<Table extends UserTable> {
     if (carried.connection === undefined) guardErrors(carried.stream); // else its connection has done so
     authenticate(carried, ends).then(isKnown, (error) => {
       this.#env.log.debug(() => `listener ${this.#env.name}: ${ends.source.ip}: ${messageOf(error)}`);
+      readAll(carried);
       if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
       // Counted from the start, so that a peer which sends too little is kept no longer than one which sends nonsense.
       discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));

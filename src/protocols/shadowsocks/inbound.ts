@@ -47,14 +47,12 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     readsFirst: method.edition === "2022" || method.edition === "sip004",
     async authenticate(client, ends) {
       const table = shell.users;
-      const nowMs = env.nowMs();
       const request = await readFirst(client, serverHandshake(table, salts, chance), SILENCE_MS);
       env.log.debug(
         () =>
           `listener ${env.name}: ${request.user ?? "client"} asks for ${destinationText(request.destination)}`,
       );
-      const again = () =>
-        readAgain(client, serverHandshake(table, EVERY_SALT, { ...chance, nowMs: () => nowMs }));
+      const again = () => readAgain(client, serverHandshake(table, EVERY_SALT, chance));
       const opened = clientStream(request, again, SILENCE_MS);
       const connection = shell.admit(request.user, table, ends);
       serve(client, opened, request.destination, connection, options["mux-option"]);

@@ -78,10 +78,10 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
         const connection = shell.admit(greeting.user.name, table, ends);
         return await serve(carried, greeting, connection, options["mux-option"]);
       }
-      const { stream, serverName, alpn } = carried;
+      const { serverName, alpn } = carried;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
       if (fallback === null) throw new ProtocolError(greeting.refused);
-      await serveFallback(stream, fallback, ends, env.dialer);
+      await serveFallback(carried.stream, fallback, ends, env.dialer);
     },
   });
 }

@@ -123,8 +123,9 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     if (this.#isOver) return;
     this.#way = way;
     this.#takeBack = wire?.takeBack;
+    const far = way.wire?.(); // it may throw, and then no command follows that has the worker read what was described
     this.#describe(CLIENT, wire === undefined ? undefined : this.#overSocket(wire.begin()));
-    this.#describe(REMOTE, way.wire?.());
+    this.#describe(REMOTE, far);
     const { accepts, table } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
     const index = requestSlotOf(int32At(accepts.tags, this.slot));
