@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Protocol } from "#core/protocol.ts";
+import type { StreamSession } from "#core/session.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
 import { trojan } from "#protocols/trojan/index.ts";
@@ -19,6 +20,7 @@ import { openKeptClients, type KeptClients } from "../support/kept-clients.ts";
 import { countThenAnswer, echo, openTcpOrigin } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
 import { until } from "../support/until.ts";
+import { WorkerKiller } from "../support/worker-killer.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP clients that stay with workers: needs Linux";
 const ids = { ann: "b831381d-6324-4d53-ad4f-8cda48b30811", bob: "11111111-2222-3333-4444-555555555555" };
@@ -310,3 +312,28 @@ for (const name of ["VMess", "Shadowsocks 2022", "older Shadowsocks"]) {
     stream.destroy();
   });
 }
+
+for (const name of ["Shadowsocks 2022", "VMess in TLS", "Trojan"])
+  for (const stage of ["asked", "relayed"])
+    test(`${name}: a worker that dies ends its clients, ${stage}, and nothing else`, { skip }, async () => {
+      const kind = KINDS[name] as Kind;
+      using killer = new WorkerKiller();
+      await using server = await open(kind);
+      await using origin = await openTcpOrigin(echo);
+      let asked: StreamSession | null = null;
+      if (stage === "asked") server.instead = (session) => void (asked = session);
+      const stream = await dial(kind, server.port, origin.port);
+      if (stage === "asked") stream.write("ping");
+      else await converse(stream);
+      await until("it is kept", () => server.kept.length === 1);
+      stream.resume();
+      const gone = Promise.race([outcome(stream), once(stream, "end")]);
+      await killer.kill("relay");
+      await gone;
+      if (stage === "relayed") await until("it has ended", () => server.ended.length === 1);
+      const session = asked as StreamSession | null;
+      if (session === null) return;
+      await until("nothing is left of it", () => session.stream.destroyed);
+      session.reply(new Error("too late"));
+      session.offloaded?.worker.reset();
+    });

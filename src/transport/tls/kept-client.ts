@@ -48,6 +48,7 @@ export class KeptTlsClient implements TlsAccepted {
       stream.on("error", () => stream.destroy());
       return { stream, bypass: handshake.facts().bypass };
     } catch {
+      this.connection.destroy();
       return { stream: new Duplex().destroy(), bypass: null };
     }
   }

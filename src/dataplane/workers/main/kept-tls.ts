@@ -35,7 +35,7 @@ export class KeptTls implements OffloadedTls {
   }
 
   take(): { readonly fd: number; readonly ssl: bigint } {
-    if (!this.#owner.isKept) return { fd: -1, ssl: 0n };
+    if (!this.#owner.isKept) throw new Error("nothing is left of this client");
     this.#thread.table.owned[this.#index] = PLAIN; // before the thread is told, and the slot is another's
     const { object } = this;
     const { handshakeBytes } = this.#owner;

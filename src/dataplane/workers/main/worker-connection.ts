@@ -181,6 +181,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   destroy(): void {
     if (this.#stream !== null || this.tls === null) return void this.stream().destroy();
+    if (!this.isKept) return;
     const { fd, ssl } = this.tls.take();
     if (ssl !== 0n) this.#env.tlsLibrary.native?.ssl.free(ssl);
     if (fd >= 0) this.#env.calls.close(fd);
