@@ -47,3 +47,12 @@ export function readAll({ connection }: Pick<PendingClient, "connection">): void
   const worker = connection?.worker ?? null;
   if (worker !== null && worker.request !== null) worker.understood(worker.request.length);
 }
+
+/** The stream of a client of whom nothing was understood, with what a worker has read of it put back. */
+export function streamUnread(client: PendingClient): Duplex {
+  const shown = client.connection?.worker?.request ?? null;
+  readAll(client);
+  const { stream } = client;
+  if (shown !== null && !stream.destroyed) stream.unshift(shown);
+  return stream;
+}

@@ -3,7 +3,7 @@ import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { isPlainSocket } from "#core/handover.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
-import { type PendingClient, readFirst } from "#net/listen/first-bytes.ts";
+import { type PendingClient, readFirst, streamUnread } from "#net/listen/first-bytes.ts";
 import type { ClientStream } from "#net/listen/opened-session.ts";
 import type { HandshakeStep } from "#net/listen/read-handshake.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
@@ -51,10 +51,10 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
         const connection = shell.admit(greeting.user, table, ends);
         return await serve(client, greeting.request, connection, options["mux-option"]);
       }
-      const { stream, serverName, alpn } = client;
+      const { serverName, alpn } = client;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
       if (fallback === null) throw new ProtocolError(greeting.refused);
-      await serveFallback(stream, fallback, ends, env.dialer);
+      await serveFallback(streamUnread(client), fallback, ends, env.dialer);
     },
   });
 }

@@ -4,7 +4,7 @@ import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import type { HandshakeStep } from "#net/listen/read-handshake.ts";
-import { readFirst } from "#net/listen/first-bytes.ts";
+import { readFirst, streamUnread } from "#net/listen/first-bytes.ts";
 import type { ClientStream } from "#net/listen/opened-session.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
@@ -81,7 +81,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const { serverName, alpn } = carried;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
       if (fallback === null) throw new ProtocolError(greeting.refused);
-      await serveFallback(carried.stream, fallback, ends, env.dialer);
+      await serveFallback(streamUnread(carried), fallback, ends, env.dialer);
     },
   });
 }
