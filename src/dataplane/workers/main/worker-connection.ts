@@ -211,9 +211,9 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     return !this.#isOver && this.#flow === null;
   }
 
+  /** It does not count as taken: the worker has done its handshake. */
   leave(): number {
     this.#isOver = true;
-    this.#onTaken?.();
     return descriptorOfSlot(this.thread, this.slot, this.#env.calls);
   }
 
