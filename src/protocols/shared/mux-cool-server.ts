@@ -59,6 +59,7 @@ export class MuxServer {
     onEnd(wire, () => wire.destroy());
     wire.on("close", () => this.#close());
     wire.setMaxListeners(0); // each sub-session waits for 'drain' by itself
+    wire.resume(); // a handshake before may have paused it
   }
 
   #close(): void {
