@@ -34,6 +34,7 @@ export class Leases {
   readonly #orphans = new Set<Lease>();
   #isAsking = false;
   #isSettled = false;
+  #isAttaching = false;
   /** Said already. */
   #fault = "";
   #timer: NodeJS.Timeout | null = null;
@@ -42,6 +43,17 @@ export class Leases {
   constructor(env: LeasesEnv) {
     this.#env = env;
     this.#ticks = setInterval(() => void this.#tick(), TICK_MS).unref();
+    env.registry.counters.onUnshared = () => this.#attachNext();
+  }
+
+  /** Once the change is made: until the next tick a user could move the whole quota by the account of this node alone. */
+  #attachNext(): void {
+    if (this.#isAttaching) return;
+    this.#isAttaching = true;
+    queueMicrotask(() => {
+      this.#isAttaching = false;
+      this.attach();
+    });
   }
 
   /** Users with a quota get a lease, others lose theirs. After every change of users, and now and then. */

@@ -122,6 +122,8 @@ export class UserCounters {
   readonly #changed = new Set<UserCounter>();
   readonly #limited = new Set<UserCounter>();
   readonly #keepsHistory: boolean;
+  /** A counter goes by an account of its own until a fleet gives it a share of its quota. In the middle of a change. */
+  onUnshared: () => void = () => {};
 
   constructor(keepsHistory = true) {
     this.#keepsHistory = keepsHistory;
@@ -210,6 +212,9 @@ export class UserCounters {
   }
 
   #keepIfLimited(counter: UserCounter): void {
-    if (counter.allowance !== null && canBar(counter.allowance.limits)) this.#limited.add(counter);
+    const { allowance, share } = counter;
+    if (allowance === null || !canBar(allowance.limits)) return;
+    this.#limited.add(counter);
+    if (allowance.limits.quota !== null && share === null) this.onUnshared();
   }
 }

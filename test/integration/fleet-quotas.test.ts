@@ -68,17 +68,26 @@ test(
     );
     // Beyond it is at most what each node holds at the end, 1 MiB here, and its last piece.
     assert.ok(moved >= 18 * MIB && moved <= 22 * MIB + MIB / 8, String(moved / MIB));
-    for (const bench of benches) {
-      await bench.users.watchLimits();
-      assert.deepEqual(bench.inbounds[0]?.users, [], "taken from the listener");
-    }
+    // A look that runs already is not waited for by another one.
+    await until("taken from the listeners", () =>
+      benches.every((bench) => bench.inbounds[0]?.users.length === 0),
+    );
     await until("all is in the ledger", () => totalOf(settings("x")) === moved, PSQL);
     await lend(a, 60 * MIB);
     await until("in again", () => status().every((one) => one === "active"));
-    for (const bench of benches) await bench.users.watchLimits();
-    assert.equal(b.inbounds[0]?.users.length, 1);
+    await until("on the listener again", () => b.inbounds[0]?.users.length === 1);
   },
 );
+
+test("a node has no more than its part of a quota from the change on that sets it", { skip }, async () => {
+  const settings = await database.fresh();
+  using bench = new Bench({ fleet: settings("fra-1") });
+  await bench.adopt([listener("edge", "alice")]);
+  await lend(bench, 20 * MIB);
+  let moved = 0;
+  for (let piece = 0; piece < 20 * 16; piece++) moved += move(bench, MIB / 16); // in one turn: nothing can be asked for
+  assert.equal(moved, MIB);
+});
 
 test(
   "a node that leaves brings back what it holds; one that was killed when it is there again",
