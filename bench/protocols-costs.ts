@@ -9,6 +9,7 @@ import { type Cell, CELLS } from "../test/support/interop/cells.ts";
 import { mihomo, weir } from "../test/support/interop/clash.ts";
 import { shadowsocksLibev } from "../test/support/interop/debian.ts";
 import { v2ray, xray } from "../test/support/interop/ray.ts";
+import { openDest } from "../test/support/interop/reality.ts";
 import { singBox } from "../test/support/interop/sing-box.ts";
 import type { Speaker } from "../test/support/interop/speaker.ts";
 import { missing } from "../test/support/peer.ts";
@@ -43,6 +44,8 @@ const OURS = [
   "vless encryption in tls",
   "vless encryption in ws",
   "vless grpc",
+  "vless reality",
+  "vless reality ML-KEM",
   "trojan tls",
   "trojan smux",
   "vmess aes-128-gcm",
@@ -72,7 +75,12 @@ export async function costs(
   for (const cell of wanted) {
     await using chains = new AsyncDisposableStack();
     const sides: [Side, Chain][] = [];
-    for (const one of sidesOf(cell)) sides.push([one, chains.use(await startChain(one))]);
+    const { reality = null } = CELLS.find(({ name }) => name === cell) ?? {};
+    const dest = reality === null ? 0 : chains.use(await openDest(reality)).port;
+    for (const side of sidesOf(cell)) {
+      const one = { ...side, dest };
+      sides.push([one, chains.use(await startChain(one))]);
+    }
     for (const kind of KINDS.filter((one) => one !== "T" || cell.includes("vision")))
       for (const streams of STREAMS)
         out(`| ${cell} ${NAMES[kind]} | ${streams} | ${await bulk(load, sides, kind, streams, sinkPort)} |`);

@@ -10,6 +10,18 @@ export interface ServerIdentity {
   readonly fingerprint: string | null;
 }
 
+/** By what a REALITY server and its client know each other. */
+export interface RealityKeys {
+  /** The server's X25519 key, 32 bytes. */
+  readonly publicKey: Uint8Array;
+  /** 8 bytes, filled with zeros behind what was given. */
+  readonly shortId: Uint8Array;
+  /** What the client says that it is: x.y.z. */
+  readonly clientVersion: readonly [number, number, number];
+  /** The server's ML-DSA-65 key, 1952 bytes; null: only the certificate's HMAC is checked. */
+  readonly mldsa65: Uint8Array | null;
+}
+
 interface NodeTls {
   /** Of the client in all the world: threads keep by it what they know of its server. */
   readonly id: string;
@@ -36,6 +48,8 @@ export interface BrowserTls extends NodeTls {
   readonly store: bigint;
   /** ALPN; null: the browser's own. */
   readonly protocols: readonly string[] | null;
+  /** The server proves itself by these, and `server` is the site whose chain it shows to others. Null: it has that chain. */
+  readonly reality: RealityKeys | null;
 }
 
 /** By what TLS to the server of a node is opened on whatever thread: every worker has a copy. The kind is that of its wire. */

@@ -4,7 +4,7 @@ import type { AcceptedConnection } from "./accepted.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
 import type { Bypass } from "./tls-bypass.ts";
-import type { ServerIdentity, TlsRecipe } from "./tls-recipe.ts";
+import type { RealityKeys, ServerIdentity, TlsRecipe } from "./tls-recipe.ts";
 import type { TlsContextSource } from "./tls-contexts.ts";
 import type { Trust } from "./trust.ts";
 
@@ -57,18 +57,10 @@ export interface EchOptions {
   configs(signal: AbortSignal): Promise<Buffer>;
 }
 
-/** By what a REALITY server and its client know each other. */
-export interface RealityOptions {
-  /** The server's X25519 key, 32 bytes. */
-  readonly publicKey: Buffer;
-  /** 8 bytes, filled with zeros behind what was given. */
-  readonly shortId: Buffer;
-  /** What the client says that it is: x.y.z. */
-  readonly clientVersion: readonly [number, number, number];
+/** What a node has of REALITY. */
+export interface RealityOptions extends RealityKeys {
   /** The browser's key share with ML-KEM-768 is shown. */
   readonly hybrid: boolean;
-  /** The server's ML-DSA-65 key, 1952 bytes; null: only the certificate's HMAC is checked. */
-  readonly mldsa65: Buffer | null;
   /** The first page that a browser would ask the real site for. */
   readonly spiderX: string;
 }

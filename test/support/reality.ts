@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { createServer as createTlsServer } from "node:tls";
 import { type Log, SILENT } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
+import type { TlsClient, TlsProvider } from "#core/tls.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import { mldsa65Key } from "#transport/reality/server/own-certificate.ts";
@@ -145,19 +146,37 @@ function noWay(name: string): never {
 }
 
 const trust = await openTrust([site.cert], textFiles, "tls.custom-certifactes");
+const builtInTrust = await openTrust([], textFiles, "tls.custom-certifactes");
 const DIAL_MS = 15_000;
 
-/** Our own client, over a connection to the server. `keys`: in place of keys of `reality-opts`. */
-export async function dialReality(socket: Socket, keys: object = {}): Promise<Duplex> {
+export interface RealityNode {
+  /** In place of keys of `reality-opts`. */
+  readonly keys?: object;
+  readonly "client-fingerprint"?: string;
+  /** False: the site's certificate is not known. */
+  readonly trusts?: boolean;
+}
+
+/** Of a node. */
+export async function realityClient(
+  provider: TlsProvider,
+  { keys = {}, trusts = true, ...more }: RealityNode,
+): Promise<TlsClient> {
   const reality = {
     "public-key": publicKey,
     "short-id": SHORT_ID,
     "support-x25519mlkem768": true,
     ...keys,
   };
-  const place = { node: "n", server: "127.0.0.1", serverName: SITE, files: textFiles, trust };
-  const fields = { "skip-cert-verify": false, "reality-opts": reality };
-  const client = tlsProvider.makeClient(await readTlsClient(fields, place), SILENT);
+  const known = trusts ? trust : builtInTrust;
+  const place = { node: "n", server: "127.0.0.1", serverName: SITE, files: textFiles, trust: known };
+  const fields = { "skip-cert-verify": false, "reality-opts": reality, ...more };
+  return provider.makeClient(await readTlsClient(fields, place), SILENT);
+}
+
+/** Our own client, over a connection to the server. `keys`: in place of keys of `reality-opts`. */
+export async function dialReality(socket: Socket, keys: object = {}): Promise<Duplex> {
+  const client = await realityClient(tlsProvider, { keys });
   return (await client.open(socket, { signal: AbortSignal.timeout(DIAL_MS) })).stream;
 }
 

@@ -18,7 +18,7 @@ export type Proof = "authentic" | "no signature" | "foreign";
 export interface ExpectedProof {
   readonly authKey: Buffer;
   /** The server's raw public key of 1952 bytes; null: not asked for. */
-  readonly mldsa65: Buffer | null;
+  readonly mldsa65: Uint8Array | null;
 }
 
 /** `leafKey`: of the server's certificate. */
@@ -38,7 +38,7 @@ export function checkProof(
   return isSigned(der, signed, mldsa65) ? "authentic" : "no signature";
 }
 
-function isSigned(der: Buffer, digest: Buffer, mldsa65: Buffer): boolean {
+function isSigned(der: Buffer, digest: Buffer, mldsa65: Uint8Array): boolean {
   const signature = der.subarray(MLDSA_AT, MLDSA_AT + MLDSA_BYTES);
   if (signature.length !== MLDSA_BYTES) return false;
   const key = createPublicKey({ key: Buffer.concat([MLDSA_SPKI, mldsa65]), type: "spki", format: "der" });

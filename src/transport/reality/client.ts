@@ -1,34 +1,36 @@
 /** The dialling side of REALITY, for one node. */
-import type { KeyObject } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import type { RealityOptions, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
+import type { BrowserTls, TlsRecipe } from "#core/tls-recipe.ts";
 import { sniOf } from "#transport/tls/client-names.ts";
-import { TlsFault } from "#transport/tls13/alerts.ts";
-import { judgeChain, type Verify } from "#transport/tls13/chain-judge.ts";
+import type { Verify } from "#transport/tls13/chain-judge.ts";
 import { openTls13 } from "#transport/tls13/client.ts";
-import type { ShownChain } from "#transport/tls13/client-handshake.ts";
-import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
+import { wordOf } from "#transport/tls13/fingerprints/names.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
-import { keyOfLeaf, readLeaf } from "#transport/tls13/leaf-certificate.ts";
-import { checkProof } from "./certificate.ts";
-import { sealHello } from "./token.ts";
+import { RealityAttempt } from "./attempt.ts";
 
 export interface RealityClientEnv {
   readonly template: HelloTemplate;
-  /** Holds a chain against the authorities of the node; null: without the library, a foreign chain is not looked at. */
-  readonly verify: Verify | null;
+  /** The authorities of the node; null: without the library, a foreign chain is not looked at. */
+  readonly authorities: RealityAuthorities | null;
+}
+
+export interface RealityAuthorities {
+  readonly verify: Verify;
+  /** Their address; they live as long as the options. Throws where they cannot be read. */
+  readonly store: () => bigint;
 }
 
 const REAL_CERTIFICATE =
   "the server showed the real site's certificate and not its own: public-key, short-id, servername or client-version is not what it expects, its clock differs, or somebody is in between";
-const NO_SIGNATURE =
-  "the server has no ML-DSA-65 signature of the given key: mldsa65-verify is wrong, or somebody knows its X25519 key";
 
 export class RealityClient implements TlsClient {
   readonly #options: TlsClientOptions;
   readonly #reality: RealityOptions;
   readonly #env: RealityClientEnv;
+  #recipe: BrowserTls | null = null;
 
   constructor(options: TlsClientOptions, reality: RealityOptions, env: RealityClientEnv) {
     this.#options = options;
@@ -36,17 +38,50 @@ export class RealityClient implements TlsClient {
     this.#env = env;
   }
 
+  /** Null where the hello was drawn for this program. */
+  recipe(): TlsRecipe | null {
+    const browser = wordOf(this.#env.template);
+    return browser === null ? null : (this.#recipe ??= this.#makeRecipe(browser));
+  }
+
+  /** Null: without the library, or its authorities. */
+  #makeRecipe(browser: string): BrowserTls | null {
+    const store = this.#store();
+    if (store === null) return null;
+    const { serverName } = this.#options;
+    const { publicKey, shortId, clientVersion, mldsa65 } = this.#reality;
+    return {
+      kind: "records",
+      id: randomUUID(),
+      sni: sniOf(this.#options),
+      server: { serverName, nameCertVerify: null, skipCertVerify: false, fingerprint: null },
+      browser,
+      store,
+      protocols: null,
+      // Copies: threads get all of the memory that they lie in.
+      reality: {
+        publicKey: Uint8Array.from(publicKey),
+        shortId: Uint8Array.from(shortId),
+        clientVersion,
+        mldsa65: mldsa65 && Uint8Array.from(mldsa65),
+      },
+    };
+  }
+
+  #store(): bigint | null {
+    try {
+      return this.#env.authorities?.store() ?? null;
+    } catch {
+      return null;
+    }
+  }
+
   async open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
     const { serverName } = this.#options;
-    const { hello, authKey } = this.#hello();
-    let isAuthentic = false;
-    const judge = (shown: ShownChain): KeyObject => {
-      const key = keyOfLeaf(readLeaf(shown));
-      isAuthentic = this.#judge(shown, key, authKey);
-      return key;
-    };
+    const attempt = this.#attempt();
+    const { hello, judge } = attempt;
     const opened = await openTls13(stream, { hello, identity: null, judge }, serverName, opening);
-    if (isAuthentic) return opened;
+    if (attempt.server === "authentic") return opened;
     const page = { host: serverName, path: this.#reality.spiderX, alpn: opened.alpn };
     const { visitAsBrowser } = await import("./decoy.ts");
     await visitAsBrowser(opened.stream, page, opening.signal);
@@ -54,33 +89,14 @@ export class RealityClient implements TlsClient {
     throw new DialError("failed", `REALITY to ${serverName}: ${REAL_CERTIFICATE}`, { cause });
   }
 
-  /** The browser's own protocols, whatever lies above: the server chooses none. */
-  #hello() {
-    const hello = buildHello(this.#env.template, { serverName: sniOf(this.#options), protocols: null });
-    try {
-      return sealHello(hello, this.#reality);
-    } catch (cause) {
-      throw new DialError("failed", `REALITY to ${this.#options.serverName}: public-key cannot be used`, {
-        cause,
-      });
-    }
-  }
-
-  /** False: it is a real site, which must see a browser. Throws `TlsFault` where it is neither. */
-  #judge(shown: ShownChain, key: KeyObject, authKey: Buffer): boolean {
-    const proof = checkProof(shown, key, { authKey, mldsa65: this.#reality.mldsa65 });
-    if (proof === "authentic") return true;
-    if (proof === "no signature")
-      throw new TlsFault("bad_certificate", NO_SIGNATURE, { cause: new AuthError(NO_SIGNATURE) });
+  #attempt(): RealityAttempt {
     const { serverName } = this.#options;
-    const asBrowser = { serverName, nameCertVerify: null, skipCertVerify: false, fingerprint: null };
+    const { template, authorities } = this.#env;
     try {
-      if (this.#env.verify !== null) judgeChain(shown, asBrowser, this.#env.verify);
-      return false;
-    } catch (error) {
-      if (!(error instanceof TlsFault)) throw error;
-      const why = `the server showed neither its own certificate nor one that is good for ${serverName} (${error.message}): public-key, short-id or servername is not what it expects, or somebody is in between`;
-      throw new TlsFault(error.alert, why, { cause: new AuthError(why) });
+      const place = { ...this.#reality, serverName, sni: sniOf(this.#options) };
+      return new RealityAttempt(template, place, authorities?.verify ?? null);
+    } catch (cause) {
+      throw new DialError("failed", `REALITY to ${serverName}: public-key cannot be used`, { cause });
     }
   }
 }

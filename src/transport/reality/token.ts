@@ -2,7 +2,7 @@
  * The token that a REALITY client hides in the session id of its ClientHello:
  * AES-256-GCM of VERSION(3) 0(1) TIME(4, Unix seconds) SHORT_ID(8), under a key that only the server can also compute.
  */
-import type { RealityOptions } from "#core/tls.ts";
+import type { RealityKeys } from "#core/tls-recipe.ts";
 import { TlsFault } from "#transport/tls13/alerts.ts";
 import { openCipher } from "#transport/tls13/cipher.ts";
 import { GROUP } from "#transport/tls13/key-exchange.ts";
@@ -26,7 +26,7 @@ export interface SealedHello {
   readonly authKey: Buffer;
 }
 
-export type TokenOptions = Pick<RealityOptions, "publicKey" | "shortId" | "clientVersion">;
+export type TokenOptions = Pick<RealityKeys, "publicKey" | "shortId" | "clientVersion">;
 
 /** Fills the session id; nothing of the hello may change behind that. Throws where it has no X25519 share or the key is none. */
 export function sealHello(
@@ -75,10 +75,10 @@ export function openToken(hello: Buffer, shared: Buffer): OpenedToken | null {
 }
 
 /** The plain X25519 share counts, even behind a hybrid one. */
-function agree({ shares }: ClientHelloMessage, publicKey: Buffer): Buffer {
+function agree({ shares }: ClientHelloMessage, publicKey: Uint8Array): Buffer {
   const share = shares.find(({ group }) => group === GROUP.x25519);
   if (share?.agreeX25519 === undefined) throw new Error("REALITY needs a ClientHello with an X25519 share");
-  return share.agreeX25519(publicKey);
+  return share.agreeX25519(Buffer.from(publicKey));
 }
 
 function plainToken({ clientVersion, shortId }: TokenOptions, nowMs: number): Buffer {

@@ -103,13 +103,16 @@ class Clients {
   #makeReality(options: TlsClientOptions): TlsClient {
     const { reality, where, clientFingerprint } = options;
     const native = this.#library();
-    const verify = native === null ? null : this.#verifier(native, options);
     const template = this.#template(options) ?? this.#fingerprints.template(DEFAULT_BROWSER, reality?.hybrid);
     if (reality === null || template === null || kindOfBrowser(clientFingerprint) === "of TLS 1.2")
       throw new ConfigError(
         `${where}: client-fingerprint: ${clientFingerprint} has no ClientHello of TLS 1.3, which REALITY needs; have chrome, firefox, safari or ios`,
       );
-    return new RealityClient(options, reality, { template, verify });
+    const authorities = native && {
+      verify: this.#verifier(native, options),
+      store: () => this.#contextsOf(native).store(options.trust).address,
+    };
+    return new RealityClient(options, reality, { template, authorities });
   }
 
   /** A node that names no browser with a ClientHello of TLS 1.3 shows the usual one: the library has no such hello. */

@@ -67,6 +67,7 @@ export class Tls13Client implements TlsClient {
       browser,
       store,
       protocols: alpn.length === 0 ? null : alpn,
+      reality: null,
     };
   }
 

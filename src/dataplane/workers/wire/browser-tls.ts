@@ -1,8 +1,10 @@
-import type { BrowserTls } from "#core/tls-recipe.ts";
+import { performance } from "node:perf_hooks";
+import type { BrowserTls, RealityKeys } from "#core/tls-recipe.ts";
 import { ChainVerifier } from "#platform/linux/x509-verify.ts";
+import { RealityAttempt } from "#transport/reality/attempt.ts";
 import { OlderVersion } from "#transport/tls13/alerts.ts";
-import { judgeChain } from "#transport/tls13/chain-judge.ts";
-import { ClientConnection } from "#transport/tls13/client-connection.ts";
+import { judgeChain, type Verify } from "#transport/tls13/chain-judge.ts";
+import { ClientConnection, type ClientConnectionOptions } from "#transport/tls13/client-connection.ts";
 import { buildHello, canResume } from "#transport/tls13/fingerprints/build-hello.ts";
 import { Fingerprints } from "#transport/tls13/fingerprints/names.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
@@ -11,6 +13,8 @@ import { Sessions } from "#transport/tls13/sessions.ts";
 
 /** Of so many nodes sessions and judged chains are kept. */
 const MOST_NODES = 64;
+/** A server of REALITY that was none is left to the main thread for so long, in ms. */
+const NOT_AUTHENTIC_MS = 300_000;
 
 /** What a thread knows of the server of a node. */
 interface BrowserNode {
@@ -20,11 +24,15 @@ interface BrowserNode {
   readonly sessions: Sessions | null;
   /** The server speaks TLS 1.2 alone, by the library of the main thread. */
   isOlder: boolean;
+  /** Until then the server is the main thread's, on the clock of `performance.now`. */
+  leftUntilMs: number;
 }
 
 /** A handshake that is under way. */
 export interface BrowserHandshake {
   readonly connection: ClientConnection;
+  /** Of one that is done: false where the server is the real site in front of which that of REALITY should be. */
+  isRight(): boolean;
   /** It has failed of this. */
   onFault(fault: unknown): void;
 }
@@ -40,7 +48,9 @@ export class BrowserTlsTable {
   /** Authorities are kept until as many calls of `release`. False: this thread cannot dial the node. */
   hold(recipe: BrowserTls): boolean {
     const verifier = this.#library();
-    if (verifier === null || this.#of(recipe)?.isOlder !== false) return false;
+    const node = this.#of(recipe);
+    if (verifier === null || node === null || node.isOlder || node.leftUntilMs > performance.now())
+      return false;
     verifier.hold(recipe.store);
     return true;
   }
@@ -54,20 +64,9 @@ export class BrowserTlsTable {
     const verifier = this.#library();
     const node = this.#of(recipe);
     if (verifier === null || node === null) return null;
-    const { sessions, template, judged } = node;
-    const { sni: serverName, protocols, server, store } = recipe;
-    const session = sessions?.take() ?? null;
-    const connection = new ClientConnection({
-      hello: buildHello(template, { serverName, protocols, session }),
-      identity: null,
-      ...(sessions && { sessions }),
-      judge: (shown) => judgeChain(shown, server, (chain) => verifier.verify(store, chain), judged),
-    });
-    const onFault = (fault: unknown): void => {
-      if (session !== null) sessions?.clear();
-      if (fault instanceof OlderVersion) node.isOlder = true;
-    };
-    return { connection, onFault };
+    const { reality, store } = recipe;
+    const verify: Verify = (chain) => verifier.verify(store, chain);
+    return reality === null ? byChain(recipe, node, verify) : byKeys(recipe, reality, node, verify);
   }
 
   #library(): ChainVerifier | null {
@@ -75,8 +74,9 @@ export class BrowserTlsTable {
     return this.#verifier;
   }
 
-  #of({ id, browser }: BrowserTls): BrowserNode | null {
-    const node = this.#nodes.get(id) ?? this.#newNode(browser);
+  #of(recipe: BrowserTls): BrowserNode | null {
+    const { id } = recipe;
+    const node = this.#nodes.get(id) ?? this.#newNode(recipe);
     if (node === null) return null;
     this.#nodes.delete(id);
     this.#nodes.set(id, node);
@@ -85,10 +85,47 @@ export class BrowserTlsTable {
     return node;
   }
 
-  #newNode(browser: string): BrowserNode | null {
+  #newNode({ browser, reality }: BrowserTls): BrowserNode | null {
     const template = this.#fingerprints.template(browser);
     if (template === null) return null;
-    const sessions = canResume(template) ? new Sessions() : null;
-    return { template, judged: new JudgedChains(), sessions, isOlder: false };
+    // Each handshake of REALITY proves the server anew.
+    const sessions = reality === null && canResume(template) ? new Sessions() : null;
+    return { template, judged: new JudgedChains(), sessions, isOlder: false, leftUntilMs: 0 };
   }
+}
+
+function byChain(
+  { sni: serverName, protocols, server }: BrowserTls,
+  node: BrowserNode,
+  verify: Verify,
+): BrowserHandshake {
+  const { sessions, template, judged } = node;
+  const session = sessions?.take() ?? null;
+  const settings: ClientConnectionOptions = {
+    hello: buildHello(template, { serverName, protocols, session }),
+    identity: null,
+    ...(sessions && { sessions }),
+    judge: (shown) => judgeChain(shown, server, verify, judged),
+  };
+  const onFault = (fault: unknown): void => {
+    if (session !== null) sessions?.clear();
+    if (fault instanceof OlderVersion) node.isOlder = true;
+  };
+  return { connection: new ClientConnection(settings), isRight: () => true, onFault };
+}
+
+function byKeys(
+  { sni, server: { serverName } }: BrowserTls,
+  keys: RealityKeys,
+  node: BrowserNode,
+  verify: Verify,
+): BrowserHandshake {
+  const attempt = new RealityAttempt(node.template, { ...keys, serverName, sni }, verify);
+  const { hello, judge } = attempt;
+  const onFault = (): void => {
+    const isOther = attempt.server === "site" || attempt.server === "refused";
+    if (isOther) node.leftUntilMs = performance.now() + NOT_AUTHENTIC_MS;
+  };
+  const isRight = (): boolean => attempt.server === "authentic";
+  return { connection: new ClientConnection({ hello, identity: null, judge }), isRight, onFault };
 }

@@ -21,6 +21,7 @@ const ofBrowser = (id: string, browser: string): BrowserTls => ({
   browser,
   store: 0n,
   protocols: null,
+  reality: null,
 });
 
 test(

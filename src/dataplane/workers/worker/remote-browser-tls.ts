@@ -30,7 +30,7 @@ export class RemoteBrowserTls implements RemoteStage {
   advance(): number | null {
     try {
       const handshake = this.#handshake ?? this.#begin();
-      const answer = handshake === null ? UNDERLAY_FAILED : this.#goOn(handshake.connection);
+      const answer = handshake === null ? UNDERLAY_FAILED : this.#goOn(handshake);
       if (answer === UNDERLAY_FAILED) handshake?.onFault(null);
       return answer;
     } catch (fault) {
@@ -46,16 +46,23 @@ export class RemoteBrowserTls implements RemoteStage {
     return this.#handshake;
   }
 
-  #goOn(connection: ClientConnection): number | null {
+  #goOn(handshake: BrowserHandshake): number | null {
+    const { connection } = handshake;
     for (;;) {
       if (!this.#flush(connection)) return UNDERLAY_FAILED;
-      if (connection.canDepart) return 0;
+      if (connection.canDepart) return handshake.isRight() ? 0 : this.#leave(connection);
       const size = this.#receive(connection);
       if (size === EAGAIN) return null;
       if (size <= 0) return UNDERLAY_FAILED;
       // Payload before the request was sent is none that the node's protocol knows.
       if (connection.read() !== null) return UNDERLAY_FAILED;
     }
+  }
+
+  /** As a browser that has connected and needs nothing. */
+  #leave(connection: ClientConnection): number {
+    this.#send(connection.end());
+    return UNDERLAY_FAILED;
   }
 
   /** Hands the connection what has come: how much, or why none. */
