@@ -1,5 +1,8 @@
 /** The ciphers of the runtime's own libcrypto through FFI; a call costs a fraction of one through `node:crypto`. */
 import { Evp } from "./linux/evp.ts";
+import { SingleMessages } from "./linux/single-messages.ts";
+
+export type { SingleMessage } from "./linux/single-messages.ts";
 
 export const KEPT_AEAD_NAMES = ["aes-128-gcm", "aes-192-gcm", "aes-256-gcm", "chacha20-poly1305"] as const;
 export type KeptAeadName = (typeof KEPT_AEAD_NAMES)[number];
@@ -25,6 +28,7 @@ export interface KeptAead extends Disposable {
 
 interface Library {
   evp?: Evp | null;
+  singles?: SingleMessages;
 }
 /** One library and one scratch memory for each thread, loaded at the first use and kept. */
 const library: Library = {};
@@ -50,4 +54,10 @@ export function freeGiven(context: bigint): void {
  */
 export function keepAead(name: KeptAeadName, key: Uint8Array): KeptAead | null {
   return loaded()?.keep(name, key) ?? null;
+}
+
+/** Each under a key of its own. Null as `keepAead`; keys have the cipher's length. */
+export function singleMessages(): SingleMessages | null {
+  const evp = loaded();
+  return evp === null ? null : (library.singles ??= new SingleMessages(evp));
 }

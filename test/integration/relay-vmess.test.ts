@@ -69,7 +69,7 @@ function clientCodec(form: Form): VmessCodec {
 const back = (form: Form) => (socket: Socket) => openStream(socket, clientCodec(form), { openAfterMs: 5 });
 
 async function front(socket: Socket): Promise<Duplex> {
-  const { request } = await readHandshake(socket, serverHandshake(users.all, guard), SILENCE_MS);
+  const { request } = await readHandshake(socket, serverHandshake(users, guard), SILENCE_MS);
   return openStream(socket, new VmessCodec(request, null), { discardOnFaultMs: SILENCE_MS });
 }
 

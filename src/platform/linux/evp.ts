@@ -37,7 +37,7 @@ const NOTHING = new Uint8Array(0);
 
 type Functions = ReturnType<typeof Ffi.dlopen<typeof SIGNATURES>>["functions"];
 export type EvpName = "aes-128-gcm" | "aes-192-gcm" | "aes-256-gcm" | "chacha20-poly1305";
-const KEY_BYTES: Readonly<Record<EvpName, number>> = {
+export const KEY_BYTES: Readonly<Record<EvpName, number>> = {
   "aes-128-gcm": 16,
   "aes-192-gcm": 24,
   "aes-256-gcm": 32,
@@ -97,6 +97,7 @@ export class Evp {
     return aead;
   }
 
+  /** For sealing (1) or opening (0). `key` has the cipher's length. */
   openContext(name: EvpName, key: Uint8Array, direction: number): bigint {
     const { EVP_CIPHER_CTX_new, EVP_CipherInit_ex } = this.#functions;
     const context = EVP_CIPHER_CTX_new();

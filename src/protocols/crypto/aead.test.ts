@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AEAD_NAMES, createAead, incrementNonce, oneByOne, openAead, seal } from "./aead.ts";
+import {
+  AEAD_NAMES,
+  createAead,
+  incrementNonce,
+  oneByOne,
+  openAead,
+  openSingle,
+  seal,
+  sealSingle,
+} from "./aead.ts";
 import { hchacha20 } from "./hchacha20.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -83,4 +92,28 @@ test("the counter nonce carries", () => {
   const nonce = Buffer.from([0xff, 0xff, 0]);
   incrementNonce(nonce);
   assert.deepEqual([...nonce], [0, 0, 1]);
+});
+
+test("messages with a key of their own are sealed and opened as others are, also behind one that was refused", () => {
+  const nonce = Buffer.alloc(12, 7);
+  for (const name of AEAD_NAMES.filter((one) => one !== "xchacha20-poly1305"))
+    for (const fill of [1, 2, 3]) {
+      const size = { "aes-128-gcm": 16, "aes-192-gcm": 24 }[name as string] ?? 32;
+      const [key, plain, aad] = [
+        Buffer.alloc(size, fill),
+        Buffer.alloc(fill * 20, fill),
+        Buffer.alloc(5, fill),
+      ];
+      const out = Buffer.alloc(plain.length + 20);
+      assert.equal(sealSingle(name, { key, nonce, aad }, plain, out, 4), out.length);
+      const sealed = out.subarray(4);
+      assert.deepEqual(sealed, seal(createAead(name, key), nonce, plain, aad));
+      const changed = Buffer.from(sealed);
+      changed[3] = (changed[3] ?? 0) ^ 1;
+      assert.equal(openSingle(name, { key, nonce, aad }, changed), null);
+      assert.equal(openSingle(name, { key, nonce }, sealed), null);
+      assert.equal(openSingle(name, { key, nonce, aad }, sealed.subarray(0, 15)), null);
+      assert.deepEqual(openSingle(name, { key, nonce, aad }, sealed), plain);
+      assert.throws(() => sealSingle(name, { key: key.subarray(1), nonce }, plain, out, 0), RangeError);
+    }
 });

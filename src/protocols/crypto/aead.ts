@@ -1,6 +1,6 @@
 /** AEAD ciphers under one face. Nonces are the caller's: never twice the same under one key. */
 import { createCipheriv, createDecipheriv, type CipherGCMTypes } from "node:crypto";
-import { keepAead, type KeptAead } from "#platform/aead.ts";
+import { keepAead, type KeptAead, type SingleMessage, singleMessages } from "#platform/aead.ts";
 import { hchacha20 } from "./hchacha20.ts";
 import { byteAt } from "#lib/at.ts";
 
@@ -12,6 +12,7 @@ export const AEAD_NAMES = [
   "xchacha20-poly1305",
 ] as const;
 export type AeadName = (typeof AEAD_NAMES)[number];
+type PlainNonceName = Exclude<AeadName, "xchacha20-poly1305">;
 
 export const TAG_BYTES = 16;
 const OPTIONS = { authTagLength: TAG_BYTES } as const;
@@ -57,6 +58,28 @@ export function seal(aead: Aead, nonce: Uint8Array, plain: Uint8Array, aad?: Uin
   const out = Buffer.allocUnsafe(plain.length + TAG_BYTES);
   aead.sealInto(out, 0, nonce, plain, aad);
   return out;
+}
+
+/** Writes ciphertext and tag of a message that has its key for itself into `out`; answers with the offset behind the tag. */
+export function sealSingle(
+  name: PlainNonceName,
+  message: SingleMessage,
+  plain: Uint8Array,
+  out: Buffer,
+  at: number,
+): number {
+  const native = singleMessages();
+  if (native !== null) return native.sealInto(name, message, plain, out, at);
+  return createAead(name, message.key).sealInto(out, at, message.nonce, plain, message.aad);
+}
+
+/** The plain bytes of a message that has its key for itself, or null where the tag is wrong. */
+export function openSingle(name: PlainNonceName, message: SingleMessage, sealed: Buffer): Buffer | null {
+  const native = singleMessages();
+  if (native === null) return createAead(name, message.key).open(message.nonce, sealed, message.aad);
+  if (sealed.length < TAG_BYTES) return null;
+  const plain = Buffer.alloc(sealed.length - TAG_BYTES);
+  return native.openInto(name, message, sealed, plain) < 0 ? null : plain;
 }
 
 function plainNonce(name: CipherGCMTypes, key: Uint8Array): Aead {

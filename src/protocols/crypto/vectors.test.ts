@@ -191,9 +191,9 @@ describe("keys", () => {
   });
 
   test("VMess KDF: the value in the tests of v2ray-core", () => {
-    const path = ["", "2", "3"].map((number) => `Demo Path for KDF Value Test${number}`);
+    const path = ["2", "3"].map((number) => Buffer.from(`Demo Path for KDF Value Test${number}`));
     assert.equal(
-      hexOf(kdf(Buffer.from("Demo Key for KDF Value Test"), ...path)),
+      hexOf(kdf(32, Buffer.from("Demo Key for KDF Value Test"), "Demo Path for KDF Value Test", ...path)),
       "53e9d7e1bd7bd25022b71ead07d8a596efc8a845c7888652fd684b4903dc8892",
     );
   });

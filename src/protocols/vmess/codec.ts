@@ -1,6 +1,7 @@
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { DetachedState, Opening } from "#core/handover.ts";
+import type { VmessResponse } from "#core/wire-details.ts";
 import type { BeginningCodec } from "#net/stream/departing-stream.ts";
 import { BodyOpener, BodySealer } from "./body.ts";
 import {
@@ -28,6 +29,8 @@ export class VmessCodec implements BeginningCodec {
   /** A client's: has the response header been read? */
   #responded: boolean;
   #responseBytes = -1;
+  /** By what that is opened, once it has come. */
+  #awaited: VmessResponse | null = null;
 
   /** `sealedRequest`: the client's header; null makes this the server's side. */
   constructor(request: RequestHeader, sealedRequest: Buffer | null) {
@@ -106,14 +109,15 @@ export class VmessCodec implements BeginningCodec {
   }
 
   #takeResponse(): boolean {
+    const awaited = (this.#awaited ??= awaitedResponse(this.#request, -1));
     if (this.#responseBytes < 0) {
       const sealed = this.#arrived.take(RESPONSE_LENGTH_BYTES);
       if (sealed === null) return false;
-      this.#responseBytes = openResponseLength(this.#request, sealed);
+      this.#responseBytes = openResponseLength(awaited, sealed);
     }
     const sealed = this.#arrived.take(this.#responseBytes);
     if (sealed === null) return false;
-    checkResponse(this.#request, sealed);
+    checkResponse(awaited, sealed);
     this.#responded = true;
     return true;
   }

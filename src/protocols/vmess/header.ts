@@ -1,13 +1,15 @@
 /** Request and response headers (AEAD form; the older one, with MD5 and alterId, is not spoken). All big endian. */
-import { createCipheriv, createDecipheriv, randomInt, timingSafeEqual } from "node:crypto";
+import { randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import { drawBytes } from "#lib/random-bytes.ts";
-import type { VmessResponse } from "#core/wire-details.ts";
+import type { OneMessage, VmessResponse } from "#core/wire-details.ts";
 import type { Destination } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
 import { decodeName } from "#net/address/socks-address.ts";
-import { createAead, seal, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import type { SingleMessage } from "#platform/aead.ts";
+import { openSingle, sealSingle, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import { encryptBlock } from "#protocols/crypto/block-keys.ts";
 import { byteAt } from "#lib/at.ts";
 import { answerKey, kdf12, kdf16 } from "./kdf.ts";
 
@@ -17,6 +19,11 @@ const NONCE_BYTES = 8;
 export const PREFIX_BYTES = AUTH_ID_BYTES + 2 + TAG_BYTES + NONCE_BYTES;
 /** More than any header needs: fixed part, a name of 255 bytes, 15 of padding. */
 export const MAX_HEADER_BYTES = 512;
+
+/** Of a header, in front of the address. */
+const FIXED_BYTES = 38;
+const SUM_BYTES = 4;
+const NOTHING = Buffer.alloc(0);
 
 export const COMMAND_TCP = 1;
 export const COMMAND_UDP = 2;
@@ -55,14 +62,14 @@ function sealAuthId(key: Uint8Array, unixSeconds: number, random: Uint8Array): B
   plain.writeBigInt64BE(BigInt(unixSeconds));
   plain.set(random.subarray(0, 4), 8);
   plain.writeUInt32BE(crc32(plain.subarray(0, 12)), 12);
-  return createCipheriv("aes-128-ecb", key, null).setAutoPadding(false).update(plain);
+  return encryptBlock(key, plain);
 }
 
-/** The time in it; null: made with another key. */
-export function openAuthId(key: Uint8Array, authId: Uint8Array): number | null {
-  const plain = createDecipheriv("aes-128-ecb", key, null).setAutoPadding(false).update(authId);
-  if (crc32(plain.subarray(0, 12)) !== plain.readUInt32BE(12)) return null;
-  return Number(plain.readBigInt64BE(0));
+/** The time in a decrypted one; null: it was made with another key. */
+export function timeOfAuthId(plain: Buffer): number | null {
+  // No clock is beyond the year 2106: of a thousand keys that are tried all but the right one end here.
+  if (plain.readUInt32BE(0) !== 0) return null;
+  return crc32(plain.subarray(0, 12)) === plain.readUInt32BE(12) ? plain.readUInt32BE(4) : null;
 }
 
 export interface Chance {
@@ -84,37 +91,50 @@ export function newChance(nowMs: number): Chance {
 export function sealRequest(userKey: Uint8Array, header: RequestHeader, chance: Chance): Buffer {
   const plain = encodeRequest(header, chance.padding);
   const authId = sealAuthId(authIdKey(userKey), chance.unixSeconds, chance.authRandom);
-  const length = Buffer.from([plain.length >> 8, plain.length & 0xff]);
   const { nonce } = chance;
-  const [sizes, body] = [
-    headerAead(userKey, "_Length", authId, nonce),
-    headerAead(userKey, "", authId, nonce),
-  ];
-  return Buffer.concat([
-    authId,
-    seal(sizes.aead, sizes.nonce, length, authId),
-    nonce,
-    seal(body.aead, body.nonce, plain, authId),
-  ]);
+  const out = Buffer.alloc(PREFIX_BYTES + plain.length + TAG_BYTES);
+  out.set(authId);
+  const length = Buffer.from([plain.length >> 8, plain.length & 0xff]);
+  const nonceAt = sealPart(headerMessage(userKey, "_Length", authId, nonce), length, out, AUTH_ID_BYTES);
+  out.set(nonce, nonceAt);
+  sealPart(headerMessage(userKey, "", authId, nonce), plain, out, PREFIX_BYTES);
+  return out;
 }
 
+const sealPart = (message: SingleMessage, plain: Uint8Array, out: Buffer, at: number): number =>
+  sealSingle("aes-128-gcm", message, plain, out, at);
+
 /** Of the header, or of its length. */
-function headerAead(userKey: Uint8Array, part: "_Length" | "", authId: Uint8Array, nonce: Uint8Array) {
+function headerMessage(
+  userKey: Uint8Array,
+  part: "_Length" | "",
+  authId: Uint8Array,
+  nonce: Uint8Array,
+): SingleMessage {
   return {
-    aead: createAead("aes-128-gcm", kdf16(userKey, `VMess Header AEAD Key${part}`, authId, nonce)),
+    key: kdf16(userKey, `VMess Header AEAD Key${part}`, authId, nonce),
     nonce: kdf12(userKey, `VMess Header AEAD Nonce${part}`, authId, nonce),
+    aad: authId,
   };
 }
 
 // VER(1)=1 IV(16) KEY(16) V(1) OPTIONS(1) PADLEN:SECURITY(1) 0(1) COMMAND(1) [PORT(2) ADDRESS] PADDING FNV1A(4)
 function encodeRequest(header: RequestHeader, padding: Buffer): Buffer {
   const { iv, key, verifier, options, security, command, destination } = header;
-  const tail = Buffer.from([verifier, options, (padding.length << 4) | security, 0, command]);
-  const address = destination === null ? Buffer.alloc(0) : encodeAddress(destination);
-  const body = Buffer.concat([Buffer.from([1]), iv, key, tail, address, padding]);
-  const sum = Buffer.alloc(4);
-  sum.writeUInt32BE(fnv1a(body));
-  return Buffer.concat([body, sum]);
+  const address = destination === null ? NOTHING : encodeAddress(destination);
+  const sumAt = FIXED_BYTES + address.length + padding.length;
+  const out = Buffer.alloc(sumAt + SUM_BYTES);
+  out[0] = 1;
+  out.set(iv, 1);
+  out.set(key, 17);
+  out[33] = verifier;
+  out[34] = options;
+  out[35] = (padding.length << 4) | security;
+  out[37] = command;
+  out.set(address, FIXED_BYTES);
+  out.set(padding, FIXED_BYTES + address.length);
+  out.writeUInt32BE(fnv1a(out, sumAt), sumAt);
+  return out;
 }
 
 // PORT(2) TYPE(1): 1 IPv4, 2 name, 3 IPv6; ADDRESS
@@ -127,17 +147,18 @@ function encodeAddress({ host, ip, port }: Destination): Buffer {
   return Buffer.concat([Buffer.from([port >> 8, port & 0xff, ...head]), address]);
 }
 
-export function fnv1a(bytes: Uint8Array): number {
+/** Of the bytes in front of `end`. */
+export function fnv1a(bytes: Uint8Array, end = bytes.length): number {
   let hash = 0x811c9dc5;
-  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
+  for (let at = 0; at < end; at++) hash = Math.imul(hash ^ byteAt(bytes, at), 0x01000193);
   return hash >>> 0;
 }
 
 /** How long the sealed header behind the prefix is. Throws `ProtocolError` where the prefix was not made by this user. */
 export function openLength(userKey: Uint8Array, prefix: Buffer): number {
   const authId = prefix.subarray(0, AUTH_ID_BYTES);
-  const sizes = headerAead(userKey, "_Length", authId, prefix.subarray(-NONCE_BYTES));
-  const length = sizes.aead.open(sizes.nonce, prefix.subarray(AUTH_ID_BYTES, -NONCE_BYTES), authId);
+  const message = headerMessage(userKey, "_Length", authId, prefix.subarray(-NONCE_BYTES));
+  const length = openSingle("aes-128-gcm", message, prefix.subarray(AUTH_ID_BYTES, -NONCE_BYTES));
   const size = length?.readUInt16BE() ?? 0;
   if (size === 0 || size > MAX_HEADER_BYTES)
     throw new ProtocolError("the header's length does not authenticate");
@@ -147,17 +168,15 @@ export function openLength(userKey: Uint8Array, prefix: Buffer): number {
 /** Throws `ProtocolError`. */
 export function openRequest(userKey: Uint8Array, prefix: Buffer, sealed: Buffer): RequestHeader {
   const authId = prefix.subarray(0, AUTH_ID_BYTES);
-  const body = headerAead(userKey, "", authId, prefix.subarray(-NONCE_BYTES));
-  const plain = body.aead.open(body.nonce, sealed, authId);
+  const message = headerMessage(userKey, "", authId, prefix.subarray(-NONCE_BYTES));
+  const plain = openSingle("aes-128-gcm", message, sealed);
   if (plain === null) throw new ProtocolError("the header does not authenticate");
   return decodeRequest(plain);
 }
 
-const FIXED_BYTES = 38;
-
 function decodeRequest(plain: Buffer): RequestHeader {
-  const end = plain.length - 4;
-  if (end < FIXED_BYTES || fnv1a(plain.subarray(0, end)) !== plain.readUInt32BE(end))
+  const end = plain.length - SUM_BYTES;
+  if (end < FIXED_BYTES || fnv1a(plain, end) !== plain.readUInt32BE(end))
     throw new ProtocolError("the header's checksum is wrong");
   if (plain[0] !== 1) throw new ProtocolError(`version ${plain[0]}, expected 1`);
   const verifier = byteAt(plain, 33);
@@ -192,46 +211,42 @@ function decodeAddress(bytes: Buffer): Destination {
 /** Sealed length(2 + 16). */
 export const RESPONSE_LENGTH_BYTES = 2 + TAG_BYTES;
 
-/** Of one of the two sealed parts of a response: its length, or its header. */
-function responseKey({ key, iv }: RequestHeader, part: "Len " | ""): { key: Buffer; nonce: Buffer } {
-  return {
-    key: kdf16(answerKey(key), `AEAD Resp Header ${part}Key`),
-    nonce: kdf12(answerKey(iv), `AEAD Resp Header ${part}IV`),
-  };
-}
-
-function responseAead(request: RequestHeader, part: "Len " | "") {
-  const { key, nonce } = responseKey(request, part);
-  return { aead: createAead("aes-128-gcm", key), nonce };
+/** Of the two sealed parts of a response: its length, and its header. */
+function responseMessages({
+  key: requestKey,
+  iv: requestIv,
+}: RequestHeader): readonly [OneMessage, OneMessage] {
+  const [key, iv] = [answerKey(requestKey), answerKey(requestIv)];
+  const length = { key: kdf16(key, "AEAD Resp Header Len Key"), nonce: kdf12(iv, "AEAD Resp Header Len IV") };
+  return [length, { key: kdf16(key, "AEAD Resp Header Key"), nonce: kdf12(iv, "AEAD Resp Header IV") }];
 }
 
 // Response: V(1) OPTIONS(1)=0 COMMAND(1)=0 LENGTH(1)=0
 export function sealResponse(request: RequestHeader): Buffer {
   const plain = Buffer.from([request.verifier, 0, 0, 0]);
-  const [sizes, body] = [responseAead(request, "Len "), responseAead(request, "")];
-  const length = seal(sizes.aead, sizes.nonce, Buffer.from([0, plain.length]));
-  return Buffer.concat([length, seal(body.aead, body.nonce, plain)]);
+  const [length, header] = responseMessages(request);
+  const out = Buffer.alloc(RESPONSE_LENGTH_BYTES + plain.length + TAG_BYTES);
+  const headerAt = sealPart(length, Buffer.from([0, plain.length]), out, 0);
+  sealPart(header, plain, out, headerAt);
+  return out;
 }
 
-/** By what another thread opens a response of which `bytes` are known to come, or -1. */
+/** By what a response is opened of which `bytes` are known to come, or -1. */
 export function awaitedResponse(request: RequestHeader, bytes: number): VmessResponse {
-  const [length, header] = [responseKey(request, "Len "), responseKey(request, "")];
+  const [length, header] = responseMessages(request);
   return { length, header, verifier: request.verifier, bytes };
 }
 
 /** How long the sealed response is. Throws `ProtocolError`. */
-export function openResponseLength(request: RequestHeader, sealed: Buffer): number {
-  const sizes = responseAead(request, "Len ");
-  const length = sizes.aead.open(sizes.nonce, sealed);
-  const size = length?.readUInt16BE() ?? 0;
+export function openResponseLength({ length }: VmessResponse, sealed: Buffer): number {
+  const size = openSingle("aes-128-gcm", length, sealed)?.readUInt16BE() ?? 0;
   if (size < 4 || size > MAX_HEADER_BYTES) throw new ProtocolError("the response does not authenticate");
   return size + TAG_BYTES;
 }
 
 /** Throws `ProtocolError` where the response belongs to another request. What it commands is passed over. */
-export function checkResponse(request: RequestHeader, sealed: Buffer): void {
-  const body = responseAead(request, "");
-  const plain = body.aead.open(body.nonce, sealed);
-  if (plain === null || !timingSafeEqual(plain.subarray(0, 1), Buffer.from([request.verifier])))
+export function checkResponse({ header, verifier }: VmessResponse, sealed: Buffer): void {
+  const plain = openSingle("aes-128-gcm", header, sealed);
+  if (plain === null || plain[0] !== verifier)
     throw new ProtocolError("the response belongs to another request");
 }

@@ -38,7 +38,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     readsFirst: true,
     async authenticate(client, ends) {
       const table = shell.users;
-      const { user, request } = await readFirst(client, serverHandshake(table.all, guard), SILENCE_MS);
+      const { user, request } = await readFirst(client, serverHandshake(table, guard), SILENCE_MS);
       const connection = shell.admit(user.name, table, ends);
       const find = () => ({ codec: new VmessCodec(request, null), payload: Buffer.alloc(0) });
       const opened = clientStream(find(), find, SILENCE_MS);

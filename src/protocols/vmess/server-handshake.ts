@@ -12,7 +12,7 @@ import {
   SECURITY_AES,
   SECURITY_ZERO,
 } from "./header.ts";
-import { findByAuthId, type VmessUser } from "./users.ts";
+import { findByAuthId, type VmessUser, type VmessUsers } from "./users.ts";
 
 const MAX_SKEW_SECONDS = 120;
 /** A header stays valid for the skew in both directions. */
@@ -68,7 +68,7 @@ export interface Greeting {
  * One step function per connection. Throws `ProtocolError` for every kind of unwelcome peer alike. What the first bytes
  * proved is kept, so that a peer which sends single bytes does not make each of them cost the keys of all users.
  */
-export function serverHandshake(users: readonly VmessUser[], guard: RequestGuard): HandshakeStep<Greeting> {
+export function serverHandshake(users: VmessUsers, guard: RequestGuard): HandshakeStep<Greeting> {
   let known: { readonly user: VmessUser; readonly size: number } | null = null;
   return (arrived) => {
     if (known === null) {

@@ -1,19 +1,22 @@
 import { ConfigError } from "#core/errors.ts";
+import { itemAt } from "#lib/at.ts";
 import type { User } from "#core/inbound.ts";
 import type { UserTable } from "#protocols/managed/user-inbound.ts";
 import { parseUserId } from "#protocols/shared/user-id.ts";
-import { AUTH_ID_BYTES, authIdKey, openAuthId } from "./header.ts";
+import { BlockKeys } from "#protocols/crypto/block-keys.ts";
+import { AUTH_ID_BYTES, authIdKey, timeOfAuthId } from "./header.ts";
 import { commandKey } from "./kdf.ts";
 
 export interface VmessUser {
   readonly name: string;
   readonly id: Buffer;
   readonly commandKey: Buffer;
-  readonly authIdKey: Buffer;
 }
 
 export interface VmessUsers extends UserTable {
   readonly all: readonly VmessUser[];
+  /** By which their clients seal what comes first, in the same order. */
+  readonly authIdKeys: BlockKeys;
 }
 
 /** Throws `ConfigError` where an id is none or appears twice. */
@@ -26,21 +29,17 @@ export function vmessUsers(users: readonly User[], where: string): VmessUsers {
     const other = owners.get(id.toString("latin1"));
     if (other !== undefined) throw new ConfigError(`${where}: users ${other} and ${name} have the same uuid`);
     owners.set(id.toString("latin1"), name);
-    const key = commandKey(id);
-    return { name, id, commandKey: key, authIdKey: authIdKey(key) };
+    return { name, id, commandKey: commandKey(id) };
   });
-  return { all, identities: new Map(all.map((user) => [user.name, user.id.toString("hex")])) };
+  const authIdKeys = new BlockKeys(all.map((user) => authIdKey(user.commandKey)));
+  return { all, authIdKeys, identities: new Map(all.map((user) => [user.name, user.id.toString("hex")])) };
 }
 
 /** Tries every user's key: one block of AES each. */
 export function findByAuthId(
-  users: readonly VmessUser[],
+  { all, authIdKeys }: Pick<VmessUsers, "all" | "authIdKeys">,
   prefix: Buffer,
 ): { readonly user: VmessUser; readonly unixSeconds: number } | null {
-  const authId = prefix.subarray(0, AUTH_ID_BYTES);
-  for (const user of users) {
-    const unixSeconds = openAuthId(user.authIdKey, authId);
-    if (unixSeconds !== null) return { user, unixSeconds };
-  }
-  return null;
+  const known = authIdKeys.find(prefix.subarray(0, AUTH_ID_BYTES), timeOfAuthId);
+  return known === null ? null : { user: itemAt(all, known.index), unixSeconds: known.found };
 }

@@ -47,7 +47,7 @@ function authenticate(
 ): Greeting | null {
   const arrived = new ByteQueue();
   arrived.push(wire);
-  return serverHandshake(USERS.all, guard)(arrived);
+  return serverHandshake(USERS, guard)(arrived);
 }
 
 function collect(codec: StreamCodec, wire: Buffer): { text: string; ended: boolean } {
@@ -127,7 +127,7 @@ for (const [security, options] of FORMS)
     const arrived = new ByteQueue();
     arrived.push(wire);
     const greeting = serverHandshake(
-      USERS.all,
+      USERS,
       new RequestGuard(() => TIME * 1000, new RequestMemory()),
     )(arrived) as Greeting;
     const server = new VmessCodec(greeting.request, null);

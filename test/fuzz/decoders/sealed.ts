@@ -156,7 +156,7 @@ function vmess(): readonly Target[] {
     handshake(
       "vmess request",
       forms.map((form) => header.sealRequest(key, form, header.newChance(Date.now()))),
-      () => vmessHandshake(users.all, guard),
+      () => vmessHandshake(users, guard),
     ),
     ...forms.map((form, index) =>
       codec(

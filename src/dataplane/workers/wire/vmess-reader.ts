@@ -1,5 +1,6 @@
 import type { OneMessage, VmessDirection, VmessResponse } from "#core/wire-details.ts";
 import { byteAt } from "#lib/at.ts";
+import { openSingle } from "#protocols/crypto/aead.ts";
 import { MAX_HEADER_BYTES, RESPONSE_LENGTH_BYTES } from "#protocols/vmess/header.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import type { SealedBelow } from "./sealed-below.ts";
@@ -115,11 +116,9 @@ export class VmessReader extends SealedReader {
   }
 
   /** The plain bytes of a message under a key of its own; null: it is not authentic. */
-  #openOne({ key, nonce }: OneMessage, size: number): Buffer | null {
-    const out = Buffer.alloc(size);
-    using aead = this.memory.evp.keep("aes-128-gcm", key);
-    const sealed = this.memory.wire.slice(this.at, this.at + size + TAG_BYTES);
+  #openOne(message: OneMessage, size: number): Buffer | null {
+    const sealed = Buffer.from(this.memory.wire.subarray(this.at, this.at + size + TAG_BYTES));
     this.at += sealed.length;
-    return aead.openInto(out, 0, nonce, sealed) < 0 ? null : out;
+    return openSingle("aes-128-gcm", message, sealed);
   }
 }
