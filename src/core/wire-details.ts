@@ -56,8 +56,8 @@ export interface VmessDetails {
 export interface VmessDirection {
   /** Its own, 16 bytes: masks of sizes come from it, and the nonces of chunks. */
   readonly iv: Uint8Array;
-  /** That of the request, by which sealed sizes have their nonces. */
-  readonly sizeIv: Uint8Array;
+  /** That of the request, by which sealed sizes have their nonces; null: sizes are not sealed. */
+  readonly sizeIv: Uint8Array | null;
   readonly isMasked: boolean;
   readonly isPadded: boolean;
   /** Numbers that were drawn from the masks. */

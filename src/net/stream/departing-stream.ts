@@ -35,7 +35,7 @@ export interface BeginningCodec extends DepartingCodec {
 
 /** The client's stream over a socket that a worker dials: its opening goes with the first payload, or alone after `afterMs`. */
 export function beginWire(codec: BeginningCodec, afterMs: number): WireStart {
-  const bytes = Uint8Array.from(codec.begin());
+  const bytes = new Uint8Array(codec.begin());
   const state = codec.depart(false);
   return { ...state, kind: codec.wireKind, details: { ...state.details, opening: { bytes, afterMs } } };
 }

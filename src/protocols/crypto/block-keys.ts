@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv } from "node:crypto";
+import { itemAt } from "#lib/at.ts";
 import { blockCipher } from "#platform/single-blocks.ts";
 
 /** Frees what keys that were forgotten have in the library. */
@@ -31,13 +32,13 @@ export class BlockKeys {
     const native = blockCipher();
     if (native === null)
       return (index) => {
-        const decipher = createDecipheriv("aes-128-ecb", this.#keys[index] as Uint8Array, null);
+        const decipher = createDecipheriv("aes-128-ecb", itemAt(this.#keys, index), null);
         return decipher.setAutoPadding(false).update(block);
       };
     const contexts = this.#contexts ?? this.#open(native);
     native.from.set(block);
     return (index) => {
-      native.run(contexts[index] as bigint);
+      native.run(itemAt(contexts, index));
       return native.to;
     };
   }

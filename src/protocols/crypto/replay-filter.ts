@@ -1,3 +1,5 @@
+import { Fingerprints } from "#lib/fingerprints.ts";
+
 /** How many values one generation holds, and for how long it takes new ones. */
 export interface ReplayFilterOptions {
   readonly capacity: number;
@@ -12,8 +14,8 @@ export interface ReplayFilterOptions {
  */
 export class ReplayFilter {
   readonly #options: ReplayFilterOptions;
-  #current = new Set<string>();
-  #previous = new Set<string>();
+  #current = new Fingerprints();
+  #previous = new Fingerprints();
   readonly #startedAtMs: number;
   #rotatedAtMs: number;
 
@@ -32,18 +34,19 @@ export class ReplayFilter {
     return unixSeconds >= Math.floor(startedMs / 1000);
   }
 
-  has(value: Buffer): boolean {
+  has(value: Uint8Array): boolean {
     this.#expire();
-    const key = value.toString("latin1");
-    return this.#current.has(key) || this.#previous.has(key);
+    return this.#current.has(value) || this.#previous.has(value);
   }
 
   /** Remembers `value`; false where it was known already. */
-  add(value: Buffer): boolean {
-    if (this.has(value)) return false;
-    if (this.#current.size >= this.#options.capacity) this.#rotate();
-    this.#current.add(value.toString("latin1"));
-    return true;
+  add(value: Uint8Array): boolean {
+    this.#expire();
+    if (this.#previous.has(value)) return false;
+    if (this.#current.size < this.#options.capacity) return this.#current.add(value);
+    if (this.#current.has(value)) return false;
+    this.#rotate();
+    return this.#current.add(value);
   }
 
   #expire(): void {
@@ -55,7 +58,7 @@ export class ReplayFilter {
 
   #rotate(): void {
     this.#previous = this.#current;
-    this.#current = new Set();
+    this.#current = new Fingerprints();
     this.#rotatedAtMs = this.#options.now();
   }
 }

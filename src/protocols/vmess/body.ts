@@ -57,7 +57,7 @@ class Direction implements Disposable {
     this.#mask = (options & OPTION_MASKING) === 0 ? null : new SizeMask(ownIv);
     // Streams without a cipher are never padded, whatever the options say (v2ray 4.34); their datagrams are.
     this.#padded = (options & OPTION_PADDING) !== 0 && (this.aead !== null || command === COMMAND_UDP);
-    this.#iv = Uint8Array.from(ownIv);
+    this.#iv = new Uint8Array(ownIv);
     this.#nonce = Buffer.from(ownIv.subarray(0, 12));
     this.#sizeNonce = Buffer.from(iv.subarray(0, 12));
   }
@@ -75,7 +75,7 @@ class Direction implements Disposable {
   get state(): Omit<VmessDirection, "size" | "padding" | "mayEnd"> {
     return {
       iv: this.#iv,
-      sizeIv: Uint8Array.from(this.#sizeNonce),
+      sizeIv: this.#sizes === null ? null : new Uint8Array(this.#sizeNonce),
       isMasked: this.#mask !== null,
       isPadded: this.#padded,
       drawn: this.#mask?.drawn ?? 0,

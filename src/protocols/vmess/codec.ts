@@ -96,7 +96,7 @@ export class VmessCodec implements BeginningCodec {
     const [inward, outward] = [this.#opener.depart(), this.#sealer.depart()];
     const [opening, openSizes] = inward.contexts;
     const [sealing, sealSizes] = outward.contexts;
-    const response = this.#opening.length > 0 ? Uint8Array.from(this.#opening) : null;
+    const response = this.#opening.length > 0 ? new Uint8Array(this.#opening) : null;
     const awaited = this.#responded ? null : awaitedResponse(this.#request, this.#responseBytes);
     const { nextBytes } = this.#sealer;
     return {

@@ -53,7 +53,7 @@ export class RequestGuard {
   /** Throws `ProtocolError` for a request that was here before. */
   admit(prefix: Buffer, user: VmessUser, { key, iv }: RequestHeader): void {
     const { authIds, sessions } = this.#memory;
-    const known = !authIds.add(Buffer.from(prefix.subarray(0, AUTH_ID_BYTES)));
+    const known = !authIds.add(prefix.subarray(0, AUTH_ID_BYTES));
     if (known || !sessions.add(Buffer.concat([user.id, key, iv])))
       throw new ProtocolError("the request was made before");
   }

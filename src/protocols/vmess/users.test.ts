@@ -22,15 +22,15 @@ function prefixOf(commandKey: Uint8Array): Buffer {
     .subarray(0, header.PREFIX_BYTES);
 }
 
-test("each of a hundred users is found by what its client says first; a stranger is not", () => {
+test("each of a hundred users is found by what its client says first; an unknown client is not", () => {
   const users = usersNamed(Array.from({ length: 100 }, (_, index) => `user ${index}`));
   for (const user of users.all) {
     const found = findByAuthId(users, prefixOf(user.commandKey));
     assert.deepEqual(found, { user, unixSeconds: SECONDS });
   }
-  const stranger = itemAt(usersNamed(["mallory"]).all, 0);
-  assert.equal(findByAuthId(users, prefixOf(stranger.commandKey)), null);
-  assert.equal(findByAuthId(usersNamed([]), prefixOf(stranger.commandKey)), null);
+  const unknown = itemAt(usersNamed(["mallory"]).all, 0);
+  assert.equal(findByAuthId(users, prefixOf(unknown.commandKey)), null);
+  assert.equal(findByAuthId(usersNamed([]), prefixOf(unknown.commandKey)), null);
 });
 
 test("tables of users that take turns find their own", () => {

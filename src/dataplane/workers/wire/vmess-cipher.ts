@@ -10,6 +10,8 @@ export interface VmessContexts {
   readonly sizes: bigint;
 }
 
+const NOTHING = new Uint8Array(0);
+
 /** What both ends of one direction know of its chunks: SIZE(2, masked; or sealed, 18) SEALED PADDING. */
 export class VmessCipher {
   readonly context: bigint;
@@ -20,6 +22,7 @@ export class VmessCipher {
   readonly #isPadded: boolean;
   /** COUNT(2) and bytes 2 to 12 of the IV. */
   readonly #nonce: Uint8Array;
+  /** Likewise, of the request; empty where sizes are not sealed. */
   readonly #sizeNonce: Uint8Array;
   #count: number;
 
@@ -31,7 +34,7 @@ export class VmessCipher {
     this.#mask = state.isMasked ? new SizeMask(state.iv, state.drawn) : null;
     this.#isPadded = state.isPadded;
     this.#nonce = state.iv.slice(0, 12);
-    this.#sizeNonce = state.sizeIv.slice(0, 12);
+    this.#sizeNonce = state.sizeIv?.slice(0, 12) ?? NOTHING;
     this.#count = state.count;
   }
 
