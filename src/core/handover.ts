@@ -33,19 +33,28 @@ export interface HeaderStage {
   readonly leftBytes: number | null;
 }
 
-/** Blocks of Vision inside TLS that stays: of a direction that is not padded any more nothing is left. */
+/** Blocks of Vision inside TLS: of a direction that is not padded any more nothing is left. */
 export interface VisionLayer {
   readonly kind: "vision";
+  /** Ours. */
+  readonly role: "client" | "server";
   readonly id: Uint8Array;
+  /**
+   * From the first byte on TLS inside is looked for, and the one below is left where there is some. False: neither side has
+   * seen any, the one below stays, and our padding ends with the next block.
+   */
+  readonly mayLeave: boolean;
   /** Null: the peer pads no more. */
   readonly reading: UnpaddingState | null;
-  /** Our padding ends with the next block, or with the end; null: it has ended. */
+  /** Null: our padding has ended. */
   readonly writing: PaddingState | null;
 }
 
 export interface PaddingState {
   /** In front of the first block, in the same write; empty: that is out. */
   readonly opening: Uint8Array;
+  /** It goes out with an empty block where no payload has come for so long, in ms; absent: it waits for some, or for the end. */
+  readonly afterMs?: number;
   /** The first block, which has the id, is still to come. */
   readonly isFirst: boolean;
 }

@@ -127,6 +127,8 @@ export interface TlsAccepting {
 export interface TlsAccepted extends TlsOpened {
   /** The name in the client's SNI, lower case; null where there was none. */
   readonly serverName: string | null;
+  /** Whether there is `bypass`, where looking at that takes the client from a worker. */
+  readonly mayBypass?: boolean;
 }
 
 /** Accepting side of TLS. Disposing it stops watching the certificate files; accepted streams stay open. */

@@ -24,7 +24,7 @@ export interface SecurityClient {
   readonly kind: "none" | "tls";
   /** Owns the stream from here. `redial` as of `TlsOpening`. Throws `DialError`. */
   open(stream: Duplex, signal: AbortSignal, redial?: () => Promise<Duplex>): Promise<Secured>;
-  /** Null: there is no TLS, or it may be left behind, which is for the main thread to see. */
+  /** Null: there is no TLS. */
   readonly tls: Pick<TlsClient, "recipe"> | null;
 }
 
@@ -62,7 +62,7 @@ export async function chooseSecurityClient(
   const client = context.tls.makeClient(options, log);
   return {
     kind: "tls",
-    tls: bypassable ? null : client,
+    tls: client,
     async open(stream, signal, redial) {
       const again = redial === undefined ? {} : { redial };
       const opened = await client.open(stream, { signal, bypassable, ...again });

@@ -78,6 +78,11 @@ const KINDS: Readonly<Record<string, Kind>> = {
     server: { ...TLS.server, users: list },
     client: { ...TLS.client, uuid: ids.ann },
   },
+  "VLESS with Vision": {
+    protocol: vless,
+    server: { ...TLS.server, users: list.map((user) => ({ ...user, flow: "xtls-rprx-vision" })) },
+    client: { ...TLS.client, uuid: ids.ann, flow: "xtls-rprx-vision" },
+  },
   Trojan: {
     protocol: trojan,
     server: {
@@ -258,7 +263,14 @@ for (const [name, kind] of Object.entries(KINDS)) {
   });
 }
 
-for (const name of ["VLESS", "VMess", "Shadowsocks 2022, users", "VLESS in TLS", "Trojan"]) {
+for (const name of [
+  "VLESS",
+  "VMess",
+  "Shadowsocks 2022, users",
+  "VLESS in TLS",
+  "VLESS with Vision",
+  "Trojan",
+]) {
   test(`${name}: a removed user's connection is cut off, and no other's`, { skip }, async () => {
     const kind = KINDS[name] as Kind;
     await using server = await open(kind);
@@ -274,7 +286,8 @@ for (const name of ["VLESS", "VMess", "Shadowsocks 2022, users", "VLESS in TLS",
     assert.equal(server.kept.length, 2);
     const cut = Promise.race([outcome(ann), once(ann, "end")]);
     const credential = isShadow ? key(3, 32) : ids.bob;
-    server.inbound.replaceUsers([{ id: "bob", credential, flow: null }]);
+    const flow = "flow" in kind.client ? String(kind.client.flow) : null;
+    server.inbound.replaceUsers([{ id: "bob", credential, flow }]);
     await cut;
     await until("it has ended", () => server.ended.length === 1);
     await echoed(bob, 100_000);
@@ -313,7 +326,7 @@ for (const name of ["VMess", "Shadowsocks 2022", "older Shadowsocks"]) {
   });
 }
 
-for (const name of ["Shadowsocks 2022", "VMess in TLS", "Trojan"])
+for (const name of ["Shadowsocks 2022", "VMess in TLS", "VLESS with Vision", "Trojan"])
   for (const stage of ["asked", "relayed"])
     test(`${name}: a worker that dies ends its clients, ${stage}, and nothing else`, { skip }, async () => {
       const kind = KINDS[name] as Kind;

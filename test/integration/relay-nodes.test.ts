@@ -29,6 +29,7 @@ const tls = `certificate: ${JSON.stringify(certificate.cert)}, private-key: ${JS
 const SERVERS = `
 listeners:
   - { name: vless-tls, type: vless, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid} }], ${tls} }
+  - { name: vision, type: vless, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, flow: xtls-rprx-vision }], ${tls} }
   - { name: vmess-tls, type: vmess, listen: 127.0.0.1, port: 0, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }], ${tls} }
   - { name: vless-ws, type: vless, listen: 127.0.0.1, port: 0, allow-insecure: true, ws-path: /ws, users: [{ username: ann, uuid: ${uuid} }] }
   - { name: vmess-wss, type: vmess, listen: 127.0.0.1, port: 0, ws-path: /ws, users: [{ username: ann, uuid: ${uuid}, alterId: 0 }], ${tls} }
@@ -56,7 +57,9 @@ const vmess = (security: number): WireRecipe =>
     options: OPTION_CHUNKS | OPTION_MASKING,
   });
 const TROJAN = recipe("trojan", { key: keyOf("letmein") });
-const VLESS = recipe("vless", { id: Uint8Array.from(userIdBytes(uuid)) });
+const id = Uint8Array.from(userIdBytes(uuid));
+const VLESS = recipe("vless", { id, flow: "" });
+const VISION = recipe("vless", { id, flow: "xtls-rprx-vision" });
 
 /** Of a server that shows the certificate of `server.test`. */
 const overServerTest = await tlsClient(tlsProvider, {});
@@ -76,6 +79,8 @@ const OLDER = "chacha20-ietf-poly1305";
 const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
   ["vless", VLESS],
   ["vless-tls", overTls(VLESS)],
+  ["vision", overTls(VISION)],
+  ["vision", overTls(VISION, asFirefox)],
   ["vmess-tls", overTls(vmess(SECURITY_AES))],
   ["vmess-tls", overTls(vmess(SECURITY_CHACHA))],
   ["trojan", overTls(TROJAN)],

@@ -121,9 +121,9 @@ export class Ssl {
     return this.#functions.SSL_set_SSL_CTX(ssl, context) !== 0n || this.#forget(false);
   }
 
-  /** From now on whatever the socket has may be read, and kept. */
-  readAhead(ssl: bigint): void {
-    this.#functions.SSL_set_read_ahead(ssl, 1);
+  /** From now on whatever the socket has may be read, and kept; false: nothing behind the record that is read. */
+  readAhead(ssl: bigint, isAhead = true): void {
+    this.#functions.SSL_set_read_ahead(ssl, isAhead ? 1 : 0);
   }
 
   /** Frees the object; the descriptor stays open. */
@@ -176,11 +176,11 @@ export class Ssl {
   }
 
   /** The same, and nothing beyond one record; the next one is still in the socket where nothing was read ahead. */
-  readRecord(ssl: bigint): number {
+  readRecord(ssl: bigint, size = RECORD_BYTES): number {
     this.outcome = FULL;
     this.#functions.ERR_clear_error();
     this.#errno[0] = 0;
-    const bytes = this.#functions.SSL_read(ssl, this.#start, BigInt(RECORD_BYTES));
+    const bytes = this.#functions.SSL_read(ssl, this.#start, BigInt(size));
     if (bytes > 0) return bytes;
     this.outcome = this.#outcomeOf(ssl, bytes);
     return 0;

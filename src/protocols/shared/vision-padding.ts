@@ -37,6 +37,15 @@ export function encodeBlock(id: Buffer | null, command: Command, content: Uint8A
   return out;
 }
 
+/** Of a direction of which nothing has come. */
+export const FIRST_BLOCK: UnpaddingState = {
+  start: new Uint8Array(0),
+  header: new Uint8Array(0),
+  contentBytes: 0,
+  paddingBytes: 0,
+  command: CONTINUE,
+};
+
 export type UnpadState = "padded" | "plain" | "direct";
 
 /** Takes the blocks apart. Pieces may be cut anywhere. */

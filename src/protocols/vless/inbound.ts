@@ -14,7 +14,7 @@ import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { Secured } from "#transport/security.ts";
 import { openTransportServer } from "#transport/server.ts";
-import { beginAnswer } from "./begin.ts";
+import { beginAnswer, beginPaddedAnswer } from "./begin.ts";
 import { ServerCodec } from "./codec.ts";
 import { EncryptionServer } from "./encryption/server.ts";
 import { readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
@@ -137,18 +137,15 @@ const WITHOUT_FLOW: ClientStream = {
 };
 
 function openedBy(carried: Secured, user: VlessUser, { flow }: VlessRequest): ClientStream {
-  const bypass = flow === VISION ? carried.bypass : null;
-  if (bypass === null) return WITHOUT_FLOW;
-  const { stream, serverName, alpn } = carried;
-  const open = (): Duplex =>
-    new VisionStream({
-      secured: { stream, serverName, alpn, bypass },
-      id: user.id,
-      opening: ANSWER,
-      answer: null,
-      openAfterMs: null,
-    });
-  return { open, wire: null };
+  if (flow !== VISION) return WITHOUT_FLOW;
+  const { id } = user;
+  const open = (stream: Duplex): Duplex => {
+    const { serverName, alpn, bypass } = carried;
+    if (bypass === null) return stream.destroy(); // it has gone meanwhile
+    const secured = { stream, serverName, alpn, bypass };
+    return new VisionStream({ secured, id, opening: ANSWER, answer: null, openAfterMs: null });
+  };
+  return { open, wire: { begin: () => beginPaddedAnswer(Uint8Array.from(id)) } };
 }
 
 /** Takes nothing but the request; what is refused stays where it is, for the fallback. */
@@ -175,7 +172,7 @@ function checkFlow(user: VlessUser, { flow, command }: VlessRequest, secured: Se
   if (flow !== "" && flow !== VISION) throw new ProtocolError("an unknown flow");
   if (flow === VISION && user.flow !== VISION)
     throw new ProtocolError(`user ${user.name} has no flow, the request has one`);
-  if (flow === VISION && secured.bypass === null)
+  if (flow === VISION && !(secured.mayBypass ?? secured.bypass !== null))
     throw new ProtocolError("a flow needs decryption, or TLS 1.3 directly over TCP");
   if (flow === "" && user.flow === VISION && command === COMMAND_TCP)
     throw new ProtocolError(`user ${user.name} has a flow, the request has none`);

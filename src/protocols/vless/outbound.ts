@@ -66,7 +66,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     connect: (destination, context) => open({ flow, command: COMMAND_TCP, destination }, context),
     ...workerDials(
       transport.bare,
-      flow === "" && encryption === null ? recipe("vless", { id: Uint8Array.from(id) }) : null,
+      encryption === null ? recipe("vless", { id: Uint8Array.from(id), flow }) : null,
       env,
     ),
     async associate(destination, context) {

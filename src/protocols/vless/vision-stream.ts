@@ -12,7 +12,7 @@ import {
   MAX_CONTENT_BYTES,
   Unpadder,
 } from "#protocols/shared/vision-padding.ts";
-import { HandshakeInspector, RecordTracker } from "./vision-inspector.ts";
+import { HandshakeInspector, PaddingEnd } from "#protocols/shared/vision-inspector.ts";
 import type { AnswerStripper } from "./wire.ts";
 import { asError } from "#core/errors.ts";
 
@@ -42,7 +42,7 @@ export class VisionStream extends Duplex {
   readonly #unpadder: Unpadder;
   readonly #answer: AnswerStripper | null;
   readonly #inspector = new HandshakeInspector();
-  readonly #tracker = new RecordTracker();
+  readonly #padding = new PaddingEnd(this.#inspector);
   readonly #openTimer: NodeJS.Timeout | null;
   #opening: Buffer;
   #id: Buffer | null;
@@ -110,7 +110,8 @@ export class VisionStream extends Duplex {
     const isPadded = this.#writeState === "padded";
     const writing = isPadded ? { opening: this.#opening, isFirst: this.#id !== null } : null;
     const header: Layer = { kind: "opening", ours: null, isOwed: false, theirs };
-    const blocks: Layer = { kind: "vision", id: this.#ownId, reading, writing };
+    const role = this.#answer === null ? "server" : "client";
+    const blocks: Layer = { kind: "vision", role, id: this.#ownId, mayLeave: false, reading, writing };
     return [...(theirs === null ? [] : [header]), ...((reading ?? writing) === null ? [] : [blocks])];
   }
 
@@ -215,15 +216,10 @@ export class VisionStream extends Duplex {
 
   #writePadded(bytes: Buffer, done: Done): void {
     this.#stopTimer();
-    this.#inspector.see(bytes);
-    const { isTls, isTls12OrAbove, directAllowed, left } = this.#inspector;
-    const versionKnown = isTls12OrAbove && left === 0;
-    const end = this.#tracker.lost ? -1 : this.#tracker.follow(bytes, isTls && versionKnown);
-    const handshakeOver = end >= 0;
-    if (handshakeOver && directAllowed) this.#writeLast(bytes, end, DIRECT, done);
-    else if (handshakeOver || (!isTls12OrAbove && left <= 1) || (this.#tracker.lost && left === 0))
-      this.#writeLast(bytes, bytes.length, END, done);
-    else this.#writeBlocks(bytes, CONTINUE, done);
+    const at = this.#padding.find(bytes);
+    const { command } = this.#padding;
+    if (command === CONTINUE) this.#writeBlocks(bytes, CONTINUE, done);
+    else this.#writeLast(bytes, at, command, done);
   }
 
   /** The last padded bytes, then all further bytes in the new way. These wait until the last block has left TLS. */

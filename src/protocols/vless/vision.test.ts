@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import { runs } from "../../../test/support/runs.ts";
-import { HandshakeInspector, RecordTracker } from "./vision-inspector.ts";
+import { HandshakeInspector, RecordTracker } from "#protocols/shared/vision-inspector.ts";
 import {
   type Command,
   CONTINUE,

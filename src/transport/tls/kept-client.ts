@@ -11,6 +11,7 @@ type Resumed = Pick<TlsAccepted, "stream" | "bypass">;
 export class KeptTlsClient implements TlsAccepted {
   readonly alpn: string | null;
   readonly serverName: string | null;
+  readonly mayBypass: boolean;
   readonly connection: AcceptedConnection;
   readonly #resume: () => Handshake;
   #resumed: Resumed | null = null;
@@ -18,12 +19,13 @@ export class KeptTlsClient implements TlsAccepted {
   /** `resume` takes it from the worker; it may throw. */
   constructor(
     connection: AcceptedConnection,
-    { alpn, serverName }: Pick<TlsAccepted, "alpn" | "serverName">,
+    { alpn, serverName, mayBypass }: Pick<KeptTlsClient, "alpn" | "serverName" | "mayBypass">,
     resume: () => Handshake,
   ) {
     this.connection = connection;
     this.alpn = alpn;
     this.serverName = serverName;
+    this.mayBypass = mayBypass;
     this.#resume = resume;
   }
 
@@ -54,13 +56,13 @@ export class KeptTlsClient implements TlsAccepted {
   }
 }
 
-/** `object` is the library's, of a handshake that is done. */
+/** `object` is the library's, of a handshake that is done. `exact`: TLS may be left behind. */
 export function keptClient(
   connection: AcceptedConnection,
-  contexts: NativeTls["contexts"],
-  object: bigint,
+  { contexts, object, exact }: { contexts: NativeTls["contexts"]; object: bigint; exact: boolean },
   resume: () => Handshake,
 ): KeptTlsClient {
   const serverName = contexts.serverNameOf(object)?.toLowerCase() || null;
-  return new KeptTlsClient(connection, { alpn: contexts.alpnOf(object), serverName }, resume);
+  const mayBypass = exact && contexts.versionOf(object) === "TLSv1.3";
+  return new KeptTlsClient(connection, { alpn: contexts.alpnOf(object), serverName, mayBypass }, resume);
 }

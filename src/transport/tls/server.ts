@@ -53,7 +53,9 @@ function serverWith(live: LiveContexts, options: TlsServerOptions, { native }: T
       const { tls } = connection;
       const kept = tls?.object === undefined || options.clientAuthType !== "" ? null : tls.object;
       if (kept !== null && tls !== null && native !== null)
-        return keptClient(connection, native.contexts, kept, () => resume(tls, bypassable));
+        return keptClient(connection, { contexts: native.contexts, object: kept, exact: bypassable }, () =>
+          resume(tls, bypassable),
+        );
       const handshake = () =>
         tls === null ? begin(connection.stream(), bypassable) : resume(tls, bypassable);
       return finish(connection, handshake, signal);

@@ -23,7 +23,7 @@ import {
   plainFraming,
   xudpFraming,
 } from "#protocols/shared/datagram-framing.ts";
-import { HandshakeInspector, RecordTracker } from "#protocols/vless/vision-inspector.ts";
+import { HandshakeInspector, RecordTracker } from "#protocols/shared/vision-inspector.ts";
 import { encodeBlock, Unpadder } from "#protocols/shared/vision-padding.ts";
 import * as vless from "#protocols/vless/wire.ts";
 import { FakeHttpCodec } from "#transport/fake-http.ts";

@@ -32,7 +32,7 @@ import { ReadAheadWire } from "./read-ahead-wire.ts";
 import { RecordWire, type RecordStart } from "./record-wire.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
-import { VisionWire } from "./vision-wire.ts";
+import { type LeavableWire, VisionWire } from "./vision-wire.ts";
 import { WebSocketWire } from "./websocket-wire.ts";
 import { int32At, float64At } from "#lib/at.ts";
 
@@ -43,7 +43,9 @@ export interface OpenMessage extends WireMessage {
 }
 
 const canReturn = (wire: Wire): wire is ReturningWire => "release" in wire;
+const canLeave = (wire: Wire): wire is LeavableWire => "leaveReading" in wire;
 const isFramed = ({ kind }: Layer): boolean => kind === "framed";
+const mayLeave = (layer: Layer): boolean => layer.kind === "vision" && layer.mayLeave;
 
 /** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
@@ -80,18 +82,20 @@ export class Wires {
 
   /** Null: it cannot be had, and what its words name is left to the main thread. */
   open(index: number, message: OpenMessage): Wire | null {
-    let wire = this.#openInner(index, message);
-    for (const layer of message.layers) wire = wire === null ? null : this.#layered(wire, index, layer);
+    const lowest = this.#openInner(index, message);
+    let wire = lowest;
+    for (const layer of message.layers)
+      wire = wire === null || lowest === null ? null : this.#layered(wire, lowest, index, layer);
     return wire;
   }
 
-  #layered(wire: Wire, index: number, layer: Layer): Wire | null {
+  #layered(wire: Wire, lowest: Wire, index: number, layer: Layer): Wire | null {
     if (layer.kind === "opening") return new OpeningWire(wire, layer);
     if (layer.kind === "read-ahead") return new ReadAheadWire(wire, layer.payload);
     if (layer.kind === "sealed") return this.#sealedOver(wire, index, layer);
     if (layer.kind === "framed") return this.#framedOver(wire, index, layer);
     return layer.kind === "vision"
-      ? new VisionWire(wire, layer)
+      ? new VisionWire(wire, layer.mayLeave && canLeave(lowest) ? lowest : null, layer)
       : new WebSocketWire(wire, layer, this.#maskKeys);
   }
 
@@ -109,7 +113,12 @@ export class Wires {
     if (ssl === null) return null;
     const { tls = null } = message.under ?? {};
     const tickets = tls?.kind === "tls" ? this.nodes.ticketsOf(tls) : null;
-    return new TlsWire(ssl, address, fd, { tickets, returns: message.layers.some(isFramed) });
+    const { layers } = message;
+    return new TlsWire(ssl, address, fd, {
+      tickets,
+      returns: layers.some(isFramed),
+      isExact: layers.some(mayLeave),
+    });
   }
 
   /** Of this thread; null: it has no libcrypto. */
@@ -118,11 +127,12 @@ export class Wires {
     return this.#ciphers;
   }
 
-  #openRecords(index: number, fd: number, { unread: state, onTicket }: OpenMessage): Wire | null {
+  #openRecords(index: number, fd: number, { unread: state, onTicket, layers }: OpenMessage): Wire | null {
     const memory = this.#cipherMemory();
     const suite = cipherSuite(this.#number(index, 4));
     if (memory === null || suite === null || state === null) return null;
-    return new RecordWire(memory, fd, { word: (at) => this.#number(index, at), suite, state, onTicket });
+    const word = (at: number): number => this.#number(index, at);
+    return new RecordWire(memory, fd, { word, suite, state, onTicket, isExact: layers.some(mayLeave) });
   }
 
   /** Over a socket: its words are the wire's. */

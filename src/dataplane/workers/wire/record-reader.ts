@@ -24,24 +24,33 @@ export interface RecordAnswers {
   onFault(io: WireIo, alert: AlertName): void;
 }
 
+export interface RecordReaderStart {
+  readonly answers: RecordAnswers;
+  /** Read from the socket already, and not opened; null: nothing was. */
+  readonly rest: Uint8Array | null;
+  readonly isExact: boolean;
+}
+
 /** The direction from a TLS 1.3 server behind its handshake (RFC 8446 §5, §4.6, §6). */
 export class RecordReader extends SealedReader {
   readonly #cipher: RecordCipher;
   readonly #answers: RecordAnswers;
   readonly #messages = new MessageReader();
   #useless = 0;
+  /** What lies behind a record with payload is not looked at before the next read. */
+  isExact: boolean;
   protected readonly isCut = false;
 
-  /** `rest` was read from the socket already, and not opened. */
   constructor(
     memory: CipherMemory,
     below: SealedBelow,
     cipher: RecordCipher,
-    { answers, rest }: { readonly answers: RecordAnswers; readonly rest: Uint8Array | null },
+    { answers, rest, isExact }: RecordReaderStart,
   ) {
     super(memory, below, rest);
     this.#cipher = cipher;
     this.#answers = answers;
+    this.isExact = isExact;
   }
 
   /** Nothing of a message has come without the rest. */
@@ -61,6 +70,8 @@ export class RecordReader extends SealedReader {
         this.isFull = bytes > 0 && bytes + size - TAG_BYTES > room;
         if (this.isFull) break;
         bytes += this.#openRecord(bytes, size);
+        this.isFull = this.isExact && bytes > 0 && this.at < end;
+        if (this.isExact && bytes > 0) break;
       }
     } catch (error) {
       if (!(error instanceof TlsFault)) throw error;

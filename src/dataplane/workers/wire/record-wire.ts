@@ -11,6 +11,7 @@ import { RecordReader } from "./record-reader.ts";
 import { RecordWriter } from "./record-writer.ts";
 import type { ReleasedWire, ReturningWire } from "./framed.ts";
 import { SocketBelow } from "./sealed-below.ts";
+import type { LeavableWire } from "./vision-wire.ts";
 import type { WireIo } from "./wire.ts";
 
 export interface RecordStart {
@@ -24,12 +25,14 @@ export interface RecordStart {
   readonly state: Uint8Array;
   /** Absent: tickets are checked and dropped. */
   readonly onTicket?: ((ticket: Ticket) => void) | undefined;
+  /** It may be left behind, so nothing behind a record is opened. Absent: it stays. */
+  readonly isExact?: boolean;
 }
 
 const drop = (): void => {};
 
 /** A socket with records of TLS 1.3 (RFC 8446 §5) to and from a server, behind the handshake. */
-export class RecordWire extends Readiness implements ReturningWire {
+export class RecordWire extends Readiness implements ReturningWire, LeavableWire {
   readonly fd: number;
   readonly #memory: CipherMemory;
   readonly #contexts: { sealing: bigint; opening: bigint };
@@ -41,7 +44,11 @@ export class RecordWire extends Readiness implements ReturningWire {
   #hasSaidEnd = false;
 
   /** The contexts are its own from here on. */
-  constructor(memory: CipherMemory, fd: number, { word, suite, state, onTicket = drop }: RecordStart) {
+  constructor(
+    memory: CipherMemory,
+    fd: number,
+    { word, suite, state, onTicket = drop, isExact = false }: RecordStart,
+  ) {
     super();
     const { hashBytes } = suite;
     const [opening, sealing] = [BigInt(word(0)), BigInt(word(1))];
@@ -60,7 +67,7 @@ export class RecordWire extends Readiness implements ReturningWire {
       onFault: (io: WireIo, alert: AlertName) => void this.#sayAlert(io, alert),
     };
     const cipher = new RecordCipher(memory, opening, inward);
-    this.#reader = new RecordReader(memory, new SocketBelow(memory, fd), cipher, { answers, rest });
+    this.#reader = new RecordReader(memory, new SocketBelow(memory, fd), cipher, { answers, rest, isExact });
   }
 
   get pending(): boolean {
@@ -113,6 +120,18 @@ export class RecordWire extends Readiness implements ReturningWire {
   override onEvents(events: number): void {
     super.onEvents(events);
     if (this.readable) this.#reader.wake();
+  }
+
+  stay(): void {
+    this.#reader.isExact = false;
+  }
+
+  leaveReading(): Uint8Array {
+    return this.#reader.left.sealed;
+  }
+
+  leaveWriting(): void {
+    this.#hasSaidEnd = true;
   }
 
   release(io: WireIo): ReleasedWire {

@@ -2,6 +2,7 @@ import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
 import type { SslTickets } from "#platform/linux/ssl-tickets.ts";
 import type { ReleasedWire, ReturningWire } from "./framed.ts";
+import type { LeavableWire } from "./vision-wire.ts";
 import type { WireIo } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
 
@@ -10,13 +11,25 @@ const BULK_BYTES = 64 * 1024;
 /** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
 const MOST_WIRE_BYTES = 320 * 1024;
 
+export interface TlsWireOptions {
+  /** What its session is kept in at the end; null: nowhere. */
+  readonly tickets?: SslTickets | null;
+  /** It may be released, so all that was read is to lie in the object. */
+  readonly returns?: boolean;
+  /** It may be left behind, so nothing behind a record is read. */
+  readonly isExact?: boolean;
+}
+
 /** A socket that speaks TLS; its handshake is done. */
-export class TlsWire extends Readiness implements ReturningWire {
+export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   readonly #ssl: Ssl;
   readonly #address: bigint;
   readonly #tickets: SslTickets | null;
   readonly fd: number;
   readonly #returns: boolean;
+  #isExact: boolean;
+  /** Nothing of TLS is written any more. */
+  #isSilent = false;
   /** In bulk, and something may wait in its buffer. */
   #wide = false;
   /** The result of all further reads: 0 or an errno; null while reading continues. */
@@ -27,26 +40,21 @@ export class TlsWire extends Readiness implements ReturningWire {
   /** Neither direction can continue. */
   #failed = false;
 
-  /**
-   * The object is the wire's own from here on, with its output collected (`SslOutgoing`). `tickets`: what its session is kept
-   * in at the end; null: nowhere. `returns`: it may be released, so all that was read is to lie in it.
-   */
+  /** The object is the wire's own from here on, with its output collected (`SslOutgoing`). */
   constructor(
     ssl: Ssl,
     address: bigint,
     fd: number,
-    {
-      tickets = null,
-      returns = false,
-    }: { readonly tickets?: SslTickets | null; readonly returns?: boolean } = {},
+    { tickets = null, returns = false, isExact = false }: TlsWireOptions = {},
   ) {
     super();
     this.#returns = returns;
+    this.#isExact = isExact;
     this.#ssl = ssl;
     this.#address = address;
     this.#tickets = tickets;
     this.fd = fd;
-    ssl.readAhead(address);
+    ssl.readAhead(address, !isExact);
   }
 
   get pending(): boolean {
@@ -55,7 +63,9 @@ export class TlsWire extends Readiness implements ReturningWire {
 
   read(io: WireIo, size: number): number {
     if (this.#last !== null) return this.#last;
-    const bytes = this.#ssl.read(this.#address, size);
+    const bytes = this.#isExact
+      ? this.#ssl.readRecord(this.#address, size)
+      : this.#ssl.read(this.#address, size);
     const why = this.#see(io, this.#ssl.outcome);
     if (bytes >= BULK_BYTES && this.readable && !this.#wide && !this.#returns)
       this.#wide = this.#ssl.incoming.widen(this.#address);
@@ -95,6 +105,7 @@ export class TlsWire extends Readiness implements ReturningWire {
 
   /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
   #send(io: WireIo): number {
+    if (this.#isSilent) this.#ssl.outgoing.discard();
     const rest = this.#wire === null ? this.#ssl.outgoing.send(this.fd) : this.#ssl.outgoing.take();
     if (rest === null) return 0;
     if (typeof rest === "number") return this.#fail(rest);
@@ -130,6 +141,19 @@ export class TlsWire extends Readiness implements ReturningWire {
     const sent = this.#send(io);
     if (said < 0 || sent < 0) return said < 0 ? said : sent;
     return this.#wire === null ? io.calls.endWriting(this.fd) : EAGAIN;
+  }
+
+  stay(): void {
+    this.#isExact = false;
+    this.#ssl.readAhead(this.#address);
+  }
+
+  leaveReading(): null {
+    return null;
+  }
+
+  leaveWriting(): void {
+    this.#isSilent = true;
   }
 
   /** The object is the caller's again. */

@@ -1,130 +1,161 @@
-import type { PaddingState, VisionLayer } from "#core/handover.ts";
-import { ProtocolError } from "#core/errors.ts";
-import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import { encodeBlock, END, MAX_CONTENT_BYTES, Unpadder } from "#protocols/shared/vision-padding.ts";
+import type { VisionLayer } from "#core/handover.ts";
+import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { RECORD_BYTES } from "#platform/linux/ssl.ts";
+import { MAX_CONTENT_BYTES } from "#protocols/shared/vision-padding.ts";
+import { HandshakeInspector } from "#protocols/shared/vision-inspector.ts";
+import { PlainWire } from "./plain.ts";
 import { BROKEN } from "./sealed-reader.ts";
+import { VisionReader } from "./vision-reader.ts";
+import { VisionWriter } from "./vision-writer.ts";
 import type { Wire, WireIo } from "./wire.ts";
 import { WireLayer } from "./wire-layer.ts";
 
-const NOTHING = new Uint8Array(0);
+/** TLS that reads one record at a time, and nothing behind it, until it is known to stay. */
+export interface LeavableWire extends Wire {
+  /** It is not left, and may read ahead. */
+  stay(): void;
+  /** Its `read` is called no more: what it has taken from the socket behind the last record; null: nothing. */
+  leaveReading(): Uint8Array | null;
+  /** Its `write` is called no more, and what is pending is the last that it says. */
+  leaveWriting(): void;
+}
 
 /**
- * Vision whose inside is no TLS, inside TLS that both directions stay in: our padding ends with the next block, and the
- * peer's when it says so.
- * One that would leave TLS behind after all breaks the rules: neither side has seen TLS inside.
+ * Blocks of Vision inside TLS, until each direction knows what it carries: TLS of its own, which goes on beside the outer one
+ * over the bare socket, or none, which stays inside.
  */
 export class VisionWire extends WireLayer implements Wire {
-  readonly #id: Buffer;
-  /** Null: the peer pads no more. */
-  #unpadder: Unpadder | null;
-  /** Null: our padding has ended. */
-  #writing: PaddingState | null;
-  /** Content beyond what was asked for, while there is padding. */
-  #held: Uint8Array = NOTHING;
-  #filled = 0;
-  #room = 0;
-  #target: Uint8Array = NOTHING;
-  readonly #emit = (content: Buffer): void => this.#take(content);
+  readonly #role: VisionLayer["role"];
+  /** Null: it stays. A peer that would leave it behind after all breaks the rules: neither side has seen TLS inside. */
+  readonly #tls: LeavableWire | null;
+  readonly #raw: PlainWire;
+  readonly #reader: VisionReader;
+  readonly #writer: VisionWriter;
+  /** What each direction goes over. */
+  #source: Wire;
+  #target: Wire;
 
-  constructor(inner: Wire, { id, reading, writing }: VisionLayer) {
+  /** `tls` lies below, perhaps with something in between; null: it is not left. */
+  constructor(inner: Wire, tls: LeavableWire | null, layer: VisionLayer) {
     super(inner);
-    this.#id = Buffer.from(id);
-    this.#unpadder = reading === null ? null : new Unpadder(this.#id, reading);
-    this.#writing = writing;
+    const id = Buffer.from(layer.id);
+    const inspector = new HandshakeInspector();
+    this.#role = layer.role;
+    this.#tls = tls;
+    this.#raw = new PlainWire(inner.fd);
+    this.#source = this.#target = inner;
+    this.#reader = new VisionReader(id, layer.reading, (content) => inspector.see(content));
+    this.#writer = new VisionWriter(id, layer, inspector);
+  }
+
+  override begin(io: WireIo): void {
+    super.begin(io);
+    this.#writer.begin(io);
   }
 
   override get readable(): boolean {
-    return this.#held.length > 0 || this.inner.readable;
+    return this.#reader.heldBytes > 0 || this.#source.readable;
   }
 
   override set readable(readable: boolean) {
-    this.inner.readable = readable;
+    this.#source.readable = readable;
+  }
+
+  override get writable(): boolean {
+    return this.#next.writable;
+  }
+
+  override set writable(writable: boolean) {
+    this.#next.writable = writable;
+  }
+
+  /** What is sealed goes out first. */
+  get #next(): Wire {
+    return this.inner.pending ? this.inner : this.#target;
+  }
+
+  override get pending(): boolean {
+    return this.inner.pending || this.#writer.isDue;
   }
 
   get bareSource(): number {
-    return this.#unpadder === null && this.#held.length === 0 ? this.inner.bareSource : -1;
+    const isBare = this.#reader.state !== "padded" && this.#reader.heldBytes === 0;
+    return isBare ? this.#source.bareSource : -1;
   }
 
   get bareTarget(): number {
-    return this.#writing === null ? this.inner.bareTarget : -1;
+    return this.#writer.state === "padded" ? -1 : this.#target.bareTarget;
+  }
+
+  override onEvents(events: number): void {
+    super.onEvents(events);
+    this.#raw.onEvents(events);
+  }
+
+  override onBulk(io: WireIo): void {
+    this.#target.onBulk?.(io);
   }
 
   read(io: WireIo, size: number): number {
-    if (this.#held.length > 0) return this.#deliver(io, size);
-    return this.#unpadder === null ? this.inner.read(io, size) : this.#unpad(io, this.#unpadder, size);
+    if (this.#reader.heldBytes > 0) return this.#reader.deliver(io, size);
+    return this.#reader.state === "padded" ? this.#unpad(io, size) : this.#source.read(io, size);
   }
 
   /** To know, it has to unpad. */
   available(io: WireIo): number {
-    if (this.#held.length === 0 && this.#unpadder !== null) {
-      const bytes = this.#unpad(io, this.#unpadder, MAX_CONTENT_BYTES);
+    if (this.#reader.heldBytes === 0 && this.#reader.state === "padded") {
+      const bytes = this.#unpad(io, MAX_CONTENT_BYTES);
       if (bytes <= 0) return bytes;
-      this.#held = Buffer.concat([io.calls.buffer.subarray(0, bytes), this.#held]);
+      this.#reader.putBack(io, bytes);
     }
-    return this.#held.length > 0 ? this.#held.length : this.inner.available(io);
+    return this.#reader.heldBytes > 0 ? this.#reader.heldBytes : this.#source.available(io);
   }
 
-  #deliver({ calls }: WireIo, size: number): number {
-    const bytes = Math.min(size, this.#held.length);
-    calls.buffer.set(this.#held.subarray(0, bytes));
-    this.#held = this.#held.subarray(bytes);
+  #unpad(io: WireIo, size: number): number {
+    const bytes = this.#reader.unpad(io, this.inner, size, this.#tls === null ? size : RECORD_BYTES);
+    const { state } = this.#reader;
+    if (state === "direct") return this.#leaveReading() ? bytes : BROKEN;
+    if (state === "plain") {
+      this.#tls?.stay();
+      if (this.#role === "client" && this.#tls !== null) this.#writer.onPeerPlain();
+    }
     return bytes;
   }
 
-  /** Content to the start of the thread's buffer, over the blocks that it was in. An end within padding is an end. */
-  #unpad(io: WireIo, unpadder: Unpadder, size: number): number {
-    const bytes = this.inner.read(io, size);
-    if (bytes <= 0) return bytes;
-    const { buffer } = io.calls;
-    this.#target = buffer;
-    [this.#filled, this.#room] = [0, size];
-    try {
-      const behind = unpadder.take(Buffer.from(buffer.buffer, buffer.byteOffset, bytes), this.#emit);
-      if (behind !== null) this.#take(behind);
-    } catch (error) {
-      if (error instanceof ProtocolError) return BROKEN;
-      throw error;
-    }
-    if (unpadder.state === "direct") return BROKEN;
-    if (unpadder.state === "plain") this.#unpadder = null;
-    return this.#filled > 0 ? this.#filled : EINTR;
-  }
-
-  #take(content: Uint8Array): void {
-    const fitting = content.subarray(0, this.#room - this.#filled);
-    const beyond = content.slice(fitting.length); // before it is written over
-    this.#target.set(fitting, this.#filled);
-    this.#filled += fitting.length;
-    if (beyond.length > 0) this.#held = Buffer.concat([this.#held, beyond]);
+  /** False: it must not. */
+  #leaveReading(): boolean {
+    const behind = this.#tls?.leaveReading();
+    if (behind === undefined) return false;
+    if (behind !== null) this.#reader.hold(behind);
+    this.#source = this.#raw;
+    this.#raw.readable = true; // an event may have told of it already
+    return true;
   }
 
   write(io: WireIo, size: number): number {
-    return this.#writing === null ? this.inner.write(io, size) : this.#writeLast(io, this.#writing, size);
+    if (this.#writer.state !== "padded") return this.#target.write(io, size);
+    const taken = this.#writer.write(io, this.inner, size);
+    if (this.#isNowDirect) this.#leaveWriting();
+    return taken;
   }
 
-  /** The block that ends our padding, in a record of its own as peers expect it; the rest waits for the next write. */
-  #writeLast(io: WireIo, { opening, isFirst }: PaddingState, size: number): number {
-    const { buffer } = io.calls;
-    const content = buffer.slice(0, Math.min(size, MAX_CONTENT_BYTES));
-    const rest = buffer.slice(content.length, size);
-    const block = encodeBlock(isFirst ? this.#id : null, END, content, content.length === 0);
-    buffer.set(opening);
-    buffer.set(block, opening.length);
-    const sent = this.inner.write(io, opening.length + block.length);
-    // A wire of TLS takes all that it is given, or fails.
-    if (sent < opening.length + block.length) return sent < 0 ? sent : BROKEN;
-    this.#writing = null;
-    buffer.set(rest, content.length);
-    return content.length;
+  get #isNowDirect(): boolean {
+    return this.#writer.state === "direct";
   }
 
-  /** Where nothing was said, the block that says the end has the id. */
+  #leaveWriting(): void {
+    this.#tls?.leaveWriting();
+    this.#target = this.#raw;
+  }
+
+  override flush(io: WireIo): number {
+    const isDue = !this.inner.pending && this.#writer.isDue;
+    return isDue ? this.#writer.sayDue(io, this.inner) : this.inner.flush(io);
+  }
+
   endWriting(io: WireIo): number {
-    if (this.#writing !== null && this.#writing.isFirst) {
-      const said = this.#writeLast(io, this.#writing, 0);
-      if (said < 0) return said;
-      if (this.pending) return EAGAIN;
-    }
-    return this.inner.endWriting(io);
+    const said = this.#writer.state === "padded" ? this.#writer.sayEnd(io, this.inner) : 0;
+    if (said < 0) return said;
+    return this.inner.pending ? EAGAIN : this.#target.endWriting(io);
   }
 }

@@ -1,4 +1,5 @@
 import { byteAt } from "#lib/at.ts";
+import { type Command, CONTINUE, DIRECT, END } from "./vision-padding.ts";
 
 /** What xtls-rprx-vision wants to know of the stream inside: is it TLS, which version, where do its records end? */
 
@@ -92,5 +93,31 @@ export class RecordTracker {
     this.#bodyLeft = this.#header.readUInt16BE(3);
     this.lost =
       type < 0x14 || type > 0x17 || major !== 3 || this.#bodyLeft < 1 || this.#bodyLeft > MAX_RECORD_BYTES;
+  }
+}
+
+/** Where the padding of our own direction ends. */
+export class PaddingEnd {
+  /** How the blocks of the latest piece end. */
+  command: Command = CONTINUE;
+  readonly #inspector: HandshakeInspector;
+  readonly #tracker = new RecordTracker();
+
+  /** The inspector sees the other direction, too. */
+  constructor(inspector: HandshakeInspector) {
+    this.#inspector = inspector;
+  }
+
+  /** Looks at the next piece, and answers with how many bytes of it still go in blocks. */
+  find(piece: Buffer): number {
+    this.#inspector.see(piece);
+    const { isTls, isTls12OrAbove, directAllowed, left } = this.#inspector;
+    const versionKnown = isTls12OrAbove && left === 0;
+    const end = this.#tracker.lost ? -1 : this.#tracker.follow(piece, isTls && versionKnown);
+    const handshakeOver = end >= 0;
+    const isPlain = (!isTls12OrAbove && left <= 1) || (this.#tracker.lost && left === 0);
+    if (handshakeOver && directAllowed) this.command = DIRECT;
+    else this.command = handshakeOver || isPlain ? END : CONTINUE;
+    return this.command === DIRECT ? end : piece.length;
   }
 }
