@@ -181,7 +181,7 @@ test("a protocol is known in its folder and in one line of the registry", () => 
     );
     assert.deepEqual(
       known,
-      name === "vless" ? ["protocols/begin-wire.ts", "protocols/index.ts"] : ["protocols/index.ts"],
+      ["protocols/begin-wire.ts", "protocols/index.ts"],
       `${name}: what others need of it is a member of Protocol, and what threads need a line of begin-wire`,
     );
   }

@@ -115,8 +115,22 @@ export interface FramedLayer {
   readonly padding?: PaddingDetails;
 }
 
+/** A stream of a session that the thread has, or opens: see `SessionRecipe`. */
+export interface StreamLayer {
+  readonly kind: "stream";
+  /** Where it leads, in SOCKS form. */
+  readonly target: Uint8Array;
+}
+
 /** What a stream is over a wire that it has not become quite yet, or adds to it throughout. */
-export type Layer = Opening | VisionLayer | WebSocketLayer | SealedLayer | ReadAhead | FramedLayer;
+export type Layer =
+  | Opening
+  | VisionLayer
+  | WebSocketLayer
+  | SealedLayer
+  | ReadAhead
+  | FramedLayer
+  | StreamLayer;
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {

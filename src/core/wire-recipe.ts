@@ -11,11 +11,34 @@ export interface UpgradeRecipe {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Sessions to the server of a node, of which each serves one stream after the other. */
+export interface SessionRecipe {
+  /** Of the node in all the world: threads keep its idle sessions by it. */
+  readonly id: string;
+  /** What the client proves itself by. */
+  readonly hash: Uint8Array;
+  /** Free text that names the client. */
+  readonly client: string;
+  /** The text of the scheme by which the first writes are padded, until the server wants another one. */
+  readonly scheme: Uint8Array;
+  /** False: each session serves one stream. */
+  readonly reuses: boolean;
+  /** Of idle sessions. */
+  readonly checkIntervalMs: number;
+  readonly timeoutMs: number;
+  /** So many of the youngest are kept open by each thread, however long they are idle. */
+  readonly minIdle: number;
+  /** One word: 1 once the node has gone, and its sessions are not used again. */
+  readonly gone: SharedArrayBuffer;
+}
+
 /** What lies between the socket and the wire of a protocol; at least one of them. */
 export interface UnderlayRecipe {
   readonly tls: TlsRecipe | null;
   /** Over that. */
   readonly upgrade: UpgradeRecipe | null;
+  /** Over that: the wire is a stream of one, and an idle one is taken before a socket is opened. Absent: there is none. */
+  readonly session?: SessionRecipe;
 }
 
 /** By what the wire to the server of a node is begun, on whatever thread: every worker has a copy. */

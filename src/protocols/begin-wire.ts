@@ -3,14 +3,20 @@ import { layersOf, type Layer, type WireStart } from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
 import type { UnderlayRecipe, WireRecipe } from "#core/wire-recipe.ts";
 import { FIRST_FRAME } from "#transport/websocket/frame-reader.ts";
+import { beginAnytls } from "./anytls/begin.ts";
 import { beginShadowsocks } from "./shadowsocks/begin.ts";
 import { beginTrojan } from "./trojan/begin.ts";
 import { beginVless } from "./vless/begin.ts";
 import { beginVmess } from "./vmess/begin.ts";
 
+/** Of the sessions whose streams threads open. */
+export { type PaddingScheme, parseScheme, preamblePadding } from "./anytls/padding.ts";
+export * as sessionFrames from "./anytls/wire.ts";
+
 type Begin<Settings> = (settings: Settings, destination: Destination, nowMs: () => number) => WireStart;
 
 const BEGINNINGS = {
+  anytls: beginAnytls,
   shadowsocks: beginShadowsocks,
   trojan: beginTrojan,
   vless: beginVless,

@@ -3,7 +3,7 @@ import type { DialPlan, DialTemplate } from "#core/dial-plan.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import type { TlsClient } from "#core/tls.ts";
-import type { UpgradeRecipe, WireRecipe } from "#core/wire-recipe.ts";
+import type { SessionRecipe, UpgradeRecipe, WireRecipe } from "#core/wire-recipe.ts";
 import { canKeepAeads } from "#platform/aead.ts";
 import { beginWire } from "./begin-wire.ts";
 
@@ -18,6 +18,8 @@ export interface NodeServer {
   readonly tls: Pick<TlsClient, "recipe"> | null;
   /** Null: there is none. */
   readonly upgrade: UpgradeRecipe | null;
+  /** Absent: each connection serves one stream. */
+  readonly session?: SessionRecipe;
 }
 
 /** Nothing where workers cannot: `server` or `recipe` is null. */
@@ -27,12 +29,13 @@ export function workerDials(
   { nowMs }: Pick<OutboundEnv, "nowMs">,
 ): Pick<Outbound, "plain" | "template"> {
   if (server === null || recipe === null) return {};
-  const { dialer, address, tls: client, upgrade } = server;
+  const { dialer, address, tls: client, upgrade, session } = server;
   const recipeNow = (): WireRecipe | null => {
     if (!canKeepAeads()) return null;
     const tls = client?.recipe?.() ?? null;
     if (client !== null && tls === null) return null;
-    return tls === null && upgrade === null ? recipe : { ...recipe, under: { tls, upgrade } };
+    if (tls === null && upgrade === null) return recipe;
+    return { ...recipe, under: { tls, upgrade, ...(session && { session }) } };
   };
   return {
     plain(destination, _reach, signal) {

@@ -40,6 +40,7 @@ const BATCH_WORD = BigInt(BATCH);
 export const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
 
 export const ADD = BigInt(EPOLL_CTL_ADD);
+const MODIFY = 3n;
 const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541bn;
 const SIOCOUTQ = 0x5411n;
@@ -132,12 +133,20 @@ export class RelayCalls {
 
   /** Edge-triggered, both directions, until the descriptor is closed. */
   watch(epoll: number, fd: number, data: number): number {
+    return this.#control(epoll, ADD, fd, data);
+  }
+
+  /** One that is watched, by other data from now on: what it is ready for is reported once more. */
+  watchAs(epoll: number, fd: number, data: number): number {
+    return this.#control(epoll, MODIFY, fd, data);
+  }
+
+  #control(epoll: number, operation: bigint, fd: number, data: number): number {
     const { event } = this.#memory;
     event[0] = READABLE | WRITABLE | PEER_ENDED | EDGE_TRIGGERED;
     event[DATA_WORD] = data;
-    return this.answer(
-      this.#library.functions.epoll_ctl(this.words.of(epoll), ADD, this.words.of(fd), this.#pointers.event),
-    );
+    const { epoll_ctl } = this.#library.functions;
+    return this.answer(epoll_ctl(this.words.of(epoll), operation, this.words.of(fd), this.#pointers.event));
   }
 
   /** Blocks this thread. */

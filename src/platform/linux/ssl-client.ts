@@ -9,6 +9,7 @@ const SIGNATURES = {
   SSL_CTX_ctrl: { arguments: ["pointer", "i32", "i64", "pointer"], return: "i64" },
   SSL_CTX_set_verify: { arguments: ["pointer", "i32", "pointer"], return: "void" },
   SSL_CTX_set1_cert_store: { arguments: ["pointer", "pointer"], return: "void" },
+  SSL_CTX_up_ref: { arguments: ["pointer"], return: "i32" },
   SSL_CTX_free: { arguments: ["pointer"], return: "void" },
   SSL_new: { arguments: ["pointer"], return: "pointer" },
   SSL_free: { arguments: ["pointer"], return: "void" },
@@ -158,6 +159,15 @@ export class SslClients {
     if (this.#functions.SSL_CTX_ctrl(context, what, 0n, this.#ffi.getRawPointer(text)) !== 1n)
       throw this.#material.failure(list);
     text.fill(0); // it lives to here
+  }
+
+  /** The context is kept until as many calls of `release`, whatever else lets go of it. */
+  hold({ address }: SslHandle): boolean {
+    return this.#functions.SSL_CTX_up_ref(address) === 1;
+  }
+
+  release({ address }: SslHandle): void {
+    this.#functions.SSL_CTX_free(address);
   }
 
   /** Nothing is said yet. Zero: the library has no memory, or does not take the name. */

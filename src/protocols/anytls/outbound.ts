@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { asDialError, DialError } from "#core/errors.ts";
 import {
@@ -8,9 +9,12 @@ import {
   type OutboundEnv,
 } from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
+import type { SessionRecipe } from "#core/wire-recipe.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
+import { recipe } from "#protocols/begin-wire.ts";
 import { clientFlow, magicDestination } from "#protocols/udp-over-tcp/index.ts";
+import { type NodeServer, workerDials } from "#protocols/worker-dials.ts";
 import { chooseSecurityClient, type SecurityClient } from "#transport/security.ts";
 import { ClientSession } from "./client-session.ts";
 import type { ClientStream } from "./client-stream.ts";
@@ -37,12 +41,14 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     tls,
     resolver,
   };
-  const client = new Client(options, env, await chooseSecurityClient({ ...options, tls: true }, context));
+  const security = await chooseSecurityClient({ ...options, tls: true }, context);
+  const client = new Client(options, env, security);
   return {
     name,
     type: "AnyTLS",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     connect: (destination, context) => client.connect(destination, context),
+    ...workerDials(client.bare, recipe("anytls", {}), env),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${name}: udp is not enabled for this proxy`);
       return await client.associate(destination, context);
@@ -59,6 +65,8 @@ class Client implements Disposable {
   readonly #clientName: string;
   readonly #reuses: boolean;
   readonly #pool: IdlePool;
+  /** For the sessions of threads. */
+  readonly #recipe: SessionRecipe;
   #scheme = DEFAULT_SCHEME;
   #sequence = 0;
 
@@ -69,11 +77,34 @@ class Client implements Disposable {
     this.#hash = passwordHash(options.password);
     this.#clientName = (options["client-metadata"] ?? CLIENT_NAME).replaceAll(/[\r\n]/g, " ");
     this.#reuses = !options["disable-reuse"];
-    this.#pool = new IdlePool({
+    const idle = {
       checkIntervalMs: options["idle-session-check-interval"] * 1000,
       timeoutMs: options["idle-session-timeout"] * 1000,
       minIdle: options["min-idle-session"],
-    });
+    };
+    this.#pool = new IdlePool(idle);
+    this.#recipe = {
+      id: randomUUID(),
+      hash: Uint8Array.from(this.#hash),
+      client: this.#clientName,
+      scheme: Uint8Array.from(DEFAULT_SCHEME.raw),
+      reuses: this.#reuses,
+      ...idle,
+      gone: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
+    };
+  }
+
+  /** What threads open sessions over; null: they cannot. */
+  get bare(): NodeServer | null {
+    const { tls } = this.#security;
+    if (tls === null) return null;
+    return {
+      dialer: this.#env.dialer,
+      address: this.#server,
+      tls,
+      upgrade: null,
+      session: this.#recipe,
+    };
   }
 
   async connect(destination: Destination, context: DialContext): Promise<Duplex> {
@@ -117,6 +148,7 @@ class Client implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    Atomics.store(new Int32Array(this.#recipe.gone), 0, 1);
     this.#pool[Symbol.dispose]();
   }
 }

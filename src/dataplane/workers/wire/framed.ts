@@ -1,21 +1,16 @@
 import type { FramedLayer, RecordState, WireRemainder } from "#core/handover.ts";
-import type { ShapeItem, WriteShapes } from "#core/wire-details.ts";
 import { byteAt } from "#lib/at.ts";
-import { BUFFER_BYTES, EINTR } from "#platform/linux/relay-calls.ts";
-import { BROKEN, RECORD_BYTES } from "#platform/linux/ssl.ts";
-import { shapeWrite } from "#protocols/shared/padded-write.ts";
-import { encodeData, HEADER_BYTES, PSH, writeHeader } from "#protocols/shared/stream-frame.ts";
+import { EINTR } from "#platform/linux/relay-calls.ts";
+import { BROKEN } from "#platform/linux/ssl.ts";
+import { HEADER_BYTES, PSH } from "#protocols/shared/stream-frame.ts";
+import { FrameWriter } from "./frame-writer.ts";
 import { HANDS_BACK, type Wire, type WireIo } from "./wire.ts";
 import { WireLayer } from "./wire-layer.ts";
-
-/** With its header a frame fills TLS records to the last byte. */
-const FRAME_BYTES = 4 * RECORD_BYTES - HEADER_BYTES;
 
 /** What one look at what is there passes over at most: a peer decides how little is in each frame. */
 const MOST_FRAMES = 64;
 
 const NOTHING = new Uint8Array(0);
-const NO_SHAPES: WriteShapes = { stop: 0, lines: new Map<number, readonly ShapeItem[]>() };
 
 /** A wire whose socket goes on with another owner. */
 export interface ReturningWire extends Wire {
@@ -47,9 +42,7 @@ export class FramedWire extends WireLayer implements Wire {
   /** Read before, or behind what is not understood. */
   #unread: Uint8Array;
   #undelivered: Uint8Array | null = null;
-  readonly #shapes: WriteShapes;
-  /** Of the session, as long as some are padded. */
-  #writes: number;
+  readonly #writer: FrameWriter;
   /** The result of all further reads; null: reading goes on. */
   #last: number | null = null;
   #hasFailed = false;
@@ -61,8 +54,7 @@ export class FramedWire extends WireLayer implements Wire {
     this.#stream = layer.stream;
     this.#dataLeft = layer.dataLeft;
     this.#unread = layer.unread ?? NOTHING;
-    this.#shapes = layer.padding?.shapes ?? NO_SHAPES;
-    this.#writes = layer.padding?.writes ?? 0;
+    this.#writer = new FrameWriter(inner, layer.padding);
     this.#spare = spare;
   }
 
@@ -149,43 +141,9 @@ export class FramedWire extends WireLayer implements Wire {
 
   /** All of it. */
   write(io: WireIo, size: number): number {
-    const isPadded = this.#writes < this.#shapes.stop && this.#shapes.lines.has(this.#writes++);
-    const written = isPadded ? this.#writePieces(io, size) : this.#writeFrames(io, size);
+    const written = this.#writer.writeData(io, this.#stream, size);
     if (written < 0) this.#hasFailed = true;
     return written < 0 ? written : size;
-  }
-
-  /** Each piece is a record of its own, and goes to the socket alone. */
-  #writePieces(io: WireIo, size: number): number {
-    const { buffer } = io.calls;
-    const frames = encodeData(this.#stream, Buffer.from(buffer.buffer, buffer.byteOffset, size));
-    for (const piece of shapeWrite(this.#shapes, this.#writes - 1, frames))
-      for (let from = 0; from < piece.length; from += BUFFER_BYTES) {
-        const part = piece.subarray(from, from + BUFFER_BYTES);
-        buffer.set(part);
-        const written = this.#writeSession(io, part.length);
-        if (written < 0) return written;
-      }
-    return 0;
-  }
-
-  /** The last frame moves up first. */
-  #writeFrames(io: WireIo, size: number): number {
-    const { buffer } = io.calls;
-    const count = Math.ceil(size / FRAME_BYTES);
-    for (let index = count - 1; index >= 0; index--) {
-      const from = index * FRAME_BYTES;
-      const to = Math.min(from + FRAME_BYTES, size);
-      const at = from + index * HEADER_BYTES;
-      buffer.copyWithin(at + HEADER_BYTES, from, to);
-      writeHeader(buffer, at, PSH, this.#stream, to - from);
-    }
-    return this.#writeSession(io, size + count * HEADER_BYTES);
-  }
-
-  #writeSession(io: WireIo, size: number): number {
-    const written = this.inner.write(io, size);
-    return written === size ? 0 : Math.min(written, BROKEN);
   }
 
   /** The end of a stream is a frame like others. */
@@ -207,7 +165,7 @@ export class FramedWire extends WireLayer implements Wire {
       undelivered: this.#undelivered,
       dataLeft: this.#dataLeft,
       unread: Buffer.concat([header, this.#unread, opened ?? NOTHING]),
-      writes: this.#writes,
+      writes: this.#writer.writes,
       records,
     });
   }

@@ -29,6 +29,15 @@ export class NodeTlsTable {
     return clients.connect(new SslHandle(context), { fd, serverName, alpn, readAhead: true, tickets });
   }
 
+  /** Its context is kept until as many calls of `release`. False: it cannot be. */
+  hold({ context }: LibraryTls): boolean {
+    return this.#library()?.hold(new SslHandle(context)) === true;
+  }
+
+  release({ context }: LibraryTls): void {
+    this.#library()?.release(new SslHandle(context));
+  }
+
   /** Of a handshake that is done. */
   isRight(recipe: LibraryTls, object: bigint): boolean {
     const clients = this.#library();

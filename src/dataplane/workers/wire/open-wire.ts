@@ -1,6 +1,6 @@
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import type { FramedLayer, Layer, SealedLayer, WireRemainder } from "#core/handover.ts";
+import type { FramedLayer, Layer, SealedLayer, StreamLayer, WireRemainder } from "#core/handover.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { FramedWire, type ReturningWire } from "./framed.ts";
@@ -40,6 +40,10 @@ import { int32At, float64At } from "#lib/at.ts";
 export interface OpenMessage extends WireMessage {
   /** As `RecordStart` has it. */
   readonly onTicket?: RecordStart["onTicket"];
+  /** What the thread has already, in place of a wire that is made. */
+  readonly made?: Wire;
+  /** Over a session: how its stream is opened that leads there, in SOCKS form. */
+  readonly openStream?: (inner: Wire, target: Uint8Array) => Wire;
 }
 
 const canReturn = (wire: Wire): wire is ReturningWire => "release" in wire;
@@ -82,14 +86,19 @@ export class Wires {
 
   /** Null: it cannot be had, and what its words name is left to the main thread. */
   open(index: number, message: OpenMessage): Wire | null {
-    const lowest = this.#openInner(index, message);
+    const lowest = message.made ?? this.#openInner(index, message);
     let wire = lowest;
-    for (const layer of message.layers)
-      wire = wire === null || lowest === null ? null : this.#layered(wire, lowest, index, layer);
+    for (const layer of message.layers) {
+      if (wire === null || lowest === null) return null;
+      const isStream = layer.kind === "stream";
+      wire = isStream
+        ? (message.openStream?.(wire, layer.target) ?? null)
+        : this.#layered(wire, lowest, index, layer);
+    }
     return wire;
   }
 
-  #layered(wire: Wire, lowest: Wire, index: number, layer: Layer): Wire | null {
+  #layered(wire: Wire, lowest: Wire, index: number, layer: Exclude<Layer, StreamLayer>): Wire | null {
     if (layer.kind === "opening") return new OpeningWire(wire, layer);
     if (layer.kind === "read-ahead") return new ReadAheadWire(wire, layer.payload);
     if (layer.kind === "sealed") return this.#sealedOver(wire, index, layer);

@@ -29,6 +29,8 @@ export interface Wire {
   readonly bareSource: number;
   /** The same of the bytes that go. */
   readonly bareTarget: number;
+  /** A failure of its socket is its own to see: it may go on by another one. */
+  readonly outlivesSocket?: boolean;
   /** Once, before all else: it may ask for a turn. */
   begin?(io: WireIo): void;
   /** Puts up to `size` bytes at the start of the thread's buffer; 0 at the end. At most `BUFFER_BYTES` may be asked for. */
@@ -47,6 +49,8 @@ export interface Wire {
   flush(io: WireIo): number;
   /** Says that no more follows. 0, EAGAIN (to be called again once writable), or another errno. */
   endWriting(io: WireIo): number;
+  /** Once its end was read: its far side has ended both directions, and has waited long enough for ours to end, too. */
+  isOver?(io: WireIo): boolean;
   /** Nothing that still comes is wanted: an end that waits for it is said at once. */
   onUnwanted?(): void;
   /** The kernel's events of its socket, epoll(7) bits. */

@@ -58,6 +58,7 @@ function openAcceptor() {
   const shared = new AcceptMemory(newAcceptMemory(CAPACITY));
   const host: AcceptorHost = {
     epoll: 0,
+    io: { calls, bufferedBytes: 0, wakeAtMs: Infinity },
     watch: () => true,
     put: (_, one) =>
       void (one !== null && one !== (pair as unknown) && arrived.push(one as PendingConnection)),
@@ -69,6 +70,7 @@ function openAcceptor() {
     nodes: new NodeTlsTable(),
     browsers: new BrowserTlsTable(),
     begin: () => NO_MESSAGE,
+    open: () => null,
     pair: () => pair as unknown as Task,
   };
   shared.handshakes[0] = HANDSHAKES.indexOf("socks");

@@ -41,6 +41,7 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
   } as unknown as AcceptCalls;
   const host: AcceptorHost = {
     epoll: 0,
+    io: { calls, bufferedBytes: 0, wakeAtMs: Infinity },
     watch: () => true,
     put(slot, task) {
       if (task === null) return;
@@ -56,6 +57,7 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
     nodes: new NodeTlsTable(),
     browsers: new BrowserTlsTable(),
     begin: () => NO_MESSAGE,
+    open: () => null,
   };
   const shared = new AcceptMemory(newAcceptMemory(CAPACITY));
   shared.handshakes[0] = HANDSHAKES.indexOf(handshake);

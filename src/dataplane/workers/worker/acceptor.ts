@@ -24,6 +24,7 @@ import { TlsHandshake, OBJECT_BYTES } from "./tls-handshake.ts";
 import type { TlsBytes } from "./tls-bytes.ts";
 import { Decider } from "./decider.ts";
 import { HeapTrimmer } from "./heap-trimmer.ts";
+import { NodeSessions } from "./node-sessions.ts";
 import { RequestSlots } from "./request-slots.ts";
 import { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
@@ -57,6 +58,7 @@ export class Acceptor implements PendingOwner {
   readonly host: AcceptorHost;
   readonly decider: Decider;
   readonly tlsAccepted = new TlsAcceptedQueue();
+  readonly sessions = new NodeSessions(this);
   readonly #free: number[] = [];
   /** Of these the kernel's present batch of events may still have some. */
   readonly #freed: number[] = [];
@@ -141,23 +143,36 @@ export class Acceptor implements PendingOwner {
   #acceptOne(listener: number): boolean {
     const state = Atomics.load(this.shared.states, listener);
     if (state !== OPEN && state !== DRAINS) return false; // the queue has another owner already
-    if (this.#free.length === 0 && FIRST_ACCEPTED_SLOT + this.table.acceptedSlots === CAPACITY)
-      return this.#pauseAccept(listener);
+    if (!this.#hasSlot) return this.#pauseAccept(listener);
     const fd = this.calls.accept(int32At(this.shared.listeners, listener));
     if (fd < 0) return fd === ECONNABORTED || fd === EINTR || (fd !== EAGAIN && this.#pauseAccept(listener));
     this.#admit(fd, listener);
     return true;
   }
 
-  #admit(fd: number, listener: number): void {
+  get #hasSlot(): boolean {
+    return this.#free.length > 0 || FIRST_ACCEPTED_SLOT + this.table.acceptedSlots < CAPACITY;
+  }
+
+  /** For what is no client. */
+  takeSlot(): number {
+    return this.#hasSlot ? this.#newSlot() : -1;
+  }
+
+  #newSlot(): number {
     const slot = this.#free.pop() ?? FIRST_ACCEPTED_SLOT + this.table.acceptedSlots++;
     const { descriptors, halfClosed, counts, kinds, messageStates: messages } = this.table;
-    descriptors[slot * 2] = fd;
-    descriptors[slot * 2 + 1] = -1;
+    descriptors[slot * 2] = descriptors[slot * 2 + 1] = -1;
     halfClosed[slot] = 0;
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
     kinds[slot * 2] = kinds[slot * 2 + 1] = 0;
     messages[slot * 2] = messages[slot * 2 + 1] = 0;
+    return slot;
+  }
+
+  #admit(fd: number, listener: number): void {
+    const slot = this.#newSlot();
+    this.table.descriptors[slot * 2] = fd;
     this.shared.sources.set(this.calls.address, slot * SOCKADDR_BYTES);
     const one = this.#newTask(fd, slot, listener);
     this.host.put(slot, one);

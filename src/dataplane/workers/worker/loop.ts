@@ -109,6 +109,7 @@ export class Loop {
       throw new Error("a worker cannot watch its signal");
     const host: AcceptorHost = {
       epoll: this.#epoll,
+      io: this.#io,
       watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
       put: (slot, task) => this.#tasks.set(slot, task),
       end: (slot, isFault) => this.#end(slot, isFault),
@@ -116,6 +117,7 @@ export class Loop {
       mayBeOwn: (ip) => calls.mayBeOwn(bytesOfIp(ip)),
       reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),
       begin: (index, wire) => describeWire(table, index, specOf(wire)) ?? NO_MESSAGE,
+      open: (index, message) => wires.open(index, message),
       pair: (slot, messages) => this.#pair(slot, messages),
       ssl: () => wires.ssl(),
       nodes: wires.nodes,
@@ -165,7 +167,8 @@ export class Loop {
     this.#alarms.ring((slot) => this.#wake(slot));
     if (count > 0 || !mayWait) this.#table.endTurn();
     const sleepMs = this.#alarms.sleepMs(LONGEST_SLEEP_MS);
-    this.#sleepMs = this.#events.signal(this.#acceptor.tick(sleepMs));
+    const acceptor = this.#acceptor;
+    this.#sleepMs = this.#events.signal(acceptor.sessions.tick(acceptor.tick(sleepMs)));
   }
 
   /** Every remaining connection is reset, and nothing is to be called any more. */

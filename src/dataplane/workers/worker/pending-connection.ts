@@ -99,9 +99,10 @@ export class PendingConnection implements RequestingTask {
   grant(): void {} // it has asked for nothing
 
   run(io: TaskIo): Outcome {
-    if (this.#stage === READS) this.#read();
-    else if (this.#stage === DIALS && this.#remote !== null) return this.#awaitDial(this.#remote, io);
-    return WAITS;
+    const isNew = this.#stage === READS;
+    if (isNew) this.#read();
+    const remote = this.#stage === DIALS ? this.#remote : null;
+    return remote === null || (isNew && !remote.isAdopted) ? WAITS : this.#awaitDial(remote, io);
   }
 
   drop(): void {
@@ -279,7 +280,7 @@ export class PendingConnection implements RequestingTask {
     if (error !== 0) return this.#refused(remote, error);
     this.#stage = DIALS;
     this.#acceptor.onDialling(this, remote.timeoutMs);
-    if (!host.watch(this.slot, remote.descriptor, 1)) host.end(this.slot, true);
+    if (!remote.isAdopted && !host.watch(this.slot, remote.descriptor, 1)) host.end(this.slot, true);
   }
 
   timedOut(): void {

@@ -3,6 +3,7 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import type { Decider } from "./decider.ts";
+import type { NodeSessions } from "./node-sessions.ts";
 import type { AcceptorHost, PendingTask } from "./pending-task.ts";
 import type { TlsBytes } from "./tls-bytes.ts";
 import type { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
@@ -22,6 +23,7 @@ export interface PendingOwner {
   readonly shared: AcceptMemory;
   readonly host: AcceptorHost;
   readonly decider: Decider;
+  readonly sessions: NodeSessions;
   /** Clients whose TLS handshake is done. */
   readonly tlsAccepted: TlsAcceptedQueue;
   /** What the client says behind its handshake goes to the main thread, by another task in the same slot. */

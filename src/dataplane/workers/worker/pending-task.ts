@@ -6,6 +6,7 @@ import type { Ssl } from "#platform/linux/ssl.ts";
 import type { Task } from "./task.ts";
 import type { DeadlineListItem } from "#lib/deadline-list.ts";
 import type { BrowserTlsTable } from "#dataplane/workers/wire/browser-tls.ts";
+import type { Wire, WireIo } from "#dataplane/workers/wire/wire.ts";
 import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
 import type { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
@@ -17,6 +18,7 @@ export type WireMessages = readonly [OpenMessage, OpenMessage];
 /** The services of the loop for its acceptor. */
 export interface AcceptorHost {
   readonly epoll: number;
+  readonly io: WireIo;
   /** Watches the descriptor from now on, as that of the client (0) or the remote (1). False: the kernel refused. */
   watch(slot: number, fd: number, side: 0 | 1): boolean;
   /** Another task in the slot, or none. */
@@ -29,6 +31,8 @@ export interface AcceptorHost {
   mayBeOwn(ip: Ip): boolean;
   /** A wire that is begun on this thread, in place of one that comes with a command. */
   begin(index: number, wire: WireStart): WireMessage;
+  /** Its wire; null: it cannot be had. */
+  open(index: number, message: OpenMessage): Wire | null;
   /** Two sockets that are connected, as a relay task. */
   pair(slot: number, messages: WireMessages): Task | null;
   /** The thread's; null: it cannot be had. */

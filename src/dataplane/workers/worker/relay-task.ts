@@ -41,7 +41,7 @@ export class RelayTask implements Task {
     if (events === WRITABLE && port.writable && !port.readable && !half.isAbandoned) return false;
     this.#first = half;
     port.onEvents(events);
-    if ((events & FAULT) !== 0) half.isBroken = true;
+    if ((events & FAULT) !== 0 && port.outlivesSocket !== true) half.isBroken = true;
     return true;
   }
 
@@ -65,6 +65,7 @@ export class RelayTask implements Task {
     if (one === MORE || other === MORE) return MORE;
     if (this.#up.isBroken) return this.#onReset(io, this.#up);
     if (this.#down.isBroken) return this.#onReset(io, this.#down);
+    if (this.#down.over && this.#remote.isOver?.(io) === true) return OVER;
     if (one === WAITS && second.over && !wasOver) return MORE; // it may have waited for that
     return one === OVER && other === OVER ? OVER : WAITS;
   }
