@@ -19,6 +19,8 @@ import type { Done, MuxStream, StreamOwner } from "./stream.ts";
 const MAX_HELD_BYTES = 8 << 20;
 /** What the connection has not passed on. Answers to a peer that asks without reading end it there. */
 const MAX_QUEUED_BYTES = 8 << 20;
+/** Frames that are shorter wait for the end of the turn and go out in one write. */
+const LARGE_BYTES = 1024;
 const TICK_MS = 15_000;
 /** Numbers of streams are never used again; a session that has come so far takes no more. */
 const LAST_ID = 0xffff_fffd;
@@ -43,6 +45,9 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
   /** Writers that wait for the connection; at most one a stream. */
   readonly #blocked: Done[] = [];
   readonly #timer: NodeJS.Timeout;
+  /** Frames that go out with the next ones, or at the end of the turn. */
+  #gathered: Buffer[] = [];
+  #flushing: NodeJS.Immediate | null = null;
   #nextId: number;
   #body: { readonly stream: Stream | null; left: number; readonly endsStream: boolean } | null = null;
   #heldBytes = 0;
@@ -114,14 +119,35 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
     return true;
   }
 
-  /** Frames go out in order; `done` when the connection takes more. */
+  /** Frames go out in order, small ones of all streams together at the end of the turn; `done` when the connection takes more. */
   protected send(frames: Buffer, done: Done | null = null): void {
     if (this.#closed) return; // its streams are gone
-    const flowing = this.#wire.write(frames);
-    if (done !== null && flowing) done();
+    const wire = this.#wire;
+    if (frames.length >= LARGE_BYTES) {
+      this.#flush();
+      wire.write(frames);
+    } else {
+      this.sendLater(frames);
+      this.#flushing ??= setImmediate(() => this.#flush());
+    }
+    if (done !== null && !wire.writableNeedDrain) done();
     else if (done !== null) this.#blocked.push(done);
-    else if (this.#wire.writableLength > MAX_QUEUED_BYTES)
+    else if (wire.writableNeedDrain && wire.writableLength > MAX_QUEUED_BYTES)
       this.close(new ProtocolError("the mux peer asks without reading"));
+  }
+
+  /** A frame that need not go out before the next one does. */
+  protected sendLater(frame: Buffer): void {
+    this.#gathered.push(frame);
+  }
+
+  #flush(): void {
+    if (this.#flushing !== null) clearImmediate(this.#flushing);
+    this.#flushing = null;
+    const frames = this.#gathered;
+    if (frames.length === 0) return;
+    this.#gathered = [];
+    if (!this.#wire.destroyed) this.#wire.write(Buffer.concat(frames));
   }
 
   holds(bytes: number): void {
@@ -150,6 +176,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
     if (error !== null) this.#events.log.debug(() => `mux session: ${messageOf(error)}`);
     this.#closed = true;
     clearInterval(this.#timer);
+    this.#flush();
     endWithReply(this.#wire, this.finalBytes(error));
     for (const stream of this.table.values()) stream.destroy(error ?? new Error("the mux session has ended"));
     this.#blocked.length = 0; // their streams are gone

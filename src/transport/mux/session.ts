@@ -15,7 +15,7 @@ export interface MuxSession {
 
 /** A session whose streams carry their destination inside. */
 export interface OpenMuxSession extends MuxSession {
-  /** Opens a stream synchronously. Client only, and only while `usable`. */
+  /** Opens a stream, of which the peer may hear with its first bytes only. Client only, and only while `usable`. */
   open(): Duplex;
 }
 

@@ -250,3 +250,31 @@ describe("smux frames", () => {
       assert.ok(isClosed());
     });
 });
+
+for (const [protocol, Session] of [
+  ["smux", SmuxSession],
+  ["yamux", YamuxSession],
+] as const)
+  test(`${protocol}: what streams of a turn say goes out in one write, an opening with its first bytes`, async () => {
+    const [near, far] = duplexPair();
+    const writes: Buffer[] = [];
+    far.on("data", (data: Buffer) => writes.push(data));
+    const session = new Session(near, { onStream: null, onClosed: noop, log: SILENT });
+    const streams = [session.open(), session.open()];
+    for (const stream of streams) stream.on("error", noop);
+    await turn();
+    await turn();
+    assert.equal(writes.length, 0);
+    for (const stream of streams) stream.write("x");
+    await until(() => writes.length > 0);
+    for (let turns = 0; turns < 20; turns++) await turn();
+    assert.equal(writes.length, 1);
+    const head = protocol === "smux" ? 8 : 12;
+    assert.equal(writes[0]?.length, 2 * (2 * head + 1));
+    streams[0]?.write(Buffer.alloc(64 * 1024));
+    streams[1]?.write("y");
+    session.close(null);
+    await until(() => far.readableEnded);
+    const sent = Buffer.concat(writes);
+    assert.ok(sent.includes("y"), "frames that waited are out before the end");
+  });

@@ -25,7 +25,7 @@ export class SmuxSession extends FramedSession<PatientStream> {
 
   open(): Duplex {
     const stream = this.enter(new PatientStream(this, this.takeId()));
-    this.send(encodeHead(SYN, stream.id, 0));
+    this.sendLater(encodeHead(SYN, stream.id, 0));
     return stream;
   }
 

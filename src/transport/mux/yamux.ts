@@ -40,7 +40,7 @@ export class YamuxSession extends FramedSession<YamuxStream> {
 
   open(): Duplex {
     const stream = this.enter(new YamuxStream(this, this.takeId()));
-    this.send(encodeHead(WINDOW_UPDATE, SYN, stream.id, stream.grant()));
+    this.sendLater(encodeHead(WINDOW_UPDATE, SYN, stream.id, stream.grant()));
     return stream;
   }
 
