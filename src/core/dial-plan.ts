@@ -22,6 +22,8 @@ export interface DialTemplate extends Omit<DialPlan, "ip" | "port" | "isFirstOfM
   /** Families that are dialled so. */
   readonly v4: boolean;
   readonly v6: boolean;
+  /** Are addresses of the loopback dialled so, too? */
+  readonly loopback: boolean;
   /** Null: what names lead to is for the main thread to find. */
   readonly names:
     | (NameChoice & { /** Of the first of several addresses. */ readonly timeoutMs: number })

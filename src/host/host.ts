@@ -207,7 +207,10 @@ export function openHost(
     files,
     sockets,
     inherited,
-    egress: new Egress(onBasis),
+    egress: new Egress(() => {
+      beforeCapture();
+      onBasis();
+    }),
     live,
     clock: new NetworkClock(),
     memory,

@@ -110,6 +110,7 @@ test("a node says itself how its connections can be made without it", async () =
     timeoutMs: 1,
     v4: true,
     v6: true,
+    loopback: true,
     names: null,
   };
   const plan = { ...template, ip: ipOf("192.0.2.1"), port: 80, isFirstOfMany: false };

@@ -53,6 +53,7 @@ export class TunEgress {
     const undo = new AsyncDisposableStack();
     const onChange = (now: DefaultInterface | null): void => {
       log.info(`auto-detect-interface: ${now?.name ?? "there is no default route"}`);
+      egress.interfaceChanged();
       onNetworkChange();
     };
     const watch = detectsInterface ? undo.use(watchDefaultInterface(device, onChange, { log })) : null;

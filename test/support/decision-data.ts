@@ -13,6 +13,7 @@ export const PLAIN_WAY: DialTemplate = {
   timeoutMs: 5_000,
   v4: true,
   v6: true,
+  loopback: true,
   names: null,
 };
 

@@ -134,6 +134,11 @@ export function bytesOfIp(ip: Ip): Uint8Array {
   return bytes;
 }
 
+/** Nothing that goes there leaves the machine. */
+export function isLoopback(ip: Ip): boolean {
+  return ip === LOOPBACK_V6 || ip.startsWith("127.");
+}
+
 export function familyOf(ip: Ip): 4 | 6 {
   return ip.includes(":") ? 6 : 4;
 }

@@ -1,6 +1,6 @@
 import { networkInterfaces } from "node:os";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
-import { parseIp } from "./ip.ts";
+import { ANY_V4, ANY_V6, isLoopback, parseIp } from "./ip.ts";
 
 /**
  * Would a dial to `destination` come back to the listener that captured it? Asked of connections whose destination
@@ -16,7 +16,7 @@ function isOwnAddress(ip: Ip): boolean {
 }
 
 function isAlwaysOwn(ip: Ip): boolean {
-  return ip === "::1" || ip === "::" || ip === "0.0.0.0" || ip.startsWith("127.");
+  return isLoopback(ip) || ip === ANY_V6 || ip === ANY_V4;
 }
 
 const FRESH_MS = 1_000;

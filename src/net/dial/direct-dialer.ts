@@ -143,7 +143,7 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
     },
 
     template(): DialTemplate | null {
-      const options = sockets.ownOptions;
+      const options = sockets.template;
       if (options === null) return null;
       const [v4, v6] = [allows(families, 4), allows(families, 6)];
       const { shared } = resolver;

@@ -33,6 +33,21 @@ test("where a device is demanded and there is none, nothing leaves; but what sta
   assert.throws(() => sockets.for(null), { name: "DialError" });
   for (const own of ["127.0.0.1", "127.8.8.8", "::1"]) assert.equal(sockets.for(own as Ip), null);
   assert.equal(demandedOptions(egress), null);
+  assert.equal(sockets.template, null);
+});
+
+test("what sockets have holds for the loopback, too, while nothing is demanded; a change of the device is told", () => {
+  let changes = 0;
+  const egress = new Egress(() => changes++);
+  const sockets = new EgressSockets({ routingMark: 0, interfaceName: "" }, egress);
+  assert.deepEqual(sockets.template, { routingMark: 0, interfaceName: "", loopback: true });
+  let device = "eth0";
+  using _demand = egress.demand({ ...demand(7, ""), interfaceName: () => device });
+  assert.deepEqual(sockets.template, { routingMark: 7, interfaceName: "eth0", loopback: false });
+  device = "eth1";
+  egress.interfaceChanged();
+  assert.deepEqual(sockets.template, { routingMark: 7, interfaceName: "eth1", loopback: false });
+  assert.equal(changes, 2);
 });
 
 test("a demand makes sockets of its own, which go with it", { skip: process.platform !== "linux" }, () => {

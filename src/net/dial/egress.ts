@@ -1,6 +1,8 @@
 /** What a TUN demands of every socket that leaves: the mark or the device without which it would be captured again. */
 import { DialError } from "#core/errors.ts";
+import type { DialTemplate } from "#core/dial-plan.ts";
 import type { Ip } from "#core/session.ts";
+import { isLoopback } from "#net/address/ip.ts";
 import { openSockets } from "#platform/portable.ts";
 import type { SocketMaker, SocketOptions } from "#platform/socket-maker.ts";
 
@@ -21,7 +23,7 @@ export class Egress {
   readonly #demands = new Set<Demand>();
   readonly #onChange: () => void;
 
-  /** `onChange` is called when something is demanded, and no more. */
+  /** `onChange` is called when other things are demanded than before. */
   constructor(onChange: () => void = () => {}) {
     this.#onChange = onChange;
   }
@@ -38,9 +40,9 @@ export class Egress {
     };
   }
 
-  /** Nothing is demanded of any socket. */
-  get isFree(): boolean {
-    return this.#demands.size === 0;
+  /** What `interfaceName` of a demand answers has changed. */
+  interfaceChanged(): void {
+    this.#onChange();
   }
 
   /** 0: none. */
@@ -97,25 +99,27 @@ export class EgressSockets {
     return this.#made;
   }
 
-  /** What sockets to any destination have; null: that depends on what the egress demands at each dial. */
-  get ownOptions(): SocketOptions | null {
-    return this.#egress === null || this.#egress.isFree ? this.#options : null;
+  /** What sockets have until other things are demanded; null: none can leave now. */
+  get template(): (SocketOptions & Pick<DialTemplate, "loopback">) | null {
+    const demanded = this.#egress === null ? this.#options : this.#withDemanded(this.#egress);
+    return demanded && { ...demanded, loopback: demanded === this.#options };
   }
 
   /** What `for` sets, as long as it is the same the same object. Throws `DialError`. */
   optionsFor(destination: Ip | null): SocketOptions {
     if (this.#egress === null || (destination !== null && isLoopback(destination))) return this.#options;
-    const routingMark = this.#egress.routingMark || this.#options.routingMark;
-    const interfaceName = this.#options.interfaceName || this.#egress.interfaceName;
-    if (interfaceName === null)
+    const options = this.#withDemanded(this.#egress);
+    if (options === null)
       throw new DialError("unreachable", "auto-detect-interface: there is no default route now");
+    return options;
+  }
+
+  #withDemanded(egress: Egress): SocketOptions | null {
+    const routingMark = egress.routingMark || this.#options.routingMark;
+    const interfaceName = this.#options.interfaceName || egress.interfaceName;
+    if (interfaceName === null) return null;
     for (const known of [this.#options, this.#last])
       if (routingMark === known.routingMark && interfaceName === known.interfaceName) return known;
     return { routingMark, interfaceName };
   }
-}
-
-/** Nothing of the machine's own leaves it. */
-function isLoopback(ip: Ip): boolean {
-  return ip === "::1" || ip.startsWith("127.");
 }

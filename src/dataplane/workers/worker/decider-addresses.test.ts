@@ -6,7 +6,7 @@ import { FakePool } from "#dns/fake-pool.ts";
 import { Mapping } from "#dns/mapping.ts";
 import { NameTable } from "#lib/name-table.ts";
 import { cidrOf } from "#net/address/cidr.ts";
-import { bytesOfIp } from "#net/address/ip.ts";
+import { bytesOfIp, ipOf } from "#net/address/ip.ts";
 import { ADDRESS_KINDS, valuesOf } from "#net/address/known-names.ts";
 import { PLAIN_WAY } from "../../../../test/support/decision-data.ts";
 import { openOneDecider } from "../../../../test/support/one-decider.ts";
@@ -31,6 +31,17 @@ test("an address that was answered for a name is asked for from the next connect
   }
   for (const ip of ["198.18.0.4", "198.18.255.255", "fdfe:dcba:9876::4"]) assert.equal(decides(ip), false);
   for (const ip of ["198.19.0.4", "fdfe:dcba:9877::4"]) assert.equal(decides(ip), true);
+});
+
+test("where sockets to the loopback are not like others, the main thread dials it", () => {
+  const ways = [null, { ...PLAIN_WAY, routingMark: 7, interfaceName: "eth0", loopback: false }];
+  const decides = openOneDecider({ ways });
+  const plain = openOneDecider({});
+  for (const ip of ["127.0.0.1", "127.8.8.8", "::1"].map(ipOf)) {
+    assert.equal(decides({ host: null, ip, port: 443 }), false, ip);
+    assert.equal(plain({ host: null, ip, port: 443 }), true, ip);
+  }
+  assert.equal(decides({ host: null, ip: ipOf("203.0.113.9"), port: 443 }), true);
 });
 
 test("whatever is remembered and forgotten: what the main thread has a name for is never decided", () => {

@@ -9,7 +9,7 @@ import type { Facts } from "#core/rule.ts";
 import { mayBeSniffed } from "#core/sniffer.ts";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
 import { beginWire } from "#protocols/begin-wire.ts";
-import { ANY_V4, familyOf, LOOPBACK_V6 } from "#net/address/ip.ts";
+import { ANY_V4, familyOf, isLoopback } from "#net/address/ip.ts";
 import { KnownNames } from "#net/address/known-names.ts";
 import { NamedAddresses } from "#net/address/named-addresses.ts";
 import { ForeignAddresses } from "#net/address/own-address.ts";
@@ -180,7 +180,7 @@ export class Decider {
     { local, success }: AskedConnection,
     { way, to: { ip, port, isOnly }, wants }: Chosen,
   ): Dial | null {
-    if (!(familyOf(ip) === 4 ? way.v4 : way.v6)) return null;
+    if (!(familyOf(ip) === 4 ? way.v4 : way.v6) || (!way.loopback && isLoopback(ip))) return null;
     const { probes, interfaceName, names, node } = way;
     const timeoutMs = isOnly || names === null ? Math.min(way.timeoutMs, SOON_MS) : names.timeoutMs;
     return {
@@ -282,7 +282,7 @@ export class Decider {
  * even by a listener that reads nothing of its clients.
  */
 function isFree(source: Ip, to: Ip): boolean {
-  return source.startsWith("127.") || source === LOOPBACK_V6 || !THIS_MACHINE.holds(to);
+  return isLoopback(source) || !THIS_MACHINE.holds(to);
 }
 
 /** A fake address is what its name is. */
