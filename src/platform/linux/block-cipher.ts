@@ -1,6 +1,6 @@
 /** Single blocks of AES-128 (EVP_EncryptInit(3)) by the libcrypto inside the Node binary, each key in a context that its owner keeps. */
 import type * as Ffi from "node:ffi";
-import { WORDS } from "./machine-words.ts";
+import { MINUS_ONE, WORDS } from "./machine-words.ts";
 
 const SIGNATURES = {
   EVP_CIPHER_fetch: { arguments: WORDS[3], return: "pointer" },
@@ -12,10 +12,11 @@ const SIGNATURES = {
 } as const;
 
 export const BLOCK_BYTES = 16;
-// Memory: IN(16) OUT(16, and as much again: room that the library may ask for) LENGTH(8)
+// Memory: IN(16) OUT(16, and as much again: room that the library may ask for) LENGTH(8) KEY(16)
 const OUT_AT = BLOCK_BYTES;
 const LENGTH_AT = OUT_AT + 2 * BLOCK_BYTES;
-const MEMORY_BYTES = LENGTH_AT + 8;
+const KEY_AT = LENGTH_AT + 8;
+const MEMORY_BYTES = KEY_AT + BLOCK_BYTES;
 const DIRECTIONS = { encrypt: 1n, decrypt: 0n } as const;
 const SIZE = BigInt(BLOCK_BYTES);
 const NULL = 0n;
@@ -26,12 +27,14 @@ export class BlockCipher {
   readonly from: Buffer;
   /** What became of it in the context that was used last. */
   readonly to: Buffer;
-  readonly #ffi: typeof Ffi;
   readonly #functions;
   readonly #fromAt: bigint;
   readonly #toAt: bigint;
   readonly #lengthAt: bigint;
+  readonly #key: Buffer;
+  readonly #keyAt: bigint;
   readonly #cipher: bigint;
+  #once = NULL;
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): BlockCipher | null {
@@ -48,11 +51,12 @@ export class BlockCipher {
     const memory = Buffer.from(new ArrayBuffer(MEMORY_BYTES));
     this.from = memory.subarray(0, BLOCK_BYTES);
     this.to = memory.subarray(OUT_AT, OUT_AT + BLOCK_BYTES);
-    this.#ffi = ffi;
     this.#functions = ffi.dlopen(null, SIGNATURES).functions;
     this.#fromAt = ffi.getRawPointer(memory);
     this.#toAt = this.#fromAt + BigInt(OUT_AT);
     this.#lengthAt = this.#fromAt + BigInt(LENGTH_AT);
+    this.#key = memory.subarray(KEY_AT);
+    this.#keyAt = this.#fromAt + BigInt(KEY_AT);
     memory.write("AES-128-ECB\0", "latin1");
     this.#cipher = this.#functions.EVP_CIPHER_fetch(NULL, this.#fromAt, NULL);
     if (this.#cipher === NULL) throw new Error("libcrypto does not know AES-128-ECB");
@@ -60,23 +64,36 @@ export class BlockCipher {
 
   /** The context of a key of 16 bytes; the caller frees it. */
   open(key: Uint8Array, direction: keyof typeof DIRECTIONS): bigint {
-    if (key.length !== BLOCK_BYTES) throw new RangeError(`a key of ${key.length} bytes`);
-    const { EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_set_padding, EVP_CipherInit_ex } = this.#functions;
+    checkSize(key);
+    const { EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_set_padding } = this.#functions;
     const context = EVP_CIPHER_CTX_new();
-    const [own, cipher] = [Uint8Array.from(key), this.#cipher];
     const isReady =
       context !== NULL &&
-      EVP_CipherInit_ex(context, cipher, NULL, this.#ffi.getRawPointer(own), NULL, DIRECTIONS[direction]) ===
-        1 &&
+      this.#start(context, this.#cipher, key, DIRECTIONS[direction]) &&
       EVP_CIPHER_CTX_set_padding(context, NULL) === 1;
-    own.fill(0); // it lives to here
     if (isReady) return context;
     this.free([context]);
     throw new Error("libcrypto has no memory for a cipher context");
   }
 
+  #start(context: bigint, cipher: bigint, key: Uint8Array, direction: bigint): boolean {
+    this.#key.set(key);
+    const isStarted =
+      this.#functions.EVP_CipherInit_ex(context, cipher, NULL, this.#keyAt, NULL, direction) === 1;
+    this.#key.fill(0);
+    return isStarted;
+  }
+
   free(contexts: readonly bigint[]): void {
     for (const context of contexts) if (context !== NULL) this.#functions.EVP_CIPHER_CTX_free(context);
+  }
+
+  /** `from` to `to`, under a key of 16 bytes that is used once: one context takes one key after the other. */
+  encryptOnce(key: Uint8Array): void {
+    checkSize(key);
+    if (this.#once === NULL) this.#once = this.open(key, "encrypt");
+    else if (!this.#start(this.#once, NULL, key, MINUS_ONE)) throw new Error("libcrypto refuses a key");
+    this.run(this.#once);
   }
 
   /** `from` to `to`. */
@@ -84,4 +101,8 @@ export class BlockCipher {
     if (this.#functions.EVP_CipherUpdate(context, this.#toAt, this.#lengthAt, this.#fromAt, SIZE) !== 1)
       throw new Error("libcrypto refuses a call that it took before");
   }
+}
+
+function checkSize(key: Uint8Array): void {
+  if (key.length !== BLOCK_BYTES) throw new RangeError(`a key of ${key.length} bytes`);
 }

@@ -54,9 +54,7 @@ export class BlockKeys {
 export function encryptBlock(key: Uint8Array, block: Uint8Array): Buffer {
   const native = blockCipher();
   if (native === null) return createCipheriv("aes-128-ecb", key, null).setAutoPadding(false).update(block);
-  const context = native.open(key, "encrypt");
   native.from.set(block);
-  native.run(context);
-  native.free([context]);
+  native.encryptOnce(key);
   return Buffer.from(native.to);
 }

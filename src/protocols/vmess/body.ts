@@ -41,7 +41,7 @@ class Direction implements Disposable {
   readonly #nonce: Buffer;
   readonly #sizeNonce: Buffer;
   /** The plain size of a chunk, big endian. */
-  readonly #size = Buffer.alloc(2);
+  readonly #size = Buffer.allocUnsafe(2);
   #count = 0;
 
   constructor(request: RequestHeader, side: "request" | "answer") {

@@ -92,7 +92,7 @@ export function sealRequest(userKey: Uint8Array, header: RequestHeader, chance: 
   const plain = encodeRequest(header, chance.padding);
   const authId = sealAuthId(authIdKey(userKey), chance.unixSeconds, chance.authRandom);
   const { nonce } = chance;
-  const out = Buffer.alloc(PREFIX_BYTES + plain.length + TAG_BYTES);
+  const out = Buffer.allocUnsafe(PREFIX_BYTES + plain.length + TAG_BYTES);
   out.set(authId);
   const length = Buffer.from([plain.length >> 8, plain.length & 0xff]);
   const nonceAt = sealPart(headerMessage(userKey, "_Length", authId, nonce), length, out, AUTH_ID_BYTES);
@@ -123,13 +123,14 @@ function encodeRequest(header: RequestHeader, padding: Buffer): Buffer {
   const { iv, key, verifier, options, security, command, destination } = header;
   const address = destination === null ? NOTHING : encodeAddress(destination);
   const sumAt = FIXED_BYTES + address.length + padding.length;
-  const out = Buffer.alloc(sumAt + SUM_BYTES);
+  const out = Buffer.allocUnsafe(sumAt + SUM_BYTES);
   out[0] = 1;
   out.set(iv, 1);
   out.set(key, 17);
   out[33] = verifier;
   out[34] = options;
   out[35] = (padding.length << 4) | security;
+  out[36] = 0;
   out[37] = command;
   out.set(address, FIXED_BYTES);
   out.set(padding, FIXED_BYTES + address.length);
@@ -143,8 +144,13 @@ function encodeAddress({ host, ip, port }: Destination): Buffer {
   if (name !== null && (name.length === 0 || name.length > 255))
     throw new DialError("failed", `a name of 1 to 255 bytes is needed, this one has ${name.length}`);
   const address = name ?? bytesOfIp(ip ?? ("" as never));
-  const head = name === null ? [address.length === 4 ? 1 : 3] : [2, name.length];
-  return Buffer.concat([Buffer.from([port >> 8, port & 0xff, ...head]), address]);
+  const start = name === null ? 3 : 4;
+  const out = Buffer.allocUnsafe(start + address.length);
+  out.writeUInt16BE(port, 0);
+  out[2] = name !== null ? 2 : address.length === 4 ? 1 : 3;
+  if (name !== null) out[3] = name.length;
+  out.set(address, start);
+  return out;
 }
 
 /** Of the bytes in front of `end`. */
@@ -225,7 +231,7 @@ function responseMessages({
 export function sealResponse(request: RequestHeader): Buffer {
   const plain = Buffer.from([request.verifier, 0, 0, 0]);
   const [length, header] = responseMessages(request);
-  const out = Buffer.alloc(RESPONSE_LENGTH_BYTES + plain.length + TAG_BYTES);
+  const out = Buffer.allocUnsafe(RESPONSE_LENGTH_BYTES + plain.length + TAG_BYTES);
   const headerAt = sealPart(length, Buffer.from([0, plain.length]), out, 0);
   sealPart(header, plain, out, headerAt);
   return out;
@@ -234,8 +240,14 @@ export function sealResponse(request: RequestHeader): Buffer {
 /** By what a response is opened of which `bytes` are known to come, or -1. */
 export function awaitedResponse(request: RequestHeader, bytes: number): VmessResponse {
   const [length, header] = responseMessages(request);
-  return { length, header, verifier: request.verifier, bytes };
+  return { length: ownCopy(length), header: ownCopy(header), verifier: request.verifier, bytes };
 }
+
+/** In memory that is no other's: a copy for another thread takes no more. */
+const ownCopy = ({ key, nonce }: OneMessage): OneMessage => ({
+  key: new Uint8Array(key),
+  nonce: new Uint8Array(nonce),
+});
 
 /** How long the sealed response is. Throws `ProtocolError`. */
 export function openResponseLength({ length }: VmessResponse, sealed: Buffer): number {

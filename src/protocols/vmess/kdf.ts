@@ -42,7 +42,7 @@ export function kdf(
   ...path: readonly Uint8Array[]
 ): Buffer {
   const digest = native()?.hmac.of(key, label, path) ?? byHmacs(key, [Buffer.from(label), ...path]);
-  const own = Buffer.alloc(bytes); // not of the pool: a copy for another thread takes no more
+  const own = Buffer.allocUnsafe(bytes);
   own.set(digest.subarray(0, bytes));
   return own;
 }
@@ -80,7 +80,7 @@ export function expandKey(key: Uint8Array): Buffer {
 /** Key and IV of the answers come from those of the request. */
 export function answerKey(value: Uint8Array): Buffer {
   const digest = native()?.sha256.finish(value) ?? hash("sha256", value, "buffer");
-  const own = Buffer.alloc(KEY_BYTES);
+  const own = Buffer.allocUnsafe(KEY_BYTES);
   own.set(digest.subarray(0, KEY_BYTES));
   return own;
 }
