@@ -20,9 +20,18 @@ export type PlainHandshake =
   | "transparent"
   | "first-bytes";
 
+/** What a connection of HTTP/1.1 was switched to: frames of WebSocket, or the bare stream. */
+export type Switched = "frames" | "stream";
+
+interface FirstBytes {
+  /** Clients ask there for a switch from HTTP/1.1 first, which workers answer. Absent: they do not. */
+  readonly upgradePath?: string;
+}
+
 /** How the connections of a listener begin. `unknown`: in a way that only the event loop can read. */
 export type Handshake =
-  | { readonly handshake: Exclude<PlainHandshake, "none" | "redirected" | "transparent"> | "unknown" }
+  | { readonly handshake: "mixed" | "socks" | "http" | "unknown" }
+  | ({ readonly handshake: "first-bytes" } & FirstBytes)
   | { readonly handshake: "transparent" }
   | {
       readonly handshake: "none";
@@ -34,12 +43,12 @@ export type Handshake =
       /** Asks the kernel where a connection was going before it was redirected; null: it was not. */
       readonly originalOf: (descriptor: number, client: Ip) => Endpoint | null;
     }
-  | {
+  | ({
       readonly handshake: "tls";
       readonly contexts: TlsContextSource;
       /** Once the handshake is done, workers show what clients say, as of `first-bytes`. */
       readonly showsFirst?: boolean;
-    };
+    } & FirstBytes);
 
 /** The receiver owns it: takes its stream, has it dialled by its worker, or ends it. */
 export interface AcceptedConnection {
@@ -53,6 +62,8 @@ export interface AcceptedConnection {
    * much as had come. Null: the handshake is still to be read from `stream`.
    */
   readonly request: Buffer | null;
+  /** A worker has answered the client's request to switch to that, and taken the request off. Null: none was answered. */
+  readonly switched: Switched | null;
   /** The same connection while a worker has the socket and can dial; null: the event loop has it. */
   readonly worker: WorkerConnection | null;
   /** A TLS handshake that a worker has begun; null: TLS, if any, is still to begin on `stream`. */

@@ -14,6 +14,7 @@ import { http1Server } from "./http1/server.ts";
 import { serveHttp2 } from "./http2/server.ts";
 import { HTTP3_ALPN } from "./http3/alpn.ts";
 import { decodeHead, parseConfiguredPath, pathOf } from "./http-head.ts";
+import { SwitchedClient } from "./switched-client.ts";
 import type { Secured, SecurityServerFields } from "./security.ts";
 import { chooseSecurityServer } from "./security.ts";
 import { acceptUpgrade } from "./websocket/server.ts";
@@ -38,6 +39,11 @@ export interface TransportServer extends Disposable {
   readonly security: "none" | "tls";
   /** Nothing lies below the protocol but TCP, and what `security` says. */
   readonly isBare: boolean;
+  /**
+   * Workers may answer requests to switch to WebSocket, or to the bare stream, that are made there: nothing else is served, and
+   * nothing more lies below than TCP, and TLS by `contexts`. Null: they may not.
+   */
+  readonly upgradePath: string | null;
   /** By what threads may shake hands in its place; null: they may not. */
   readonly contexts: TlsContextSource | null;
   /** False: it is reached over `quic` alone. */
@@ -52,6 +58,7 @@ export interface TransportServer extends Disposable {
 export const BARE_SERVER: TransportServer = {
   security: "none",
   isBare: true,
+  upgradePath: null,
   contexts: null,
   isOverTcp: true,
   quic: null,
@@ -91,9 +98,14 @@ export async function openTransportServer(
   });
   undo.move();
   const isPlain = security.kind === "none";
+  // A client that has to show a certificate is answered by nothing before that was looked at.
+  const canSwitch = carriers.http2 === null && fields["client-auth-type"] === "";
   const serveOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
     if (isPlain && carriers.bare) return on(new BareClient(connection));
+    const { switched } = connection;
+    if (isPlain && switched !== null) return on(new SwitchedClient(new BareClient(connection), switched));
     const secured = await security.accept(connection);
+    if (switched !== null) return on(new SwitchedClient(secured, switched));
     if (secured.connection !== undefined) return on(secured);
     const { stream } = secured;
     stream.on("error", () => stream.destroy());
@@ -110,6 +122,7 @@ export async function openTransportServer(
   return {
     security: security.kind,
     isBare: carriers.bare,
+    upgradePath: canSwitch ? (carriers.upgrade?.path ?? null) : null,
     contexts: carriers.http2 === null ? security.contexts : null,
     isOverTcp: carriers.isOverTcp,
     quic,

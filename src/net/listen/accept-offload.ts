@@ -1,5 +1,5 @@
 /** Workers that accept in place of the event loop, as the pool of listening sockets knows them. */
-import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
+import type { AcceptedConnection, Handshake, Switched } from "#core/accepted.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import type { ListenerContext } from "./accept.ts";
 
@@ -13,14 +13,24 @@ export type AcceptOptions = Handshake & {
   onAccepted(connection: AcceptedConnection): void;
 };
 
+/** What a worker has answered of the handshake of a connection that it passes on. */
+export interface Answered {
+  /** So much of the handshake's answer was sent, and the question is unread. */
+  readonly repliedBytes: number;
+  /** As `AcceptedConnection` has it. */
+  readonly switched: Switched | null;
+}
+
+export const NOT_ANSWERED: Answered = { repliedBytes: 0, switched: null };
+
 /** The same for workers, which pass on what they cannot serve. */
 export type OffloadOptions = AcceptOptions & {
   /** A connection that a worker had read was taken from it. Absent: it is not counted. */
   onTaken?(): void;
   /** A connection was served without a look from here. Absent: it is not counted. */
   onDecided?(): void;
-  /** Nothing was read from this connection; `repliedBytes` of the handshake's answer were sent. */
-  onSocket(socket: StreamSocket, repliedBytes: number): void;
+  /** Nothing was read from this connection but what was answered. */
+  onSocket(socket: StreamSocket, answered: Answered): void;
 };
 
 export interface AcceptOffload {

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { AcceptedConnection } from "#core/accepted.ts";
+import type { WireStart } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { readHandshake, type HandshakeStep } from "./read-handshake.ts";
 
@@ -8,6 +9,31 @@ export interface PendingClient {
   readonly stream: Duplex;
   /** Its connection, where a worker may keep the socket. */
   readonly connection?: AcceptedConnection;
+  /** What lies between that socket and the client's bytes; absent: nothing. */
+  readonly frames?: ClientFrames;
+}
+
+/** Frames around what a worker shows of a client. */
+export interface ClientFrames {
+  /** Of all that it shows. */
+  readonly payload: Buffer;
+  /** Only so much of that was the handshake: so many bytes of the socket. The rest is read once more. */
+  understood(payloadBytes: number): number;
+  /** What lies over the socket behind that, where such a wire lies over the frames. */
+  over(wire: WireStart): WireStart;
+}
+
+type ShownClient = Pick<PendingClient, "connection" | "frames">;
+
+/** Null: no worker has read anything of it. */
+function shownOf({ connection, frames }: ShownClient): Buffer | null {
+  const request = connection?.worker?.request ?? null;
+  return request === null ? null : (frames?.payload ?? request);
+}
+
+/** Only so many bytes of what is shown were the handshake. */
+function understood({ connection, frames }: ShownClient, bytes: number): void {
+  connection?.worker?.understood(frames?.understood(bytes) ?? bytes);
 }
 
 /**
@@ -19,21 +45,20 @@ export async function readFirst<T>(
   step: HandshakeStep<T>,
   deadlineMs: number,
 ): Promise<T> {
-  const { worker = null } = client.connection ?? {};
-  if (worker === null || worker.request === null) return await readHandshake(client.stream, step, deadlineMs);
-  const { request } = worker;
+  const shown = shownOf(client);
+  if (shown === null || shown.length === 0) return await readHandshake(client.stream, step, deadlineMs);
   const arrived = new ByteQueue();
-  arrived.push(request);
+  arrived.push(shown);
   const answer = step(arrived);
   if (answer === null) return await readHandshake(client.stream, step, deadlineMs, arrived);
-  worker.understood(request.length - arrived.length);
+  understood(client, shown.length - arrived.length);
   return answer;
 }
 
 /** What `readFirst` has found in the bytes that a worker had read, found once more. */
-export function readAgain<T>({ connection }: PendingClient, step: HandshakeStep<T>): T {
+export function readAgain<T>(client: PendingClient, step: HandshakeStep<T>): T {
   const arrived = new ByteQueue();
-  arrived.push(connection?.request ?? Buffer.alloc(0));
+  arrived.push(client.frames?.payload ?? client.connection?.request ?? Buffer.alloc(0));
   const answer = step(arrived);
   if (answer === null) throw new Error("a handshake that was understood is not any more");
   return answer;
@@ -43,14 +68,14 @@ export function readAgain<T>({ connection }: PendingClient, step: HandshakeStep<
  * For a client that is about to be ended: what a worker has read of it is taken from its socket, for a close over unread bytes
  * is a reset.
  */
-export function readAll({ connection }: Pick<PendingClient, "connection">): void {
-  const worker = connection?.worker ?? null;
-  if (worker !== null && worker.request !== null) worker.understood(worker.request.length);
+export function readAll(client: ShownClient): void {
+  const shown = shownOf(client);
+  if (shown !== null) understood(client, shown.length);
 }
 
 /** The stream of a client of whom nothing was understood, with what a worker has read of it put back. */
 export function streamUnread(client: PendingClient): Duplex {
-  const shown = client.connection?.worker?.request ?? null;
+  const shown = shownOf(client);
   readAll(client);
   const { stream } = client;
   if (shown !== null && !stream.destroyed) stream.unshift(shown);

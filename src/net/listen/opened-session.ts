@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { AcceptedConnection, ClientWire } from "#core/accepted.ts";
 import type { Metadata, OffloadedClient, StreamSession } from "#core/session.ts";
 import { guardErrors } from "./accept.ts";
-import { readAll } from "./first-bytes.ts";
+import { type PendingClient, readAll } from "./first-bytes.ts";
 
 /** What lies over the socket of a client that has said what it wants, for the one who goes on with it. */
 export interface ClientStream {
@@ -13,8 +13,7 @@ export interface ClientStream {
 }
 
 /** Looking at its stream takes the socket from the worker. */
-export interface KeptClient {
-  readonly stream: Duplex;
+export interface KeptClient extends PendingClient {
   readonly connection: AcceptedConnection;
 }
 
@@ -49,9 +48,12 @@ export class OpenedSession implements StreamSession {
   }
 
   get offloaded(): OffloadedClient | null {
-    const { worker } = this.#client.connection;
+    const { connection, frames } = this.#client;
+    const { worker } = connection;
     const { wire } = this.#opened;
-    return worker === null || wire === null ? null : { worker, success: NOTHING, wire };
+    if (worker === null || wire === null) return null;
+    const framed = frames && { ...wire, begin: () => frames.over(wire.begin()) };
+    return { worker, success: NOTHING, wire: framed ?? wire };
   }
 
   get stream(): Duplex {

@@ -1,9 +1,10 @@
 import type { Duplex } from "node:stream";
-import type { AcceptedConnection } from "#core/accepted.ts";
+import type { AcceptedConnection, Switched } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { REPLACED } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
 import { guardErrors } from "./accept.ts";
+import { type Answered, NOT_ANSWERED } from "./accept-offload.ts";
 
 export interface AcceptedEnds {
   readonly source: Endpoint;
@@ -19,16 +20,22 @@ export class StreamConnection implements AcceptedConnection {
   readonly request = null;
   readonly worker = null;
   readonly tls = null;
+  readonly switched: Switched | null;
   readonly #stream: Duplex;
   #repliedBytes: number;
 
-  /** `repliedBytes`: so much of the handshake's answer a worker has sent already, with the question left unread. */
-  constructor(stream: Duplex, { source, local, original = null }: AcceptedEnds, repliedBytes = 0) {
+  /** `answered`: by a worker. */
+  constructor(
+    stream: Duplex,
+    { source, local, original = null }: AcceptedEnds,
+    { repliedBytes, switched }: Answered = NOT_ANSWERED,
+  ) {
     this.source = source;
     this.local = local;
     this.original = original;
     this.#stream = stream;
     this.#repliedBytes = repliedBytes;
+    this.switched = switched;
     guardErrors(stream);
   }
 

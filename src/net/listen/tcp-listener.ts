@@ -7,7 +7,13 @@ import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { REPLACED, boundAddress } from "#core/sockets.ts";
 import { descriptorOf } from "#core/handover.ts";
-import type { OffloadedListener, AcceptOptions, AcceptOffload } from "./accept-offload.ts";
+import {
+  type AcceptOffload,
+  type AcceptOptions,
+  type Answered,
+  NOT_ANSWERED,
+  type OffloadedListener,
+} from "./accept-offload.ts";
 import { connectionEnds } from "./accept.ts";
 import { OffloadWorth } from "./offload-worth.ts";
 import { StreamConnection } from "./stream-connection.ts";
@@ -42,7 +48,7 @@ export class TcpListener {
   readonly #accepted: Set<Duplex>;
   readonly #workers: () => AcceptOffload | null;
   readonly #pending: Socket[] = [];
-  readonly #onAccepted = (socket: Socket): void => this.#take(socket, this.#receive, 0);
+  readonly #onAccepted = (socket: Socket): void => this.#take(socket, this.#receive, NOT_ANSWERED);
   #endpoint: Endpoint = { ip: ANY_V4, port: 0 };
   #receive: AcceptOptions | null = null;
   /** Null: workers accept. */
@@ -104,7 +110,7 @@ export class TcpListener {
     const holder = this.holders.findLast(({ active }) => active) ?? null;
     this.#receive = holder?.on ?? null;
     if (holder === null) return;
-    for (const socket of this.#pending.splice(0)) this.#deliver(socket, holder.on, 0);
+    for (const socket of this.#pending.splice(0)) this.#deliver(socket, holder.on, NOT_ANSWERED);
     const workers = this.#backoff === null ? this.#workers() : null;
     const before = this.#offloaded;
     if (before?.holder === holder && before.workers === workers) return;
@@ -132,10 +138,10 @@ export class TcpListener {
     const onDecided = (): void => {
       if (!this.#worth.onAccepted()) this.#backOff();
     };
-    const onSocket = (socket: Socket, repliedBytes: number): void => {
+    const onSocket = (socket: Socket, answered: Answered): void => {
       this.#worth.onTaken();
       if (!this.#worth.onAccepted()) this.#backOff();
-      if (!socket.destroyed) this.#take(socket, options, repliedBytes);
+      if (!socket.destroyed) this.#take(socket, options, answered);
     };
     const listening = workers.listen(this.#fd, { ...options, onAccepted, onTaken, onDecided, onSocket });
     if (listening === null) {
@@ -163,16 +169,16 @@ export class TcpListener {
     this.#server.listen({ fd: this.#fd, backlog: BACKLOG }); // which is the server's from here on
   }
 
-  #take(socket: Socket, by: AcceptOptions | null, repliedBytes: number): void {
+  #take(socket: Socket, by: AcceptOptions | null, answered: Answered): void {
     this.#note(socket);
     socket.once(REPLACED, this.#note);
-    if (by !== null) this.#deliver(socket, by, repliedBytes);
+    if (by !== null) this.#deliver(socket, by, answered);
     else if (this.#pending.length < PENDING_LIMIT)
       this.#pending.push(socket.on("error", () => socket.destroy()));
     else socket.destroy();
   }
 
-  #deliver(socket: Socket, options: AcceptOptions, repliedBytes: number): void {
+  #deliver(socket: Socket, options: AcceptOptions, answered: Answered): void {
     const { probes } = options;
     const ends = connectionEnds(socket);
     if (ends === null) return void socket.destroy();
@@ -180,7 +186,7 @@ export class TcpListener {
       options.handshake === "redirected" ? options.originalOf(descriptorOf(socket), ends.source.ip) : null;
     // A client that vanished without a word must not stay for ever.
     if (probes !== null) socket.setKeepAlive(true, probes.idleMs, probes.intervalMs);
-    options.onAccepted(new StreamConnection(socket, { ...ends, original }, repliedBytes));
+    options.onAccepted(new StreamConnection(socket, { ...ends, original }, answered));
   }
 
   readonly #note = (stream: Duplex): void => {

@@ -22,6 +22,7 @@ function layer(security: "none" | "tls"): TransportServer & { disposed: number }
   return {
     security,
     isBare: false,
+    upgradePath: null,
     contexts: null,
     isOverTcp: true,
     quic: null,

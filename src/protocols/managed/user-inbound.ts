@@ -84,12 +84,7 @@ export class UserInbound<Table extends UserTable> {
 
   #listenTcp(layer: TransportServer, options: ListenOptions): Promise<readonly Endpoint[]> {
     const onAccepted = (connection: AcceptedConnection): void => this.#serve(connection, layer, options);
-    const { contexts, isBare, security } = layer;
-    const showsFirst = isBare && options.readsFirst === true;
-    const plain = showsFirst && security === "none" ? "first-bytes" : "unknown";
-    const handshake: Handshake =
-      contexts === null ? { handshake: plain } : { handshake: "tls", contexts, showsFirst };
-    return this.#env.listenTcp({ ...handshake, onAccepted });
+    return this.#env.listenTcp({ ...handshakeOf(layer, options.readsFirst === true), onAccepted });
   }
 
   #listenUdp(carrier: QuicCarrier, options: ListenOptions): Promise<readonly Endpoint[]> {
@@ -185,6 +180,19 @@ export class UserInbound<Table extends UserTable> {
       discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));
     });
   }
+}
+
+/** `readsFirst`: as `ListenOptions` has it. */
+function handshakeOf(
+  { contexts, isBare, security, upgradePath }: TransportServer,
+  readsFirst: boolean,
+): Handshake {
+  const showsFirst = readsFirst && (isBare || upgradePath !== null);
+  const first = upgradePath === null ? {} : { upgradePath };
+  if (contexts !== null) return { handshake: "tls", contexts, showsFirst, ...first };
+  return showsFirst && security === "none"
+    ? { handshake: "first-bytes", ...first }
+    : { handshake: "unknown" };
 }
 
 /** The client of a tunnel has shown who it is. */

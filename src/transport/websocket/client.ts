@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
+import type { WebSocketFrame } from "#core/handover.ts";
 import { CodecStream, type StreamCodec } from "#net/stream/codec-stream.ts";
 import { DeferredStream } from "#transport/deferred-stream.ts";
 import { decodeHead, readHead } from "#transport/http-head.ts";
@@ -42,11 +43,16 @@ export async function openWebSocketClient(
   return framed(wire, "client");
 }
 
-export function framed(wire: Duplex, role: "client" | "server"): CodecStream {
+/** `within`: where another reader has stopped. */
+export function framed(
+  wire: Duplex,
+  role: "client" | "server",
+  within: WebSocketFrame | null = null,
+): CodecStream {
   const reply = (frame: Buffer): void => {
     if (wire.writableLength < MAX_WAITING_REPLY_BYTES && wire.writable) wire.write(frame);
   };
-  const codec = new WebSocketCodec(role, reply);
+  const codec = new WebSocketCodec(role, reply, within);
   return new CodecStream(wire, codec, role === "client" ? { endAfterSilenceMs: END_AFTER_SILENCE_MS } : {});
 }
 

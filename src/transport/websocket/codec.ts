@@ -1,6 +1,6 @@
-import type { WebSocketLayer } from "#core/handover.ts";
+import type { WebSocketFrame, WebSocketLayer } from "#core/handover.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
-import { FrameReader } from "./frame-reader.ts";
+import { FrameReader, type FrameSink } from "./frame-reader.ts";
 import { BINARY, encodeClose, encodeFrame, PONG, type WebSocketRole } from "./frames.ts";
 
 const EMPTY = Buffer.alloc(0);
@@ -13,10 +13,10 @@ export class WebSocketCodec implements StreamCodec {
   #hasMore = false;
   #emit: (plain: Buffer | null) => void = () => {};
 
-  /** `reply` sends an answer to a ping; it may drop it. */
-  constructor(role: WebSocketRole, reply: (frame: Buffer) => void) {
+  /** `reply` sends an answer to a ping; it may drop it. `within`: as `FrameReader` has it. */
+  constructor(role: WebSocketRole, reply: (frame: Buffer) => void, within: WebSocketFrame | null = null) {
     this.#role = role;
-    this.#reader = new FrameReader(role, {
+    const sink: FrameSink = {
       onPayload: (from, to) => {
         this.#hasMore = to < this.#wire.length;
         this.#emit(this.#wire.subarray(from, to));
@@ -24,7 +24,8 @@ export class WebSocketCodec implements StreamCodec {
       onPing: (payload) => reply(encodeFrame(role, PONG, payload)),
       // Our own close frame goes out when our side has no more to say: so the other direction may still finish.
       onClose: () => this.#emit(null),
-    });
+    };
+    this.#reader = new FrameReader(role, sink, within);
   }
 
   /** Null while something lies behind the payload that is handed on: it has been read, and no worker would see it. */

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { Switched } from "#core/accepted.ts";
 import { ProtocolError } from "#core/errors.ts";
 import { encodeHead, type HttpHead, pathOf, readHead } from "#transport/http-head.ts";
 import { framed } from "./client.ts";
@@ -19,35 +20,50 @@ export interface UpgradeServerOptions {
  */
 export async function acceptUpgrade(wire: Duplex, options: UpgradeServerOptions): Promise<Duplex> {
   try {
-    const head = await readHead(wire, HEAD_TIMEOUT_MS);
-    const key = checkRequest(wire, head, options);
-    if (key === null) {
-      wire.write(switching([]));
-      return wire;
-    }
-    return acceptWebSocket(wire, head, key);
+    const { answer, switched, early } = readUpgrade(await readHead(wire, HEAD_TIMEOUT_MS), options);
+    wire.write(answer);
+    const stream = switched === "frames" ? framed(wire, "server") : wire;
+    if (early !== null) stream.unshift(early);
+    return stream;
   } catch (error) {
+    if (error instanceof RefusedRequest) refuse(wire, error.status);
     if (!wire.writableEnded) wire.destroy();
     throw error;
   }
 }
 
-function acceptWebSocket(wire: Duplex, { fields }: HttpHead, key: string): Duplex {
-  const offered = fields.get(EARLY_DATA_HEADER) ?? "";
-  const early = decodeEarlyData(offered);
-  const echo: [string, string][] = early === null ? [] : [["Sec-WebSocket-Protocol", offered]];
-  wire.write(switching([["Sec-WebSocket-Accept", acceptOf(key)], ...echo]));
-  const stream = framed(wire, "server");
-  if (early !== null) stream.unshift(early);
-  return stream;
+/** A request that is answered by a switch. */
+export interface UpgradeRequest {
+  readonly switched: Switched;
+  readonly answer: Buffer;
+  /** The first bytes of the stream; null: the request has none. */
+  readonly early: Buffer | null;
 }
 
-/** Answers with the key, null for HTTPUpgrade; a request for something else is answered and refused. */
-function checkRequest(
-  wire: Duplex,
-  { start, fields }: HttpHead,
-  options: UpgradeServerOptions,
-): string | null {
+/** A request for something else. */
+class RefusedRequest extends ProtocolError {
+  /** What the client is answered. */
+  readonly status: string;
+
+  constructor(status: string, reason: string) {
+    super(`refused with ${status}: ${reason}`);
+    this.status = status;
+  }
+}
+
+/** Throws `ProtocolError` for all but a request to switch. */
+export function readUpgrade(head: HttpHead, options: UpgradeServerOptions): UpgradeRequest {
+  const key = checkRequest(head, options);
+  if (key === null) return { switched: "stream", answer: switching([]), early: null };
+  const offered = head.fields.get(EARLY_DATA_HEADER) ?? "";
+  const early = decodeEarlyData(offered);
+  const echo: [string, string][] = early === null ? [] : [["Sec-WebSocket-Protocol", offered]];
+  const answer = switching([["Sec-WebSocket-Accept", acceptOf(key)], ...echo]);
+  return { switched: "frames", answer, early };
+}
+
+/** Answers with the key, null for HTTPUpgrade. */
+function checkRequest({ start, fields }: HttpHead, options: UpgradeServerOptions): string | null {
   const [method, target, version] = start.split(" ");
   if (version?.startsWith("HTTP/1.") !== true || target === undefined)
     throw new ProtocolError("not an HTTP/1.1 request");
@@ -56,14 +72,15 @@ function checkRequest(
     pathOf(target) !== pathOf(options.path) ||
     (options.host !== null && host !== options.host.toLowerCase())
   )
-    return refuse(wire, "404 Not Found", "another path or host was asked for");
+    throw new RefusedRequest("404 Not Found", "another path or host was asked for");
   const upgrade = fields.get("upgrade")?.toLowerCase() === "websocket";
   const connection = /(^|,)\s*upgrade\s*(,|$)/i.test(fields.get("connection") ?? "");
-  if (method !== "GET" || !upgrade || !connection) return refuse(wire, "400 Bad Request", "not an upgrade");
+  if (method !== "GET" || !upgrade || !connection)
+    throw new RefusedRequest("400 Bad Request", "not an upgrade");
   const key = fields.get("sec-websocket-key");
   if (key === undefined) return null;
   if (fields.get("sec-websocket-version") !== "13" || !/^[A-Za-z0-9+/]{22}==$/.test(key))
-    return refuse(wire, "400 Bad Request", "not WebSocket version 13");
+    throw new RefusedRequest("400 Bad Request", "not WebSocket version 13");
   return key;
 }
 
@@ -75,12 +92,11 @@ function switching(fields: readonly (readonly [string, string])[]): Buffer {
   ]);
 }
 
-function refuse(wire: Duplex, status: string, reason: string): never {
+function refuse(wire: Duplex, status: string): void {
   const fields: [string, string][] = [
     ["Content-Length", "0"],
     ["Connection", "close"],
   ];
   wire.on("error", () => wire.destroy());
   wire.end(encodeHead(`HTTP/1.1 ${status}`, fields), () => wire.destroy());
-  throw new ProtocolError(`refused with ${status}: ${reason}`);
 }

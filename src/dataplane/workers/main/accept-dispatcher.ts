@@ -1,7 +1,12 @@
 import type { Endpoint, Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import type { FoundDial } from "#dataplane/decision-source.ts";
-import type { OffloadOptions, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
+import {
+  type AcceptOffload,
+  NOT_ANSWERED,
+  type OffloadedListener,
+  type OffloadOptions,
+} from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
 import { isWildcard } from "#platform/linux/sockaddr.ts";
@@ -13,7 +18,9 @@ import {
   repliedBytesOf,
   LISTENERS,
   listenerOf,
+  MOST_PATH_BYTES,
   OPEN,
+  switchedOf,
 } from "#dataplane/workers/shared/accept-memory.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
@@ -49,6 +56,12 @@ function decidableBy(options: OffloadOptions): DecidableListener | null {
   const { destination = null } = options.handshake === "none" ? options : {};
   const isKnown = destination !== null || DECIDABLE.has(options.handshake);
   return context !== null && isKnown ? { context, destination } : null;
+}
+
+/** Empty: its clients ask for no switch, or the event loop answers them. */
+function upgradePathOf(options: OffloadOptions): string {
+  const shows = options.handshake === "first-bytes" || (options.handshake === "tls" && options.showsFirst);
+  return shows === true ? (options.upgradePath ?? "") : "";
 }
 
 interface DispatcherEnv {
@@ -99,7 +112,9 @@ export class AcceptDispatcher implements AcceptOffload {
     const showsFirst = options.handshake === "tls" && options.showsFirst === true;
     const begins = showsFirst ? "tls-first-bytes" : options.handshake;
     const handshake = HANDSHAKES.findIndex((one) => one === begins);
-    if (threads.length === 0 || number === null || handshake < 0) return null;
+    const path = upgradePathOf(options);
+    const canBegin = handshake >= 0 && Buffer.byteLength(path) <= MOST_PATH_BYTES;
+    if (threads.length === 0 || number === null || !canBegin) return null;
     const open = new Set(threads);
     const contexts =
       options.handshake === "tls" ? WorkerTlsContexts.open(options.contexts, number, open) : null;
@@ -123,6 +138,7 @@ export class AcceptDispatcher implements AcceptOffload {
     for (const thread of threads) {
       thread.accepts.listeners[number] = own;
       thread.accepts.handshakes[number] = handshake;
+      thread.accepts.setUpgradePath(number, path);
       Atomics.store(thread.accepts.states, number, OPEN);
       thread.holdProcess(1);
       thread.command(number, LISTEN);
@@ -199,7 +215,7 @@ export class AcceptDispatcher implements AcceptOffload {
     thread.track(slot, null);
     const socket = socketOfSlot(thread, slot, 0, this.#calls);
     if (options === null) socket.destroy();
-    else options.onSocket(socket, repliedBytesOf(word));
+    else options.onSocket(socket, { repliedBytes: repliedBytesOf(word), switched: switchedOf(word) });
   }
 
   #onTlsAccepted(thread: WorkerHandle, slot: number, listener: Listener | null): void {
@@ -210,7 +226,7 @@ export class AcceptDispatcher implements AcceptOffload {
     if (fd >= 0 && ssl === 0n) {
       const socket = socketOf(fd, this.#calls);
       if (options === undefined) socket?.destroy();
-      else if (socket !== null) options.onSocket(socket, 0);
+      else if (socket !== null) options.onSocket(socket, NOT_ANSWERED);
       return;
     }
     const local = listener === null || listener.isBound || fd < 0 ? listener?.local : this.#nameOf(fd).local;

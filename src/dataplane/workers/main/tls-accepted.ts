@@ -1,11 +1,12 @@
 import type { Duplex } from "node:stream";
-import type { AcceptedConnection, OffloadedTls } from "#core/accepted.ts";
+import type { AcceptedConnection, OffloadedTls, Switched } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
 import { both } from "./followers.ts";
 import { PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
+import { switchedOf } from "#dataplane/workers/shared/accept-memory.ts";
 import {
   HANDSHAKE_DONE,
   HANDSHAKE_FAILED,
@@ -23,10 +24,13 @@ export interface HandshakeResult {
   readonly ssl: bigint;
   readonly isDone: boolean;
   readonly failure: string | null;
+  /** As `AcceptedConnection` has it. */
+  readonly switched: Switched | null;
 }
 
 /** From here on all of it is the caller's, and the slot is the thread's again. */
 export function takeHandshake(thread: WorkerHandle, slot: number, tlsLibrary: TlsLibrary): HandshakeResult {
+  const switched = switchedOf(int32At(thread.accepts.tags, slot));
   const { descriptors, owned, wireNumbers } = thread.table;
   const index = slot * 2;
   const word = (at: number): number => float64At(wireNumbers, index * WIRE_NUMBERS + at);
@@ -37,6 +41,7 @@ export function takeHandshake(thread: WorkerHandle, slot: number, tlsLibrary: Tl
     ssl: fd < 0 ? 0n : BigInt(word(0)),
     isDone: stage === HANDSHAKE_DONE,
     failure: failureOf(stage, word(FAULT_NUMBER), tlsLibrary),
+    switched,
   };
   descriptors[index] = -1;
   owned[index] = PLAIN;
@@ -66,13 +71,14 @@ export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
   readonly request = null;
   readonly worker = null;
   readonly tls = this;
+  readonly switched: Switched | null;
   #onStream: ((stream: Duplex) => void) | null = null;
   readonly #env: TlsAcceptedEnv;
   /** Null: it was taken, or there was none. */
   #left: { readonly fd: number; readonly ssl: bigint } | null;
 
   constructor(
-    { fd, ssl, isDone, failure }: HandshakeResult,
+    { fd, ssl, isDone, failure, switched }: HandshakeResult,
     source: Endpoint,
     local: Endpoint,
     env: TlsAcceptedEnv,
@@ -81,6 +87,7 @@ export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
     this.local = local;
     this.failure = failure;
     this.isDone = isDone;
+    this.switched = switched;
     this.#env = env;
     this.#left = fd < 0 ? null : { fd, ssl };
   }

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ClientWire, DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
+import type { ClientWire, DialEvents, LocalEnd, Switched, WorkerConnection } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import { atNode } from "#core/errors.ts";
 import { layersOf, type WireStart } from "#core/handover.ts";
@@ -14,7 +14,12 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
 import { KeptTls } from "./kept-tls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
-import { DIAL_TIMED_OUT, requestSlotOf, UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
+import {
+  DIAL_TIMED_OUT,
+  requestSlotOf,
+  switchedOf,
+  UNDERLAY_FAILED,
+} from "#dataplane/workers/shared/accept-memory.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
@@ -37,7 +42,7 @@ export interface WorkerClientEnv {
 }
 
 /** What a thread has seen of its client. */
-interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original"> {
+interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original" | "switched"> {
   readonly request: Buffer;
   readonly handshakeBytes: number;
   /** Behind a handshake of TLS that the thread has done. */
@@ -55,6 +60,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly slot: number;
   readonly #env: WorkerClientEnv;
   handshakeBytes: number;
+  readonly switched: Switched | null;
   readonly #onTaken: (() => void) | undefined;
   /** Null: nothing lies over its socket. */
   readonly tls: KeptTls | null;
@@ -81,6 +87,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.source = seen.source;
     this.local = seen.local;
     this.original = seen.original;
+    this.switched = seen.switched;
     this.request = seen.request;
     this.handshakeBytes = seen.handshakeBytes;
     const { native } = env.tlsLibrary;
@@ -97,7 +104,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   ): WorkerClient {
     const { accepts } = thread;
     const { sockaddrs } = env;
-    const index = requestSlotOf(int32At(accepts.tags, slot));
+    const word = int32At(accepts.tags, slot);
+    const index = requestSlotOf(word);
     const handshakeBytes = int32At(accepts.sizes, index);
     return new WorkerClient(thread, slot, options.onTaken, env, {
       source: sockaddrs.source(accepts.source(slot)),
@@ -106,12 +114,14 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
       request: handshakeBytes === 0 ? NO_BYTES : accepts.request(index),
       handshakeBytes,
       isTls: options.handshake === "tls",
+      switched: switchedOf(word),
     });
   }
 
   /** One that the worker has decided, and that is connected. */
   static decided(thread: WorkerHandle, slot: number, ends: DecidedEnds, env: WorkerClientEnv): WorkerClient {
-    const seen = { ...ends, original: null, request: NO_BYTES, handshakeBytes: 0, isTls: false };
+    const nothing = { original: null, request: NO_BYTES, handshakeBytes: 0, isTls: false, switched: null };
+    const seen = { ...ends, ...nothing };
     return new WorkerClient(thread, slot, undefined, env, seen);
   }
 

@@ -2,6 +2,7 @@
  * The memory that accepting workers share with the main thread beside the relay memory: listeners, and slots for
  * requests and their answers. A request slot is the worker's until it asks, the main thread's until it answers.
  */
+import type { Switched } from "#core/accepted.ts";
 import type { WireStart } from "#core/handover.ts";
 import type { UnderlayRecipe } from "#core/wire-recipe.ts";
 import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
@@ -51,7 +52,12 @@ const REPLY = 68;
 
 const LISTENER_WORDS = 3;
 const MEMORY_BYTES = (LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * REQUEST_SLOT_BYTES;
-const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
+const PATHS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
+/** Of a path to be asked for; the connections of a listener with a longer one are the event loop's. */
+export const MOST_PATH_BYTES = 255;
+// LENGTH(1) PATH(n)
+const PATH_BYTES = 1 + MOST_PATH_BYTES;
+const SLOTS_AT = PATHS_AT + LISTENERS * PATH_BYTES;
 // Of a decision: VERSION TYPE TARGET LIST POSITION END ORIGIN FAKED, one word each
 const DECISION_WORDS = 8;
 const SOCKADDRS = 5;
@@ -123,6 +129,7 @@ export class AcceptMemory {
   readonly #wanted: Uint8Array;
   readonly #faked: Uint8Array;
   readonly #names: Buffer;
+  readonly #paths: Buffer;
   readonly #bytes: Buffer;
   readonly #words: Int32Array;
 
@@ -136,6 +143,7 @@ export class AcceptMemory {
     this.#words = new Int32Array(memory, words.bytes, (REQUEST_SLOTS * REQUEST_SLOT_BYTES) / 4);
     this.contexts = new BigUint64Array(memory, MEMORY_BYTES, LISTENERS);
     this.onAlpn = new BigUint64Array(memory, MEMORY_BYTES + LISTENERS * 8, 1);
+    this.#paths = Buffer.from(memory, PATHS_AT, LISTENERS * PATH_BYTES) as Buffer;
     const slots = (memory.byteLength - SLOTS_AT) / SLOT_BYTES;
     this.startedAtMs = new Float64Array(memory, SLOTS_AT, slots);
     const wordsAt = SLOTS_AT + slots * 8;
@@ -152,6 +160,17 @@ export class AcceptMemory {
     this.#faked = sockaddrs(4);
     const namesAt = bytesAt + slots * SOCKADDRS * SOCKADDR_BYTES;
     this.#names = Buffer.from(memory, namesAt, slots * NAME_BYTES) as Buffer;
+  }
+
+  /** Where clients of a listener ask for a switch from HTTP/1.1 first; empty: they do not. */
+  upgradePath(listener: number): string {
+    const at = listener * PATH_BYTES;
+    return this.#paths.toString("utf8", at + 1, at + 1 + byteAt(this.#paths, at));
+  }
+
+  setUpgradePath(listener: number, path: string): void {
+    const at = listener * PATH_BYTES;
+    this.#paths[at] = this.#paths.write(path, at + 1, MOST_PATH_BYTES);
   }
 
   /** What a worker has decided on the connection of a slot: VERSION TYPE TARGET LIST POSITION END ORIGIN FAKED, as `DecisionRow` has it. */
@@ -289,10 +308,18 @@ export class AcceptMemory {
   }
 }
 
-// Tag: LISTENER(8 bits) HAS_METHOD_REPLY(1) REQUEST_SLOT(the rest)
-export const tag = (listener: number, greeted: boolean, index: number): number =>
-  listener | (greeted ? 256 : 0) | (index << 9);
+/** By number. */
+const SWITCHES: readonly (Switched | null)[] = [null, "frames", "stream"];
+// Tag: LISTENER(8 bits) HAS_METHOD_REPLY(1) SWITCHED(2) REQUEST_SLOT(the rest)
+export const tag = (
+  listener: number,
+  greeted: boolean,
+  index: number,
+  switched: Switched | null = null,
+): number => listener | (greeted ? 256 : 0) | (SWITCHES.indexOf(switched) << 9) | (index << 11);
 export const listenerOf = (word: number): number => word & 255;
 /** So much of the handshake's answer the worker has sent. */
 export const repliedBytesOf = (word: number): number => ((word & 256) === 0 ? 0 : NO_AUTHENTICATION.length);
-export const requestSlotOf = (word: number): number => word >>> 9;
+/** What the worker has switched it to. */
+export const switchedOf = (word: number): Switched | null => itemAt(SWITCHES, (word >>> 9) & 3);
+export const requestSlotOf = (word: number): number => word >>> 11;

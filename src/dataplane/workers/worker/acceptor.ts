@@ -42,6 +42,8 @@ const MOST_QUEUED = 4096;
 const HANDSHAKE_MS = 30_000;
 /** The same for those whose first bytes are the main thread's: servers that are to look like nothing are silent for so long. */
 const FIRST_BYTES_MS = 60_000;
+/** The same for a request over HTTP/1.1 in front of these. */
+const HEAD_MS = 10_000;
 /** Memory of a client that has only connected, in the program and in the kernel; for TLS see tls-handshake.ts. */
 const CONNECTED_BYTES = 2 * 1024;
 /** How precise deadlines are. */
@@ -65,9 +67,12 @@ export class Acceptor implements PendingOwner {
   readonly #requestSlots = new RequestSlots<PendingConnection>();
   readonly #pending = new DeadlineList<PendingTask>();
   readonly #silent = new DeadlineList<PendingTask>();
+  readonly #requesting = new DeadlineList<PendingTask>();
   readonly #dialling = new DeadlineList<PendingTask>();
   readonly #listening = new Set<number>();
   readonly #names: Uint8Array[] = [];
+  /** As the shared memory has them. */
+  readonly #upgradePaths: string[] = [];
   /** Those that are bound to one address, which is that of all their clients' connections on this side, too. */
   readonly #bound = new Set<number>();
   readonly #paused = new Set<number>();
@@ -96,6 +101,7 @@ export class Acceptor implements PendingOwner {
     this.#listening.add(listener);
     const { address } = this.calls;
     const isKnown = this.calls.localName(int32At(this.shared.listeners, listener)) >= 0;
+    this.#upgradePaths[listener] = this.shared.upgradePath(listener);
     this.#names[listener] = isKnown ? address.slice() : new Uint8Array(SOCKADDR_BYTES);
     const isBound = isKnown && !isWildcard(address) && this.#handshakeOf(listener) !== "transparent";
     if (isBound) this.#bound.add(listener);
@@ -115,7 +121,7 @@ export class Acceptor implements PendingOwner {
     this.#paused.delete(listener);
     this.calls.unwatch(this.host.epoll, int32At(this.shared.listeners, listener));
     if (Atomics.load(this.shared.states, listener) === DRAINS) this.#drain(listener);
-    for (const line of [this.#pending, this.#silent])
+    for (const line of [this.#pending, this.#silent, this.#requesting])
       line.forEach((one) => {
         if (one.listener === listener) one.handOver();
       });
@@ -197,21 +203,36 @@ export class Acceptor implements PendingOwner {
     const isTls = handshake === "tls" || handshake === "tls-first-bytes";
     const one = isTls
       ? new TlsHandshake(this, slot, listener, fd, handshake !== "tls")
-      : new PendingConnection(this, { slot, listener, fd }, handshake);
-    this.#awaitWords(one, handshake === "first-bytes");
+      : new PendingConnection(this, { slot, listener, fd }, handshake, this.#upgradePath(listener));
+    if (handshake === "first-bytes") this.#awaitFirst(one);
+    else this.#await(one, this.#pending, HANDSHAKE_MS);
     return one;
   }
 
-  #awaitWords(one: PendingTask, isFirstBytes: boolean): void {
-    one.deadlineMs = this.#roughNowMs() + (isFirstBytes ? FIRST_BYTES_MS : HANDSHAKE_MS);
-    (isFirstBytes ? this.#silent : this.#pending).join(one);
+  #upgradePath(listener: number): string {
+    return itemAt(this.#upgradePaths, listener);
+  }
+
+  #awaitFirst(one: PendingTask): void {
+    if (this.#upgradePath(one.listener) === "") this.#await(one, this.#silent, FIRST_BYTES_MS);
+    else this.#await(one, this.#requesting, HEAD_MS);
+  }
+
+  #await(one: PendingTask, line: DeadlineList<PendingTask>, ms: number): void {
+    one.deadlineMs = this.#roughNowMs() + ms;
+    line.join(one);
+  }
+
+  onSwitched(one: PendingTask): void {
+    one.line?.leave(one);
+    this.#await(one, this.#silent, FIRST_BYTES_MS);
   }
 
   /** As of one that was just accepted. */
   showFirst(task: PendingTask & { readonly fd: number }, bytes: TlsBytes): void {
     this.onGone(task);
-    const one = new PendingConnection(this, task, "first-bytes", bytes);
-    this.#awaitWords(one, true);
+    const one = new PendingConnection(this, task, "first-bytes", this.#upgradePath(task.listener), bytes);
+    this.#awaitFirst(one);
     this.host.put(one.slot, one);
     const source = sourceOf(this.shared.sources, one.slot * SOCKADDR_BYTES);
     one.member = this.#limiter.enter(source, CONNECTED_BYTES + OBJECT_BYTES, () => one.end(false));
@@ -297,7 +318,7 @@ export class Acceptor implements PendingOwner {
   tick(longestMs: number): number {
     while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
     this.#trimmer.tick(this.#limiter.takeSettled());
-    const waiting = this.#pending.size + this.#silent.size;
+    const waiting = this.#pending.size + this.#silent.size + this.#requesting.size;
     if (waiting + this.#dialling.size + this.#paused.size === 0) {
       this.#tickAtMs = 0;
       return longestMs;
@@ -316,6 +337,7 @@ export class Acceptor implements PendingOwner {
     });
     expire(this.#pending, nowMs);
     expire(this.#silent, nowMs);
+    expire(this.#requesting, nowMs);
     if (this.#paused.size === 0 || nowMs < this.#resumesAtMs) return;
     const paused = [...this.#paused];
     this.#paused.clear();

@@ -1,4 +1,4 @@
-import type { PlainHandshake } from "#core/accepted.ts";
+import type { PlainHandshake, Switched } from "#core/accepted.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import { SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
@@ -22,6 +22,7 @@ import { HANDED_OVER, NOT_DIALLED, REQUESTED, TLS_ACCEPTED } from "#dataplane/wo
 import type { TlsBytes } from "./tls-bytes.ts";
 import type { Wish } from "./decider.ts";
 import { RemoteDial } from "./remote-dial.ts";
+import { readSwitch } from "./client-upgrade.ts";
 
 const READS = 0;
 /** Everything is there; the main thread has been asked, or no request slot is free yet. */
@@ -56,6 +57,9 @@ export class PendingConnection implements RequestingTask {
   readonly #handshake: PlainHandshake;
   /** Null: its bytes are those of the socket. */
   readonly #tls: TlsBytes | null;
+  /** Where it is to ask for a switch from HTTP/1.1; empty: it was answered, or is not asked for. */
+  #path: string;
+  #switched: Switched | null = null;
   #stage = READS;
   #request = NOTHING;
   #requestSlot = -1;
@@ -71,6 +75,7 @@ export class PendingConnection implements RequestingTask {
     acceptor: PendingOwner,
     { slot, listener, fd }: Pick<RequestingTask, "slot" | "listener" | "fd">,
     handshake: PlainHandshake,
+    path: string,
     tls: TlsBytes | null = null,
   ) {
     this.#acceptor = acceptor;
@@ -78,6 +83,7 @@ export class PendingConnection implements RequestingTask {
     this.fd = fd;
     this.listener = listener;
     this.#handshake = handshake;
+    this.#path = path;
     this.#tls = tls;
   }
 
@@ -134,6 +140,7 @@ export class PendingConnection implements RequestingTask {
     const size = this.#look();
     if (size === EAGAIN || size === EINTR) return;
     if (size <= 0) return this.end(size < 0);
+    if (this.#path !== "") return this.#switch(size);
     if (this.#handshake === "first-bytes")
       return this.#found({ from: 0, size: Math.min(size, REQUEST_BYTES), wish: null }, size);
     const step = readPlain(this.#handshake, calls.bytes.subarray(0, size));
@@ -145,8 +152,30 @@ export class PendingConnection implements RequestingTask {
       }
       if (step.request !== null) return this.#found(step.request, size);
     }
-    const ended = (this.#clientEvents & (PEER_ENDED | HANGUP | FAULT)) !== 0;
-    if (ended || size === calls.bytes.length) this.handOver();
+    if (this.#hasAll(size)) this.handOver();
+  }
+
+  /** No more of it is to be seen than these bytes. */
+  #hasAll(size: number): boolean {
+    const isOver = (this.#clientEvents & (PEER_ENDED | HANGUP | FAULT)) !== 0;
+    return isOver || size === this.#acceptor.calls.bytes.length;
+  }
+
+  /** Answers its request; then it is looked at what it says behind that. */
+  #switch(size: number): void {
+    const step = readSwitch(this.#acceptor.calls.bytes.subarray(0, size), this.#path);
+    if (step === "wait" && this.#tls === null && !this.#hasAll(size)) return;
+    if (step === "wait" || step === "other") return this.handOver();
+    const { answer, switched } = step;
+    if (this.#consume(step.size) !== step.size || this.#say(answer) !== answer.length) return this.end(true);
+    this.#path = "";
+    this.#switched = switched;
+    this.#acceptor.onSwitched(this);
+    this.#read();
+  }
+
+  #say(bytes: Uint8Array): number {
+    return this.#tls === null ? this.#acceptor.calls.say(this.fd, bytes) : this.#tls.say(bytes);
   }
 
   #saw(request: PlainRequest, seen: number): void {
@@ -174,7 +203,7 @@ export class PendingConnection implements RequestingTask {
     const local = this.#acceptor.localOf(this.listener, this.fd);
     shared.writeRequest(this.#requestSlot, local, calls.bytes.subarray(from, end));
     shared.sizes[this.#requestSlot] = size;
-    shared.tags[this.slot] = tag(this.listener, this.greeted, this.#requestSlot);
+    shared.tags[this.slot] = tag(this.listener, this.greeted, this.#requestSlot, this.#switched);
     this.#acceptor.onAsked(this);
     host.report(this.slot, REQUESTED);
   }
@@ -218,7 +247,7 @@ export class PendingConnection implements RequestingTask {
   handOver(): void {
     const { host, shared } = this.#acceptor;
     this.#stage = ASKS;
-    shared.tags[this.slot] = tag(this.listener, this.greeted, 0);
+    shared.tags[this.slot] = tag(this.listener, this.greeted, 0, this.#switched);
     this.#acceptor.onAsked(this);
     if (this.#tls === null) host.report(this.slot, HANDED_OVER);
     else this.#handOverTls();

@@ -28,6 +28,8 @@ export interface PendingOwner {
   readonly tlsAccepted: TlsAcceptedQueue;
   /** What the client says behind its handshake goes to the main thread, by another task in the same slot. */
   showFirst(task: PendingTask & { readonly fd: number }, bytes: TlsBytes): void;
+  /** The request of a client to switch was answered: what it says next is waited for as what others say first. */
+  onSwitched(task: PendingTask): void;
   /** The task holds so many bytes more. */
   grew(task: PendingTask, bytes: number): void;
   /** The listening side's own address for a client; to be used at once. */

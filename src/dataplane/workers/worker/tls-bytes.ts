@@ -46,6 +46,12 @@ export class TlsBytes {
     return this.#ssl.read(this.#object, size);
   }
 
+  /** As `AcceptCalls.say`. */
+  say(bytes: Uint8Array): number {
+    this.#ssl.buffer.set(bytes);
+    return this.#ssl.write(this.#object, bytes.length);
+  }
+
   /** Of a client that the main thread does not know. */
   free(): void {
     const { host, table } = this.#owner;
