@@ -287,6 +287,7 @@ for (const name of [
   "VLESS in TLS",
   "VLESS with Vision",
   "Trojan",
+  "VLESS in TLS in WebSocket",
 ]) {
   test(`${name}: a removed user's connection is cut off, and no other's`, { skip }, async () => {
     const kind = KINDS[name] as Kind;
@@ -343,7 +344,13 @@ for (const name of ["VMess", "Shadowsocks 2022", "older Shadowsocks"]) {
   });
 }
 
-for (const name of ["Shadowsocks 2022", "VMess in TLS", "VLESS with Vision", "Trojan"])
+for (const name of [
+  "Shadowsocks 2022",
+  "VMess in TLS",
+  "VLESS with Vision",
+  "Trojan",
+  "VMess in TLS in WebSocket",
+])
   for (const stage of ["asked", "relayed"])
     test(`${name}: a worker that dies ends its clients, ${stage}, and nothing else`, { skip }, async () => {
       const kind = KINDS[name] as Kind;

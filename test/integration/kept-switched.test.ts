@@ -188,6 +188,31 @@ for (const [name, way] of WAYS) {
     await peer.hears("ping");
   });
 
+  test(
+    `a listener that ends has its clients served on, whatever they have said${name}`,
+    { skip },
+    async () => {
+      await using server = await openServer(way);
+      await using origin = await openTcpOrigin(echo);
+      const beginnings = [head().slice(0, 40), head()];
+      using first = await Peer.open(server.port, way);
+      using second = await Peer.open(server.port, way);
+      const peers = [first, second];
+      for (const [index, peer] of peers.entries()) peer.stream.write(beginnings[index] ?? "");
+      assert.match(await second.answer(), /^HTTP\/1.1 101 /);
+      await delay(20);
+      await server.stopAccepting();
+      first.stream.write(head().slice(40));
+      assert.match(await first.answer(), /^HTTP\/1.1 101 /);
+      for (const peer of peers) {
+        peer.stream.write(frame(request(origin.port)));
+        await peer.hears("ping");
+      }
+      assert.equal(server.kept.length, 0);
+      assert.equal(server.sessions.length, 2);
+    },
+  );
+
   test(`first bytes inside the request${name}`, { skip }, async () => {
     await using server = await openServer(way);
     await using origin = await openTcpOrigin(echo);

@@ -27,6 +27,8 @@ export interface KeptClients extends AsyncDisposable {
   instead: ((session: StreamSession) => void) | null;
   /** Of the destinations of sessions that follow. */
   plan: Partial<DialPlan>;
+  /** Workers accept no more for it, and hand over who has not said enough. */
+  stopAccepting(): Promise<void>;
 }
 
 const TIMES = { timers: new IdleTimers(), idleMs: Infinity, halfClosedIdleMs: Infinity };
@@ -80,6 +82,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     else if (client === null) dialHere(session);
     else dial(session, client);
   };
+  let stopAccepting = (): Promise<void> => Promise.resolve();
   const env = openInboundEnv({
     accept: (session) => {
       if (session.network === "tcp") accept(session);
@@ -93,6 +96,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     const asked = { ip: LOOPBACK_V4, port: 0, owner: "test" };
     const lease = opened.use(await pool.leaseTcp(asked, { ...options, probes: null, onAccepted }));
     lease.activate();
+    stopAccepting = async () => await lease[Symbol.asyncDispose]();
     return [lease.endpoint];
   };
   const inbound = opened.use(
@@ -109,6 +113,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     failures,
     instead: null,
     plan: {},
+    stopAccepting: () => stopAccepting(),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
   return owner;
