@@ -28,6 +28,7 @@ import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
 import { openServer } from "../support/protocol-pair.ts";
 import { openRawClient } from "../support/raw-client.ts";
 import { openSite, privateKey, realityClient, SHORT_ID, SITE } from "../support/reality.ts";
+import { unlimited } from "../support/relayed.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { certificate, tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
@@ -182,6 +183,31 @@ test("a slow reader holds the sender back, behind the switch, too", { skip }, as
   await until("all of it has come", () => much.sent() === 64 * SIZE);
   stream.destroy();
 });
+
+for (const version of ["TLSv1.3", null] as const)
+  test(`a limited user moves nothing without leave, ${version ?? "no TLS"} inside`, { skip }, async () => {
+    await using chain = await openChain({});
+    const reserved = { upload: 0, download: 0 };
+    chain.server.meter = {
+      ...unlimited,
+      free: false,
+      pieceBytes: 5_000,
+      reserve(direction, bytes) {
+        reserved[direction] += bytes;
+        return 0;
+      },
+      adjust: (direction, bytes) => void (reserved[direction] += bytes),
+    };
+    await using echoing = await openTcpOrigin(echo);
+    await using secure = await openTlsOrigin("TLSv1.3", (socket) => void socket.pipe(socket));
+    const port = version === null ? echoing.port : secure.destination.port;
+    const stream = await (version === null ? dial : dialInner)(chain.engine.port, port);
+    await echoed(stream, SIZE);
+    stream.end();
+    await until("it has ended", () => chain.server.ended.length === 1);
+    assert.deepEqual(chain.server.ended[0], reserved);
+    assert.ok(reserved.upload >= SIZE && reserved.download >= SIZE);
+  });
 
 // Against peers whose every byte is the test's.
 

@@ -4,6 +4,7 @@ import type { AcceptedConnection } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import type { DialError } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
+import type { Meter } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { OffloadedClient, StreamSession } from "#core/session.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
@@ -29,6 +30,8 @@ export interface KeptClients extends AsyncDisposable {
   plan: Partial<DialPlan>;
   /** Workers accept no more for it, and hand over who has not said enough. */
   stopAccepting(): Promise<void>;
+  /** By which they move bytes. */
+  meter: Meter;
 }
 
 const TIMES = { timers: new IdleTimers(), idleMs: Infinity, halfClosedIdleMs: Infinity };
@@ -59,7 +62,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     };
     worker.events = {
       dialled() {
-        engine.resume(worker, unlimited, TIMES, {
+        engine.resume(worker, owner.meter, TIMES, {
           onBytes: (direction, count) => void (bytes[direction] += count),
           onEnded,
         });
@@ -72,7 +75,8 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     };
     const { destination } = session.metadata;
     const plan = { ip: LOOPBACK_V4, port: destination.port, routingMark: 0, interfaceName: "", probes: null };
-    worker.dial({ ...plan, timeoutMs: 5_000, isFirstOfMany: false, ...owner.plan }, success, false, wire);
+    const limited = owner.meter.free !== true;
+    worker.dial({ ...plan, timeoutMs: 5_000, isFirstOfMany: false, ...owner.plan }, success, limited, wire);
   };
   const accept = (session: StreamSession): void => {
     sessions.push(session);
@@ -114,6 +118,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     instead: null,
     plan: {},
     stopAccepting: () => stopAccepting(),
+    meter: unlimited,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
   return owner;
