@@ -15,7 +15,6 @@ import { DRAIN_MS as UPGRADE_DRAIN_MS, Upgrades, type Upgraded } from "#upgrade/
 import { openServiceManager, type ServiceManager } from "#platform/service-manager.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { linesOf, overrideWith, setUp } from "./load.ts";
-import { optimizeSooner } from "./optimize-sooner.ts";
 import { atExit, endWithin, restartProcess, runHook, survive } from "./process-end.ts";
 import { embeddedSecret, showSecret, showSignInLink } from "./sign-in.ts";
 import { homeOf, newFileText } from "./source.ts";
@@ -149,7 +148,6 @@ async function serve(
   await reportRestore(restored, host);
   await arrival?.left; // until then the service manager would not listen to this process
   service.ready(statusOf(app));
-  optimizeSooner();
   using upgrades = new Upgrades({ app, host, env });
   upgrading.resolve(upgrades);
   await upgrades.listen();

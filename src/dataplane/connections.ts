@@ -106,7 +106,11 @@ export interface LiveSources {
   look(): void;
   /** Before rows are read: workers report the connections that the main thread does not know yet. */
   beforeRead(): void;
+  /** Once, behind the first thousand connections: what serves them will run often. */
+  onMany?(): void;
 }
+
+const MANY = 1_000;
 
 const NO_SOURCES: LiveSources = { look() {}, beforeRead() {} };
 
@@ -114,6 +118,7 @@ export class LiveTable implements LiveConnections {
   readonly #sources: LiveSources;
   readonly #entries = new PassingMap<string, LiveEntry>();
   readonly #ended = new EndedRing();
+  #endedCount = 0;
   #uploadTotalBytes = 0;
   #downloadTotalBytes = 0;
 
@@ -133,9 +138,10 @@ export class LiveTable implements LiveConnections {
     return this.#ended;
   }
 
-  /** One that was never a row. */
+  /** One that is a row no more, or never was. */
   keepEnded(connection: EndedConnection): void {
     this.#ended.push(connection);
+    if (++this.#endedCount === MANY) this.#sources.onMany?.();
   }
 
   /** Has the totals and the rows' counts include what workers have moved. Cheap. */
@@ -185,6 +191,6 @@ export class LiveTable implements LiveConnections {
   remove(entry: LiveEntry): void {
     if (this.#entries.get(entry.metadata.id) !== entry) return;
     this.#entries.delete(entry.metadata.id);
-    this.#ended.push(entry.ended());
+    this.keepEnded(entry.ended());
   }
 }

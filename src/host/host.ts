@@ -23,6 +23,7 @@ import { InheritedSockets } from "#net/listen/inherited-sockets.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { openBootClock } from "#platform/boot-clock.ts";
 import { MemoryRelease } from "#platform/memory-release.ts";
+import { optimizeSooner } from "#platform/optimize-sooner.ts";
 import { openOtherSockets, openProcessLookup } from "#platform/process.ts";
 import { Journal } from "#journal/journal.ts";
 import { TlsLibrary } from "#platform/tls.ts";
@@ -161,7 +162,11 @@ export function openHost(
     neighbours,
     leases: new LeaseFiles(files, log),
   });
-  const live = new LiveTable({ look: () => relayPath.look(), beforeRead: () => relayPath.sync() });
+  const live = new LiveTable({
+    look: () => relayPath.look(),
+    beforeRead: () => relayPath.sync(),
+    onMany: optimizeSooner,
+  });
   live.count("upload", movedBefore[0]);
   live.count("download", movedBefore[1]);
   const selfDials: SelfDials = new SelfDials(sockets.listening, {

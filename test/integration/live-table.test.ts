@@ -35,3 +35,17 @@ test("closing aborts, by id, by predicate, all", () => {
   assert.equal(table.closeAll(), 4_999);
   assert.ok(entries.every((entry) => entry.signal.aborted));
 });
+
+test("the thousandth connection that has ended is told of, and no other", () => {
+  let told = 0;
+  const table = new LiveTable({ look() {}, beforeRead() {}, onMany: () => told++ });
+  const some = (count: number): void => {
+    for (let at = 0; at < count; at++) table.open(metadataOf(somewhere))[Symbol.dispose]();
+  };
+  some(999);
+  assert.equal(told, 0);
+  some(1);
+  assert.equal(told, 1);
+  some(5_000);
+  assert.equal(told, 1);
+});
