@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { toDestination } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { parseScheme } from "#protocols/anytls/padding.ts";
@@ -254,6 +255,23 @@ test(
     await ended[1];
   },
 );
+
+test("a client that has ended, and reads slowly, has all of its answer", { skip }, async () => {
+  await using node = await openSessionNode();
+  const client = await exchange(node, 1, 1);
+  const session = await node.session(1);
+  const answer = randomBytes(24_000_000);
+  client.socket.pause();
+  client.socket.end();
+  for (let from = 0; from < answer.length; from += 60_000)
+    session.send(wire.encodeData(1, answer.subarray(from, from + 60_000)));
+  await delay(1_500); // longer than an end is held back
+  client.socket.resume();
+  session.send(fin(1));
+  const got = await client.rest();
+  assert.equal(got.length, answer.length);
+  assert.equal(hashOf(got), hashOf(answer));
+});
 
 test("with disable-reuse a session ends with its stream", { skip }, async () => {
   await using node = await openSessionNode({ reuses: false });

@@ -64,6 +64,7 @@ export class NodeStream implements Wire, SessionEvents {
   #openAtMs = Infinity;
   /** When the server has to have answered, or the other session to be there. */
   #timeoutAtMs = Infinity;
+  /** 0: nothing that still comes is wanted. */
   #lingerAtMs = Infinity;
   #graceAtMs = Infinity;
   /** The earliest of these. */
@@ -150,13 +151,14 @@ export class NodeStream implements Wire, SessionEvents {
   #see(io: WireIo, session: NodeSession, bytes: number, isRead: boolean): number {
     if (bytes > 0) {
       this.#confirm();
-      if (this.#lingerAtMs !== Infinity) this.#lingerOn(io);
+      if (this.#lingerAtMs !== Infinity && this.#lingerAtMs !== 0) this.#lingerOn(io);
     }
     if (this.#graceAtMs !== Infinity) this.#leave(io, session);
     if (bytes > 0 && (isRead || this.#last === null)) return bytes;
     if (this.#last !== null) return this.#last;
     if (bytes !== EAGAIN && bytes !== EINTR) return this.#lost(io, session, bytes);
-    return session.isDead ? this.#lost(io, session, BROKEN) : bytes;
+    if (session.isDead) return this.#lost(io, session, BROKEN);
+    return bytes === EAGAIN && this.#isSilent ? this.#end(io, session) : bytes;
   }
 
   onAnswer(problem: string): void {
@@ -217,11 +219,18 @@ export class NodeStream implements Wire, SessionEvents {
     const [nowMs, session] = [performance.now(), this.#session];
     if (nowMs >= this.#openAtMs && session !== null) this.#open(io, session);
     if (nowMs >= this.#timeoutAtMs) this.#timedOut(io, session);
-    else if (nowMs >= this.#lingerAtMs && session !== null) {
-      this.#leave(io, session);
-      this.#last = 0;
-    }
+    else if (this.#lingerAtMs === 0 && session !== null) this.#end(io, session);
     this.#schedule(io);
+  }
+
+  /** The peer has had its time. Only behind a read that found nothing: what has come may have waited for a slow client. */
+  get #isSilent(): boolean {
+    return this.#lingerAtMs !== Infinity && performance.now() >= this.#lingerAtMs;
+  }
+
+  #end(io: WireIo, session: NodeSession): number {
+    this.#leave(io, session);
+    return (this.#last = 0);
   }
 
   #timedOut(io: WireIo, session: NodeSession | null): void {
