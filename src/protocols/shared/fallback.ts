@@ -65,6 +65,7 @@ function pathIn(first: Buffer): string | null {
 }
 
 const DIAL_TIMEOUT_MS = 10_000;
+const LINGER_MS = 1_000;
 
 /** Replays nothing itself: what was read must have been put back into `stream`. Owns the stream; never throws. */
 export async function serveFallback(
@@ -86,8 +87,16 @@ export async function serveFallback(
     join(stream, remote);
     join(remote, stream);
   } catch {
-    stream.destroy(); // no web server there: nothing that could be said to the visitor
+    endQuietly(stream); // no web server there: nothing that could be said to the visitor
   }
+}
+
+/** What the visitor still says is read for a moment: left unread in the socket it would make a reset of the end. */
+function endQuietly(stream: Duplex): void {
+  stream.on("error", () => {}).resume();
+  stream.end();
+  const late = setTimeout(() => void stream.destroy(), LINGER_MS).unref();
+  stream.once("close", () => clearTimeout(late));
 }
 
 function join(from: Duplex, to: Duplex): void {
