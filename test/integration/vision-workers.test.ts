@@ -221,7 +221,7 @@ function unpadded(bytes: Buffer): { readonly content: string; readonly state: st
   const unpadder = new Unpadder(id);
   let content = "";
   const behind = unpadder.take(bytes, (piece) => (content += piece.toString("latin1")));
-  return { content: content + String(behind ?? ""), state: unpadder.state };
+  return { content: content + (behind ?? Buffer.alloc(0)).toString("latin1"), state: unpadder.state };
 }
 const ANSWER_BYTES = 2;
 const said = (peer: LeavingPeer): string => unpadded(peer.secured().subarray(ANSWER_BYTES)).content;
@@ -243,6 +243,71 @@ test(
     await peer.ended;
     await until("it has ended", () => server.ended.length === 1);
     assert.deepEqual(server.ended, [{ upload: 18, download: 18 }]);
+    assert.equal(server.kept.length, 1);
+  },
+);
+
+test("all that a client has to say comes in one flight, its end behind the switch", { skip }, async () => {
+  await using server = await openListener();
+  await using origin = await openTcpOrigin(echo);
+  const bare = randomBytes(SIZE).toString("latin1");
+  for (const content of ["", "one "]) {
+    using peer = await dialLeaving(server.port);
+    const first = Buffer.concat([request(origin.port), block(DIRECT, content, true)]);
+    await peer.sayAndLeave(first, Buffer.from(bare, "latin1"));
+    peer.socket.end();
+    await peer.ended;
+    assert.ok(said(peer) === content + bare);
+  }
+  await until("they have ended", () => server.ended.length === 2);
+  assert.deepEqual(
+    server.ended.map(({ upload, download }) => [upload - SIZE, download - SIZE]),
+    [
+      [0, 0],
+      [4, 4],
+    ],
+  );
+  assert.equal(server.kept.length, 2);
+});
+
+test(
+  "blocks may be empty, thousands of them, and have each byte in a record of its own",
+  { skip },
+  async () => {
+    await using server = await openListener();
+    await using origin = await openTcpOrigin(echo);
+    using peer = await dialLeaving(server.port);
+    await peer.say(Buffer.concat([request(origin.port), block(CONTINUE, "", true)]));
+    await peer.say(Buffer.alloc(5 * 20_000));
+    const last = Buffer.concat([block(CONTINUE, "one "), block(DIRECT, "two ")]);
+    for (const byte of last.subarray(0, -1)) await peer.say(Buffer.of(byte));
+    await peer.sayAndLeave(last.subarray(-1), Buffer.from("three"));
+    await until("it has come back", () => said(peer) === "one two three");
+    peer.socket.end();
+    await peer.ended;
+    await until("it has ended", () => server.ended.length === 1);
+    assert.deepEqual(server.ended, [{ upload: 13, download: 13 }]);
+  },
+);
+
+test(
+  "where the dial fails, the event loop goes on with what is glued behind the switch",
+  { skip },
+  async () => {
+    await using server = await openListener();
+    const closed = await openTcpOrigin(echo);
+    await closed[Symbol.asyncDispose]();
+    server.plan = { isFirstOfMany: true };
+    using peer = await dialLeaving(server.port);
+    const bare = randomBytes(SIZE).toString("latin1");
+    const first = Buffer.concat([request(closed.port), block(DIRECT, "one ", true)]);
+    await peer.sayAndLeave(first, Buffer.from(bare, "latin1"));
+    peer.socket.end();
+    await until("it has failed", () => server.failures.length === 1);
+    const [session = assert.fail()] = server.sessions;
+    session.stream.pipe(session.stream);
+    await peer.ended;
+    assert.ok(said(peer) === `one ${bare}`);
     assert.equal(server.kept.length, 1);
   },
 );
