@@ -205,9 +205,16 @@ export class RemoteDial {
     if (this.events === 0) return null;
     const hasFailed = !this.#isConnected && (this.events & (FAULT | HANGUP)) !== 0;
     if (hasFailed && this.#adopted !== null) return UNDERLAY_FAILED;
-    if (hasFailed) return this.#owner.calls.takeError(this.descriptor);
+    const error = hasFailed ? this.#owner.calls.takeError(this.descriptor) : 0;
+    if (hasFailed && error === 0 && !this.#mayAdopt) return this.#wait(); // it was of the socket of the session before
+    if (hasFailed) return error;
     this.#isConnected = true;
     return this.#under === null ? 0 : this.#under.advance();
+  }
+
+  #wait(): null {
+    this.events = 0;
+    return null;
   }
 
   /** It is connected. False: it was decided by rules that are no longer in force, and is to be given up. */
