@@ -70,6 +70,11 @@ export class ClientStream extends SessionStream {
     return super.arrive(data);
   }
 
+  override _read(): void {
+    this.#linger?.refresh(); // a slow reader has held the peer up
+    super._read();
+  }
+
   override farEnd(): void {
     clearTimeout(this.#linger);
     this.#confirm();
@@ -108,6 +113,7 @@ export class ClientStream extends SessionStream {
   #lingerOn(): void {
     clearTimeout(this.#linger);
     this.#linger = setTimeout(() => {
+      if (this.readableLength > 0) return this.#lingerOn(); // more may wait behind it
       this.leave();
       this.endReading();
     }, LINGER_MS);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { duplexPair, type Duplex } from "node:stream";
 import { test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as turn, setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { toDestination } from "#net/address/ip.ts";
@@ -99,6 +99,28 @@ test("streams there and back, one after the other, and idle in between", async (
   (await serving).close(null);
   await once(far, "close");
   assert.equal(events.at(-1), "closed");
+});
+
+test("a client that has ended, and reads slowly, has all of its answer", async () => {
+  const { client, far } = openClient();
+  const serving = serve(far, (stream) => {
+    stream.answer(null);
+    void (async () => {
+      for (let count = 0; count < 60; count++) {
+        await new Promise((done) => stream.write(Buffer.alloc(60_000), done));
+        await turn();
+      }
+      stream.end();
+    })();
+  });
+  const stream = quiet(client.open(TARGET));
+  stream.end("hello");
+  const server = await serving;
+  await delay(1_500); // longer than an end is held back
+  let size = 0;
+  for await (const data of stream) size += (data as Buffer).length;
+  assert.equal(size, 60 * 60_000);
+  server.close(null);
 });
 
 test("a failed dial is reported in the SYNACK, the session stays", async () => {
