@@ -112,6 +112,7 @@ type Beginning = readonly [
   writes: (request: Buffer) => readonly Buffer[],
 ];
 const eachByte = (bytes: Buffer): Buffer => Buffer.concat([...bytes].map((one) => frame(Buffer.of(one))));
+const PING_FRAME = frame(Buffer.from("hi"), PING);
 const halves = (bytes: Buffer, at: number): readonly [Buffer, Buffer] => [
   bytes.subarray(0, at),
   bytes.subarray(at),
@@ -132,8 +133,9 @@ const BEGINNINGS: readonly Beginning[] = [
     (bytes) => [Buffer.concat([frame(bytes), Buffer.of(0x82)]), Buffer.of(0x80, 9, 9, 9, 9)],
   ],
   ["more than is shown", true, (bytes) => [frame(Buffer.concat([bytes, Buffer.alloc(70_000, 0x2e)]))]],
-  ["a ping first", false, (bytes) => [Buffer.concat([frame(Buffer.from("hi"), PING), frame(bytes)])]],
-  ["a ping behind", false, (bytes) => [Buffer.concat([frame(bytes), frame(Buffer.from("hi"), PING)])]],
+  ["a ping first", false, (bytes) => [Buffer.concat([PING_FRAME, frame(bytes)])]],
+  ["a ping behind", false, (bytes) => [Buffer.concat([frame(bytes), PING_FRAME])]],
+  ["half a ping behind", true, (bytes) => halves(Buffer.concat([frame(bytes), PING_FRAME]), -1)],
   ["half a head", false, (bytes) => halves(frame(bytes), 3)],
   ["half a frame", false, (bytes) => halves(frame(bytes), 20)],
 ];
