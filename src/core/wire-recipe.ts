@@ -13,7 +13,7 @@ export interface UpgradeRecipe {
 
 /** Sessions to the server of a node, of which each serves one stream after the other. */
 export interface SessionRecipe {
-  /** Of the node in all the world: threads keep its idle sessions by it. */
+  /** No other node has it, in any configuration of this process: threads keep idle sessions by it. */
   readonly id: string;
   /** What the client proves itself by. */
   readonly hash: Uint8Array;

@@ -226,6 +226,8 @@ test(
     await session.expect(wire.HEARTBEAT_RESPONSE, 8);
     session.send(wire.encodeFrame(wire.UPDATE_SCHEME, 0, Buffer.from("nonsense")));
     session.send(wire.encodeFrame(wire.UPDATE_SCHEME, 0, scheme.raw));
+    const huge = Buffer.from("stop=2\n1=30000-30000,30000-30000"); // a write of a worker's may not grow so much
+    session.send(wire.encodeFrame(wire.UPDATE_SCHEME, 0, huge));
     session.send(wire.encodeFrame(wire.ALERT, 0, Buffer.from("go away")));
     await once(session.socket, "end");
     const next = await exchange(node, 2, 1);

@@ -2,6 +2,7 @@ import { performance } from "node:perf_hooks";
 import { ConfigError } from "#core/errors.ts";
 import type { SessionRecipe } from "#core/wire-recipe.ts";
 import { type PaddingScheme, parseScheme } from "#protocols/begin-wire.ts";
+import { addsLittle } from "#protocols/shared/padded-write.ts";
 import { NodeSession, type SessionOrigin } from "#dataplane/workers/wire/node-session.ts";
 import type { Wire } from "#dataplane/workers/wire/wire.ts";
 import type { IdleSession } from "./idle-session.ts";
@@ -43,7 +44,8 @@ export class SessionPool {
 
   #takeScheme(raw: Buffer): void {
     try {
-      this.#scheme = parseScheme(raw);
+      const scheme = parseScheme(raw);
+      if (addsLittle(scheme)) this.#scheme = scheme; // else a write would be more than a wire holds
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error; // a scheme that cannot be read is passed over as a whole
     }
