@@ -46,6 +46,11 @@ export class MuxStream extends Duplex {
     return this.#farEnded;
   }
 
+  /** What has come and waits for the reader. */
+  get unreadBytes(): number {
+    return this.#heldBytes + this.readableLength;
+  }
+
   /** Bytes from the peer. */
   arrive(data: Buffer): void {
     if (this.#farEnded || this.destroyed) return; // behind its own end mark
@@ -106,8 +111,12 @@ export class PatientStream extends MuxStream {
   endSent = false;
   #silence: NodeJS.Timeout | null = null;
 
+  /** The peer's silence: while a slow reader leaves something here, more may be held up behind it. */
   waitForSilence(then: () => void): void {
-    this.#silence = setTimeout(then, SILENCE_MS);
+    this.#silence = setTimeout(() => {
+      if (this.unreadBytes > 0) this.waitForSilence(then);
+      else then();
+    }, SILENCE_MS);
   }
 
   stopWaiting(): void {
@@ -117,5 +126,10 @@ export class PatientStream extends MuxStream {
   override arrive(data: Buffer): void {
     this.#silence?.refresh();
     super.arrive(data);
+  }
+
+  override _read(): void {
+    this.#silence?.refresh();
+    super._read();
   }
 }
