@@ -3,10 +3,7 @@ import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import type { TLSSocket } from "node:tls";
-import type { TlsClient } from "#core/tls.ts";
-import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
-import { recipe } from "#protocols/begin-wire.ts";
-import { DecidingEngine } from "../support/deciding-engine.ts";
+import type { DecidingEngine } from "../support/deciding-engine.ts";
 import {
   mldsa65Seed,
   mldsa65Verify,
@@ -18,31 +15,16 @@ import {
 import { socksConnect } from "../support/socks-client.ts";
 import { tlsProvider } from "../support/tls.ts";
 import { openTlsOrigin } from "../support/tls-origin.ts";
+import { openTrojanEngine, TROJAN_REQUEST_BYTES } from "../support/trojan-engine.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
-const key = "a".repeat(56);
-/** Of the request to 127.0.0.1:9: KEY CRLF CMD(1) TYPE(1) IP(4) PORT(2) CRLF */
-const REQUEST_BYTES = 56 + 2 + 1 + 1 + 4 + 2 + 2;
-
-/** Everything leads through a Trojan node at that port. */
-async function openEngine(port: number, client: TlsClient): Promise<DecidingEngine> {
-  const engine = await DecidingEngine.open(1);
-  await until("the first version", () => engine.version > 0);
-  const tls = client.recipe?.() ?? null;
-  assert.ok(tls !== null);
-  const by = { ...recipe("trojan", { key }), under: { tls, upgrade: null } };
-  engine.node = { server: toDestination(LOOPBACK_V4, port), recipe: by };
-  engine.change([{ is: "always" }]);
-  await until("the worker has it", () => engine.dropped.length > 0);
-  return engine;
-}
 
 /** Answers with what comes behind the request. */
 function serve(stream: Duplex): void {
   let skipped = 0;
   stream.on("data", (chunk: Buffer) => {
-    const from = Math.min(chunk.length, REQUEST_BYTES - skipped);
+    const from = Math.min(chunk.length, TROJAN_REQUEST_BYTES - skipped);
     skipped += from;
     if (chunk.length > from) stream.write(chunk.subarray(from));
   });
@@ -77,7 +59,7 @@ for (const [browser, keys, more] of WAYS)
       await using dest = await openSite(SITE_OPTIONS);
       await using server = await openReality({ dest: dest.port, more, on: serve });
       const client = await realityClient(tlsProvider, { keys, "client-fingerprint": browser });
-      await using engine = await openEngine(server.port, client);
+      await using engine = await openTrojanEngine(server.port, client);
       for (let count = 1; count < 4; count++) {
         assert.equal(await ask(engine), "ping");
         await until("it is reported", () => engine.served.length === count);
@@ -105,7 +87,7 @@ test(
     const { seen, on } = watching();
     await using dest = await openTlsOrigin({ cert: site.cert, key: site.key }, on);
     const client = await realityClient(tlsProvider, {});
-    await using engine = await openEngine(dest.port, client);
+    await using engine = await openTrojanEngine(dest.port, client);
     for (let count = 1; count < 4; count++) {
       await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
       await until("the event loop has the client", () => engine.handedOver === count);
@@ -125,7 +107,7 @@ for (const [what, keys] of BAD)
     await using dest = await openSite();
     let streams = 0;
     await using server = await openReality({ dest: dest.port, on: () => streams++ });
-    await using engine = await openEngine(
+    await using engine = await openTrojanEngine(
       server.port,
       await realityClient(tlsProvider, { keys, trusts: false }),
     );

@@ -3,42 +3,24 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { test } from "node:test";
-import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
-import { recipe } from "#protocols/begin-wire.ts";
-import type { TlsClient } from "#core/tls.ts";
 import { makeCertificate } from "../support/certificate.ts";
-import { DecidingEngine } from "../support/deciding-engine.ts";
+import type { DecidingEngine } from "../support/deciding-engine.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { authority, certificate, openTlsOrigin, tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
+import { openTrojanEngine, TROJAN_REQUEST_BYTES } from "../support/trojan-engine.ts";
 import { until } from "../support/until.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
-const key = "a".repeat(56);
-/** Of the request to 127.0.0.1:9: KEY CRLF CMD(1) TYPE(1) IP(4) PORT(2) CRLF */
-const REQUEST_BYTES = 56 + 2 + 1 + 1 + 4 + 2 + 2;
-
-/** Everything leads through a Trojan node at that port. */
-async function openEngine(port: number, client: TlsClient): Promise<DecidingEngine> {
-  const engine = await DecidingEngine.open(1);
-  await until("the first version", () => engine.version > 0);
-  const tls = client.recipe?.() ?? null;
-  assert.ok(tls !== null);
-  const by = { ...recipe("trojan", { key }), under: { tls, upgrade: null } };
-  engine.node = { server: toDestination(LOOPBACK_V4, port), recipe: by };
-  engine.change([{ is: "always" }]);
-  await until("the worker has it", () => engine.dropped.length > 0);
-  return engine;
-}
 
 /** Answers with what comes behind the request. */
 function serve(socket: TLSSocket): void {
   let skipped = 0;
   socket.on("error", () => {});
   socket.on("data", (chunk: Buffer) => {
-    const from = Math.min(chunk.length, REQUEST_BYTES - skipped);
+    const from = Math.min(chunk.length, TROJAN_REQUEST_BYTES - skipped);
     skipped += from;
     if (chunk.length > from) socket.write(chunk.subarray(from));
   });
@@ -73,7 +55,10 @@ for (const way of WAYS)
   for (const [what, fields, options] of GOOD)
     test(`a server is believed by ${named(way)}: ${what}`, { skip }, async () => {
       await using server = await openTlsOrigin(options);
-      await using engine = await openEngine(server.port, await tlsClient(tlsProvider, { ...fields, ...way }));
+      await using engine = await openTrojanEngine(
+        server.port,
+        await tlsClient(tlsProvider, { ...fields, ...way }),
+      );
       const accepted = server.accepted();
       const said = ask(engine);
       serve(await accepted);
@@ -87,7 +72,7 @@ test("a node shows its own certificate where it is asked for", { skip }, async (
   const own = makeCertificate({ names: ["ann.test"] });
   await using server = await openTlsOrigin({ requestCert: true, ca: [own.cert] });
   const fields = { certificate: own.cert, "private-key": own.key };
-  await using engine = await openEngine(server.port, await tlsClient(tlsProvider, fields));
+  await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, fields));
   const accepted = server.accepted();
   const said = ask(engine);
   const socket = await accepted;
@@ -113,7 +98,10 @@ for (const way of WAYS)
       void server
         .accepted()
         .then((socket) => socket.on("data", (chunk: Buffer) => (received += chunk.length)));
-      await using engine = await openEngine(server.port, await tlsClient(tlsProvider, { ...fields, ...way }));
+      await using engine = await openTrojanEngine(
+        server.port,
+        await tlsClient(tlsProvider, { ...fields, ...way }),
+      );
       await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
       await until("the event loop has the client", () => engine.handedOver === 1);
       assert.equal(engine.served.length, 0);
@@ -129,7 +117,7 @@ for (const way of WAYS)
     ];
     let fault = faults[0];
     await using server = await openTcpOrigin((socket) => fault?.(socket));
-    await using engine = await openEngine(server.port, await tlsClient(tlsProvider, way));
+    await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, way));
     for (const [at, one] of faults.entries()) {
       fault = one;
       await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
@@ -144,7 +132,7 @@ for (const way of WAYS.slice(0, 2))
     async () => {
       await using server = await openTlsOrigin();
       const reused: boolean[] = [];
-      await using engine = await openEngine(server.port, await tlsClient(tlsProvider, way));
+      await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, way));
       for (let count = 0; count < 3; count++) {
         const accepted = server.accepted();
         const said = ask(engine);
@@ -161,7 +149,7 @@ for (const way of WAYS.slice(0, 2))
 test("a server of TLS 1.2 is the library's, and none that shows a browser's hello", { skip }, async () => {
   await using server = await openTlsOrigin({ maxVersion: "TLSv1.2" });
   {
-    await using engine = await openEngine(server.port, await tlsClient(tlsProvider, {}));
+    await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, {}));
     const accepted = server.accepted();
     const said = ask(engine);
     serve(await accepted);
@@ -170,7 +158,7 @@ test("a server of TLS 1.2 is the library's, and none that shows a browser's hell
   const { origin, open, seen } = await openDam(server.port);
   await using _origin = origin;
   open();
-  await using engine = await openEngine(
+  await using engine = await openTrojanEngine(
     origin.port,
     await tlsClient(tlsProvider, { "client-fingerprint": "chrome" }),
   );
@@ -216,7 +204,7 @@ for (const way of WAYS.slice(0, 2))
       await using server = await openTlsOrigin();
       const { origin, open, seen } = await openDam(server.port);
       await using _origin = origin;
-      await using engine = await openEngine(origin.port, await tlsClient(tlsProvider, way));
+      await using engine = await openTrojanEngine(origin.port, await tlsClient(tlsProvider, way));
       // Its client goes.
       const gone = connect(engine.port, "127.0.0.1").on("error", () => {});
       gone.write(Buffer.of(5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 9));
@@ -235,7 +223,7 @@ for (const way of WAYS.slice(0, 2))
       // The worker dies.
       const dam = await openDam(server.port);
       await using _dam = dam.origin;
-      await using other = await openEngine(dam.origin.port, await tlsClient(tlsProvider, way));
+      await using other = await openTrojanEngine(dam.origin.port, await tlsClient(tlsProvider, way));
       const lost = fate(other.port);
       await until("it is dialled", () => dam.seen.connections === 1);
       await killer.kill("relay");
@@ -247,7 +235,7 @@ for (const way of WAYS.slice(0, 2))
 
 test("a server that stays silent is left to the event loop", { skip }, async () => {
   await using server = await openTcpOrigin(() => {});
-  await using engine = await openEngine(server.port, await tlsClient(tlsProvider, {}));
+  await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, {}));
   await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
   assert.equal(engine.handedOver, 1);
 });
