@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 
 /**
- * From here on V8 optimizes code after a fourth to a third of the calls that it waits for otherwise (400, 500 and 3000). Most of what
+ * From here on V8 optimizes code after a fifth to a third of the calls that it waits for otherwise (400, 500 and 3000). Most of what
  * a connection costs is code that runs once for it, so a server would pay for slow code until its threads had served some ten
  * thousand clients each. Not before there are many: what only a start runs is not worth it, nor is the memory of the compilers
  * where little is to be done (docs/adr/0115).
