@@ -21,7 +21,7 @@ import {
   type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsHandshake, OBJECT_BYTES } from "./tls-handshake.ts";
-import type { TlsBytes } from "./tls-bytes.ts";
+import type { ClientBytes } from "./client-bytes.ts";
 import { Decider } from "./decider.ts";
 import { HeapTrimmer } from "./heap-trimmer.ts";
 import { NodeSessions } from "./node-sessions.ts";
@@ -201,9 +201,10 @@ export class Acceptor implements PendingOwner {
   #newTask(fd: number, slot: number, listener: number): PendingTask {
     const handshake = this.#handshakeOf(listener);
     const isTls = handshake === "tls" || handshake === "tls-first-bytes";
+    const client = { slot, listener, fd };
     const one = isTls
-      ? new TlsHandshake(this, slot, listener, fd, handshake !== "tls")
-      : new PendingConnection(this, { slot, listener, fd }, handshake, this.#upgradePath(listener));
+      ? new TlsHandshake(this, client, handshake !== "tls")
+      : new PendingConnection(this, client, handshake, this.#upgradePath(listener));
     if (handshake === "first-bytes") this.#awaitFirst(one);
     else this.#await(one, this.#pending, HANDSHAKE_MS);
     return one;
@@ -229,7 +230,7 @@ export class Acceptor implements PendingOwner {
   }
 
   /** As of one that was just accepted. */
-  showFirst(task: PendingTask & { readonly fd: number }, bytes: TlsBytes): void {
+  showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes): void {
     this.onGone(task);
     const one = new PendingConnection(this, task, "first-bytes", this.#upgradePath(task.listener), bytes);
     this.#awaitFirst(one);

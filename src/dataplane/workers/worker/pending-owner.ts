@@ -5,7 +5,7 @@ import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import type { Decider } from "./decider.ts";
 import type { NodeSessions } from "./node-sessions.ts";
 import type { AcceptorHost, PendingTask } from "./pending-task.ts";
-import type { TlsBytes } from "./tls-bytes.ts";
+import type { ClientBytes } from "./client-bytes.ts";
 import type { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 
 /** One that needs a request slot. */
@@ -27,7 +27,7 @@ export interface PendingOwner {
   /** Clients whose TLS handshake is done. */
   readonly tlsAccepted: TlsAcceptedQueue;
   /** What the client says behind its handshake goes to the main thread, by another task in the same slot. */
-  showFirst(task: PendingTask & { readonly fd: number }, bytes: TlsBytes): void;
+  showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes): void;
   /** The request of a client to switch was answered: what it says next is waited for as what others say first. */
   onSwitched(task: PendingTask): void;
   /** The task holds so many bytes more. */

@@ -1,36 +1,38 @@
 import type { Ssl } from "#platform/linux/ssl.ts";
 import { EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
-import { PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
-import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
-import type { AcceptorHost } from "./pending-task.ts";
+import { PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
+import { FAULT_NUMBER, HANDSHAKE_DONE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
+import { TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
+import type { ClientBytes } from "./client-bytes.ts";
+import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 
 /** Records without data that a client may send in front of its first words. */
 const MOST_EMPTY = 16;
 
-/** Of the acceptor. */
-interface TlsBytesOwner {
-  readonly calls: AcceptCalls;
-  readonly table: RelayMemory;
-  readonly host: AcceptorHost;
-}
-
 /** A client whose handshake was done here: what it says first is looked at, and stays with the library. */
-export class TlsBytes {
-  readonly #owner: TlsBytesOwner;
+export class TlsBytes implements ClientBytes {
+  readonly comesWhole = true;
+  readonly #owner: PendingOwner;
   readonly #slot: number;
+  readonly #fd: number;
   readonly #ssl: Ssl;
   readonly #object: bigint;
 
-  constructor(owner: TlsBytesOwner, slot: number, ssl: Ssl, object: bigint) {
+  constructor(
+    owner: PendingOwner,
+    { slot, fd }: Pick<RequestingTask, "slot" | "fd">,
+    ssl: Ssl,
+    object: bigint,
+  ) {
     this.#owner = owner;
     this.#slot = slot;
+    this.#fd = fd;
     this.#ssl = ssl;
     this.#object = object;
   }
 
-  /** As `AcceptCalls.look`, of one record. */
+  /** One record. */
   look(): number {
     const { bytes } = this.#owner.calls;
     for (let left = MOST_EMPTY; left > 0; left--) {
@@ -41,18 +43,25 @@ export class TlsBytes {
     return BROKEN;
   }
 
-  /** As `AcceptCalls.consume`, of what was looked at. */
   consume(size: number): number {
     return this.#ssl.read(this.#object, size);
   }
 
-  /** As `AcceptCalls.say`. */
   say(bytes: Uint8Array): number {
     this.#ssl.buffer.set(bytes);
     return this.#ssl.write(this.#object, bytes.length);
   }
 
-  /** Of a client that the main thread does not know. */
+  /** The library's object and the descriptor are the main thread's. */
+  depart(): number {
+    const { calls, host, table } = this.#owner;
+    const at = this.#slot * 2 * WIRE_NUMBERS;
+    table.wireNumbers[at + STAGE_NUMBER] = HANDSHAKE_DONE;
+    table.wireNumbers[at + FAULT_NUMBER] = 0;
+    calls.unwatch(host.epoll, this.#fd);
+    return TLS_ACCEPTED;
+  }
+
   free(): void {
     const { host, table } = this.#owner;
     table.owned[this.#slot * 2] = PLAIN;

@@ -6,18 +6,17 @@ import {
   HANDSHAKE_LATE,
   STAGE_NUMBER,
 } from "#dataplane/workers/shared/tls-stage.ts";
-import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import { BLOCKED_BY_WRITE } from "#platform/linux/ssl.ts";
 import { EAGAIN, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
 import { WAITS } from "./task.ts";
 import type { Outcome } from "./task.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
-import type { PendingOwner } from "./pending-owner.ts";
+import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
+import { AcceptedTask } from "./accepted-task.ts";
 import { TlsBytes } from "./tls-bytes.ts";
 import { tag } from "#dataplane/workers/shared/accept-memory.ts";
-import type { DeadlineList } from "#lib/deadline-list.ts";
 import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
 import { TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { int32At } from "#lib/at.ts";
@@ -33,18 +32,7 @@ const LAST_BYTES = 64 * 1024;
  * A client of a TLS listener from accept to the end of its handshake. Then it is the main thread's, with its descriptor
  * and the library's object: this thread has nothing of it any more but the slot.
  */
-export class TlsHandshake implements PendingTask {
-  queued = false;
-  readonly halfClosed = false;
-  line: DeadlineList<PendingTask> | null = null;
-  before: PendingTask | null = null;
-  behind: PendingTask | null = null;
-  deadlineMs = 0;
-  member: PendingEntry | null = null;
-  readonly slot: number;
-  readonly listener: number;
-  readonly fd: number;
-  readonly #acceptor: PendingOwner;
+export class TlsHandshake extends AcceptedTask implements PendingTask {
   readonly #showsFirst: boolean;
   /** 0: there is none yet. A client that only connects costs none. */
   #object = 0n;
@@ -54,11 +42,12 @@ export class TlsHandshake implements PendingTask {
   #isDone = false;
 
   /** `showsFirst`: once it is done, the main thread is shown what the client says. */
-  constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number, showsFirst: boolean) {
-    this.#acceptor = acceptor;
-    this.slot = slot;
-    this.listener = listener;
-    this.fd = fd;
+  constructor(
+    acceptor: PendingOwner,
+    client: Pick<RequestingTask, "slot" | "listener" | "fd">,
+    showsFirst: boolean,
+  ) {
+    super(acceptor, client);
     this.#showsFirst = showsFirst;
   }
 
@@ -70,13 +59,9 @@ export class TlsHandshake implements PendingTask {
     return this.#blocked || (events & EVENTS) !== 0;
   }
 
-  limit(): void {} // nothing of it is counted yet
-
-  grant(): void {}
-
   run(): Outcome {
     if (this.#isDone) return WAITS;
-    const ssl = this.#acceptor.host.ssl();
+    const ssl = this.acceptor.host.ssl();
     if (ssl === null || !this.#hasObject(ssl)) this.handOver();
     else this.#advance(ssl);
     return WAITS;
@@ -84,15 +69,15 @@ export class TlsHandshake implements PendingTask {
 
   #hasObject(ssl: Ssl): boolean {
     if (this.#object !== 0n) return true;
-    const context = Atomics.load(this.#acceptor.shared.contexts, this.listener);
+    const context = Atomics.load(this.acceptor.shared.contexts, this.listener);
     if (context === 0n) return false;
-    this.#acceptor.host.atSeam?.("context");
+    this.acceptor.host.atSeam?.("context");
     this.#object = ssl.accept(context, this.fd, false);
     if (this.#object === 0n) return false;
-    const { owned, wireNumbers } = this.#acceptor.table;
+    const { owned, wireNumbers } = this.acceptor.table;
     wireNumbers[this.slot * 2 * WIRE_NUMBERS] = Number(this.#object);
     owned[this.slot * 2] = TLS;
-    this.#acceptor.grew(this, OBJECT_BYTES);
+    this.acceptor.grew(this, OBJECT_BYTES);
     return true;
   }
 
@@ -102,9 +87,8 @@ export class TlsHandshake implements PendingTask {
     if (this.#blocked || answer === EAGAIN) return;
     if (answer !== 1) return this.#fail(HANDSHAKE_FAILED, ssl.fault);
     this.#isDone = true;
-    if (this.#showsFirst)
-      this.#acceptor.showFirst(this, new TlsBytes(this.#acceptor, this.slot, ssl, this.#object));
-    else this.#acceptor.tlsAccepted.add(this);
+    if (this.#showsFirst) this.acceptor.showFirst(this, new TlsBytes(this.acceptor, this, ssl, this.#object));
+    else this.acceptor.tlsAccepted.add(this);
   }
 
   handOver(): void {
@@ -112,7 +96,7 @@ export class TlsHandshake implements PendingTask {
   }
 
   #hand(stage: number, fault: number): void {
-    const { calls, host, shared, table } = this.#acceptor;
+    const { calls, host, shared, table } = this.acceptor;
     const at = this.slot * 2 * WIRE_NUMBERS;
     if (this.#object === 0n) table.wireNumbers[at] = 0;
     table.wireNumbers[at + STAGE_NUMBER] = stage;
@@ -125,11 +109,11 @@ export class TlsHandshake implements PendingTask {
   }
 
   #fail(stage: number, fault: number): void {
-    const { calls } = this.#acceptor;
+    const { calls } = this.acceptor;
     this.#free();
     calls.receive(this.fd, LAST_BYTES);
     this.#forgetDescriptor();
-    this.#acceptor.host.atSeam?.("closing");
+    this.acceptor.host.atSeam?.("closing");
     calls.close(this.fd);
     this.#hand(stage, fault);
   }
@@ -142,33 +126,33 @@ export class TlsHandshake implements PendingTask {
   end(isFault: boolean): void {
     this.#free();
     this.#forgetDescriptor();
-    this.#acceptor.calls.discard(this.fd, isFault);
+    this.acceptor.calls.discard(this.fd, isFault);
     this.#leave();
-    this.#acceptor.freeSlot(this.slot);
+    this.acceptor.freeSlot(this.slot);
   }
 
   drop(): void {
     this.#free();
-    this.#acceptor.tlsAccepted.leave(this);
-    this.#acceptor.onGone(this);
+    this.acceptor.tlsAccepted.leave(this);
+    this.acceptor.onGone(this);
   }
 
   /** First in the table: should this worker die, a number that may be another's by then is not closed. */
   #forgetDescriptor(): void {
-    this.#acceptor.table.descriptors[this.slot * 2] = -1;
+    this.acceptor.table.descriptors[this.slot * 2] = -1;
   }
 
   #free(): void {
     if (this.#object === 0n) return;
-    this.#acceptor.table.owned[this.slot * 2] = PLAIN;
-    this.#acceptor.host.atSeam?.("freeing");
-    this.#acceptor.host.ssl()?.free(this.#object);
+    this.acceptor.table.owned[this.slot * 2] = PLAIN;
+    this.acceptor.host.atSeam?.("freeing");
+    this.acceptor.host.ssl()?.free(this.#object);
     this.#object = 0n;
   }
 
   #leave(): void {
-    this.#acceptor.host.put(this.slot, null);
-    this.#acceptor.tlsAccepted.leave(this);
-    this.#acceptor.onGone(this);
+    this.acceptor.host.put(this.slot, null);
+    this.acceptor.tlsAccepted.leave(this);
+    this.acceptor.onGone(this);
   }
 }
