@@ -70,8 +70,9 @@ async function shown(row: Row, by: Capture, processes: "off" | "always", target:
   const seen: unknown[] = [];
   for (const host of [origin, FAMILIES[1].origin, fake]) {
     await hold(row, host);
-    const one = (await rowsOf(row)).find(({ id, upload }) => upload === 4 && !ids.has(id));
-    assert.ok(one, `no row of ${host}`);
+    const rows = await rowsOf(row);
+    const one = rows.find(({ id, upload }) => upload === 4 && !ids.has(id));
+    assert.ok(one, `no row of ${host}: ${JSON.stringify(rows)} ${[...ids]}`);
     ids.add(one.id);
     seen.push(comparable(one));
   }

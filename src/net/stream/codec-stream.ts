@@ -37,6 +37,12 @@ export interface CodecStreamOptions {
 
 const EMPTY = Buffer.alloc(0);
 
+/**
+ * How long the wire is read on behind both ends: closed with something unread it would be reset, and what was written last
+ * would be lost on its way.
+ */
+const TRAILING_MS = 60_000;
+
 /** A plain Duplex over a wire Duplex, which it owns. Keeps half-close; back-pressure passes through both ways. */
 export class CodecStream extends Duplex {
   readonly #wire: Duplex;
@@ -149,8 +155,10 @@ export class CodecStream extends Duplex {
     clearTimeout(this.#lateEnd?.timer);
     this.#codec.close?.();
     const limitMs = this.#options.discardOnFaultMs;
+    const hasEnded = this.#plainEnded && this.writableFinished && !this.#handedOver;
     if (error instanceof ProtocolError && limitMs !== undefined) discardInput(this.#wire, limitMs);
     else if (error !== null) abortStream(this.#wire, error);
+    else if (hasEnded) discardInput(this.#wire, TRAILING_MS);
     else this.#wire.destroy();
     done(error);
   }

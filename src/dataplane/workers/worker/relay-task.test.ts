@@ -48,10 +48,11 @@ class Memory extends Readiness implements Wire {
   drop(): void {}
 }
 
-function setUp(errno = 0, unsent: () => number = () => 0) {
+/** `receive`: what is still in a socket behind both ends. */
+function setUp(errno = 0, unsent: () => number = () => 0, receive: (fd: number) => number = () => 0) {
   const [client, remote] = [new Memory(CLIENT_FD), new Memory(REMOTE_FD)];
   const connection = new RelayTask(client, remote, 0);
-  const calls = { buffer: new Uint8Array(100), takeError: () => errno, unsent };
+  const calls = { buffer: new Uint8Array(100), takeError: () => errno, unsent, receive };
   const io = { calls, counts: new Float64Array(2), bufferedBytes: 0 } as unknown as TaskIo;
   const run = (): number => {
     for (let turns = 0; turns < 10; turns++) {
@@ -108,4 +109,22 @@ test("a reset on writing to a client that has not ended is a fault", () => {
   connection.onEvents(REMOTE, READABLE);
   assert.equal(run(), FAILED);
   assert.equal(remote.taken, 50);
+});
+
+test("a socket whose peer has not ended is closed once all has arrived there, and nothing is left unread", () => {
+  let unsent = 1;
+  const trailing = [5, EAGAIN, EAGAIN, 8, EAGAIN];
+  const receive = (fd: number): number => (fd === CLIENT_FD ? 0 : (trailing.shift() as number));
+  const { client, remote, connection, run } = setUp(0, () => unsent, receive);
+  client.reads.push(50, 0);
+  remote.reads.push(0);
+  connection.onEvents(CLIENT, READABLE);
+  connection.onEvents(REMOTE, READABLE);
+  assert.equal(run(), WAITS);
+  assert.equal(connection.onEvents(REMOTE, WRITABLE), true);
+  assert.equal(run(), WAITS);
+  unsent = 0;
+  assert.equal(connection.onEvents(REMOTE, WRITABLE), true);
+  assert.equal(run(), OVER);
+  assert.deepEqual([remote.taken, trailing], [50, []]);
 });

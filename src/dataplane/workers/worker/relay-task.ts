@@ -1,4 +1,12 @@
-import { ENOTCONN, EPIPE, FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
+import {
+  BUFFER_BYTES,
+  EAGAIN,
+  EINTR,
+  ENOTCONN,
+  EPIPE,
+  FAULT,
+  WRITABLE,
+} from "#platform/linux/relay-calls.ts";
 import { BACK, FAILED, MORE, OVER, WAITS } from "./task.ts";
 import { CLIENT, UPLOAD } from "#dataplane/workers/shared/sides.ts";
 import type { Task, TaskIo, Outcome } from "./task.ts";
@@ -10,6 +18,24 @@ import type { Wire } from "#dataplane/workers/wire/wire.ts";
  * The kernel's error for a write to a peer whose end came before its reset; or for `shutdown` on a closed connection.
  */
 const endedBefore = (errno: number): boolean => errno === EPIPE || errno === ENOTCONN;
+
+/** How much is read of what a peer adds behind its end, in buffers: a hostile one never stops. */
+const MOST_TRAILING = 16;
+
+/**
+ * Whether the wire's socket can be closed with nothing lost. An end that is said by a message (a chunk, a frame, a
+ * record) may be followed by those of the layers below it; with such bytes unread, or coming later, a close is a reset,
+ * and throws away what the peer has not acknowledged yet.
+ */
+function mayClose({ calls }: TaskIo, { fd, bareSource }: Wire): boolean {
+  if (fd < 0 || bareSource >= 0) return true; // its end was the socket's
+  for (let reads = 0; reads < MOST_TRAILING; reads++) {
+    const bytes = calls.receive(fd, BUFFER_BYTES);
+    if (bytes === EAGAIN) return calls.unsent(fd) <= 0;
+    if (bytes <= 0 && bytes !== EINTR) return true;
+  }
+  return true;
+}
 
 /** Two wires, of whatever kinds. */
 export class RelayTask implements Task {
@@ -37,8 +63,9 @@ export class RelayTask implements Task {
   onEvents(side: Side, events: number): boolean {
     const port = side === CLIENT ? this.#client : this.#remote;
     const half = side === CLIENT ? this.#up : this.#down;
-    // Such as the acknowledgement of an end.
-    if (events === WRITABLE && port.writable && !port.readable && !half.isAbandoned) return false;
+    // Such as the acknowledgement of an end, which only a close may wait for.
+    const isWaitedFor = half.isAbandoned || (this.#up.over && this.#down.over);
+    if (events === WRITABLE && port.writable && !port.readable && !isWaitedFor) return false;
     this.#first = half;
     port.onEvents(events);
     if ((events & FAULT) !== 0 && port.outlivesSocket !== true) half.isBroken = true;
@@ -67,7 +94,8 @@ export class RelayTask implements Task {
     if (this.#down.isBroken) return this.#onReset(io, this.#down);
     if (this.#down.over && this.#remote.isOver?.(io) === true) return OVER;
     if (one === WAITS && second.over && !wasOver) return MORE; // it may have waited for that
-    return one === OVER && other === OVER ? OVER : WAITS;
+    const isOver = one === OVER && other === OVER;
+    return isOver && mayClose(io, this.#client) && mayClose(io, this.#remote) ? OVER : WAITS;
   }
 
   #turn(io: TaskIo, half: RelayDirection): Outcome {
