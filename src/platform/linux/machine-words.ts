@@ -23,14 +23,19 @@ const MOST_KEPT = 1 << 14;
  * a connection takes about forty: those that come again and again are kept.
  */
 export class NumberWords {
-  readonly #kept: (bigint | undefined)[] = Array.from<bigint | undefined>({ length: MOST_KEPT });
+  readonly #kept: (bigint | undefined)[];
   /** The last one that was too large: mostly the size of the buffer. */
   #last = 0;
   #lastWord = 0n;
 
+  /** `most`: those below it are kept. */
+  constructor(most = MOST_KEPT) {
+    this.#kept = Array.from<bigint | undefined>({ length: most });
+  }
+
   /** Of a number that is whole and not negative. */
   of(value: number): bigint {
-    if (value >= MOST_KEPT) return value === this.#last ? this.#lastWord : this.#remember(value);
+    if (value >= this.#kept.length) return value === this.#last ? this.#lastWord : this.#remember(value);
     return this.#kept[value] ?? (this.#kept[value] = BigInt(value));
   }
 

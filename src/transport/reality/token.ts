@@ -51,7 +51,7 @@ function tokenKeys(hello: Buffer, shared: Buffer) {
   message.fill(0, SESSION_ID_AT, SESSION_ID_AT + SESSION_ID_BYTES);
   const random = message.subarray(RANDOM_AT, RANDOM_AT + RANDOM_BYTES);
   const secret = hkdfExtract("sha256", random.subarray(0, SALT_BYTES), shared);
-  const authKey = hkdfExpand("sha256", secret, INFO, KEY_BYTES);
+  const authKey = hkdfExpand("sha256", secret, [INFO], KEY_BYTES);
   return { message, authKey, nonce: random.subarray(SALT_BYTES) };
 }
 

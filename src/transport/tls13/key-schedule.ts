@@ -1,26 +1,34 @@
 /** Keys of TLS 1.3 from the shared secret and the transcript (RFC 8446 §7.1). */
 import { digest, hmac, type HmacHash } from "#platform/hmac.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
+import { u16, vector8 } from "./wire.ts";
 
 const NOTHING = Buffer.alloc(0);
 const IV_BYTES = 12;
 const LABEL_PREFIX = "tls13 ";
-/** Behind the length of what is made and that of the label. */
-const LABEL_AT = 3;
+/** One byte each: lengths of contexts, numbers of blocks. */
+const BYTES = Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte));
+/** What is in front of the context, by label, for the size that was asked for last. */
+const heads = new Map<string, Buffer>();
 
 /** HKDF-Extract (RFC 5869 §2.2). */
 export function hkdfExtract(hash: HmacHash, salt: Uint8Array, secret: Uint8Array): Buffer {
   return hmac(hash, salt, secret);
 }
 
-/** HKDF-Expand (RFC 5869 §2.3). */
-export function hkdfExpand(hash: HmacHash, secret: Uint8Array, info: Uint8Array, size: number): Buffer {
-  const first = hmac(hash, secret, info, Buffer.of(1));
+/** HKDF-Expand (RFC 5869 §2.3). `info` in parts. */
+export function hkdfExpand(
+  hash: HmacHash,
+  secret: Uint8Array,
+  info: readonly Uint8Array[],
+  size: number,
+): Buffer {
+  const first = hmac(hash, secret, ...info, byte(1));
   if (size <= first.length) return first.subarray(0, size);
   const blocks = [first];
   let made = first.length;
   for (let last = first; made < size; made += last.length) {
-    last = hmac(hash, secret, last, info, Buffer.of(blocks.length + 1));
+    last = hmac(hash, secret, last, ...info, byte(blocks.length + 1));
     blocks.push(last);
   }
   return Buffer.concat(blocks).subarray(0, size);
@@ -34,13 +42,21 @@ export function expandLabel(
   context: Uint8Array,
   size: number,
 ): Buffer {
-  const info = Buffer.allocUnsafe(LABEL_AT + LABEL_PREFIX.length + label.length + 1 + context.length);
-  let at = info.writeUInt16BE(size, 0);
-  at = info.writeUInt8(LABEL_PREFIX.length + label.length, at);
-  at += info.write(LABEL_PREFIX + label, at, "latin1");
-  at = info.writeUInt8(context.length, at);
-  info.set(context, at);
-  return hkdfExpand(hash, secret, info, size);
+  return hkdfExpand(hash, secret, [headOf(label, size), byte(context.length), context], size);
+}
+
+function byte(value: number): Uint8Array {
+  const made = BYTES[value];
+  if (made === undefined) throw new RangeError(`${value} is no byte`);
+  return made;
+}
+
+function headOf(label: string, size: number): Buffer {
+  const known = heads.get(label);
+  if (known?.readUInt16BE(0) === size) return known;
+  const head = Buffer.concat([u16(size), vector8(Buffer.from(LABEL_PREFIX + label, "latin1"))]);
+  heads.set(label, head);
+  return head;
 }
 
 /** What protects the records of one direction (RFC 8446 §7.3). */

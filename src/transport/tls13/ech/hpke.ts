@@ -114,5 +114,5 @@ function labeledExtract(suite: Buffer, salt: Uint8Array, label: string, input: U
 }
 
 function labeledExpand(suite: Buffer, prk: Buffer, label: string, info: Uint8Array, size: number): Buffer {
-  return hkdfExpand(HASH, prk, Buffer.concat([u16(size), VERSION, suite, Buffer.from(label), info]), size);
+  return hkdfExpand(HASH, prk, [u16(size), VERSION, suite, Buffer.from(label), info], size);
 }
