@@ -7,9 +7,8 @@ import { judgeChain, type Verify } from "#transport/tls13/chain-judge.ts";
 import type { ShownChain } from "#transport/tls13/client-handshake.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
-import { keyOfLeaf, readLeaf } from "#transport/tls13/leaf-certificate.ts";
 import type { ClientHelloMessage } from "#transport/tls13/offered-hello.ts";
-import { checkProof } from "./certificate.ts";
+import { checkProof, type KnownLeaf, readLeafKey } from "./certificate.ts";
 import { sealHello } from "./token.ts";
 
 const NO_SIGNATURE =
@@ -32,15 +31,17 @@ export class RealityAttempt {
   readonly #place: RealityPlace;
   readonly #authKey: Buffer;
   readonly #verify: Verify | null;
+  readonly #known: KnownLeaf;
 
-  /** `verify`: null: a foreign chain is not looked at. Throws where the public key cannot be used. */
-  constructor(template: HelloTemplate, place: RealityPlace, verify: Verify | null) {
+  /** `verify`: null: a foreign chain is not looked at. `known`: of the node. Throws where the public key cannot be used. */
+  constructor(template: HelloTemplate, place: RealityPlace, verify: Verify | null, known: KnownLeaf) {
     // The browser's own protocols, whatever lies above: the server chooses none.
     const sealed = sealHello(buildHello(template, { serverName: place.sni, protocols: null }), place);
     this.hello = sealed.hello;
     this.#authKey = sealed.authKey;
     this.#place = place;
     this.#verify = verify;
+    this.#known = known;
   }
 
   get server(): RealityServerKind {
@@ -50,14 +51,15 @@ export class RealityAttempt {
   /** As `ClientHandshakeOptions` has it. */
   readonly judge = (shown: ShownChain): KeyObject => {
     this.#server = "refused";
-    const key = keyOfLeaf(readLeaf(shown));
+    const leaf = this.#known.find(shown) ?? readLeafKey(shown);
     const { mldsa65 } = this.#place;
-    const proof = checkProof(shown, key, { authKey: this.#authKey, mldsa65 });
+    const proof = checkProof(shown, leaf, { authKey: this.#authKey, mldsa65 });
     if (proof === "no signature")
       throw new TlsFault("bad_certificate", NO_SIGNATURE, { cause: new AuthError(NO_SIGNATURE) });
     if (proof === "foreign") this.#judgeSite(shown);
+    else if (mldsa65 === null) this.#known.keep(shown, leaf);
     this.#server = proof === "authentic" ? "authentic" : "site";
-    return key;
+    return leaf.key;
   };
 
   #judgeSite(shown: ShownChain): void {

@@ -10,6 +10,7 @@ import { openTls13 } from "#transport/tls13/client.ts";
 import { wordOf } from "#transport/tls13/fingerprints/names.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
 import { RealityAttempt } from "./attempt.ts";
+import { KnownLeaf } from "./certificate.ts";
 
 export interface RealityClientEnv {
   readonly template: HelloTemplate;
@@ -30,6 +31,7 @@ export class RealityClient implements TlsClient {
   readonly #options: TlsClientOptions;
   readonly #reality: RealityOptions;
   readonly #env: RealityClientEnv;
+  readonly #known = new KnownLeaf();
   #recipe: BrowserTls | null = null;
 
   constructor(options: TlsClientOptions, reality: RealityOptions, env: RealityClientEnv) {
@@ -94,7 +96,7 @@ export class RealityClient implements TlsClient {
     const { template, authorities } = this.#env;
     try {
       const place = { ...this.#reality, serverName, sni: sniOf(this.#options) };
-      return new RealityAttempt(template, place, authorities?.verify ?? null);
+      return new RealityAttempt(template, place, authorities?.verify ?? null, this.#known);
     } catch (cause) {
       throw new DialError("failed", `REALITY to ${serverName}: public-key cannot be used`, { cause });
     }

@@ -6,8 +6,9 @@ import { CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
 import { GROUP } from "#transport/tls13/key-exchange.ts";
 import type { ClientHelloMessage } from "#transport/tls13/offered-hello.ts";
 import { makeCertificate } from "../../../test/support/certificate.ts";
-import { checkProof } from "./certificate.ts";
+import { checkProof, KnownLeaf, readLeafKey } from "./certificate.ts";
 import { readReality } from "./options.ts";
+import { OwnCertificate } from "./server/own-certificate.ts";
 import { sealHello } from "./token.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
@@ -74,7 +75,31 @@ test("the certificate's proof is the HMAC of its key", () => {
     serverHello: Buffer.alloc(0),
     isEchRejected: false,
   };
-  assert.equal(checkProof(shown, leaf.publicKey, { authKey, mldsa65: null }), "foreign");
+  assert.equal(checkProof(shown, readLeafKey(shown), { authKey, mldsa65: null }), "foreign");
+});
+
+test("a certificate that differs from the last one in more than its proof is read anew", () => {
+  const hellos = { clientHello: Buffer.alloc(9), serverHello: Buffer.alloc(9) };
+  const shownBy = (certificate: OwnCertificate, authKey: Buffer) => ({
+    chain: [certificate.issue(authKey, hellos)],
+    ...hellos,
+    isEchRejected: false,
+  });
+  const [server, other] = [new OwnCertificate(null), new OwnCertificate(null)];
+  const [one, two] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  const known = new KnownLeaf();
+  assert.equal(known.find(shownBy(server, one)), null);
+  assert.equal(known.find({ chain: [] }), null);
+  assert.equal(known.find({ chain: [Buffer.alloc(3)] }), null);
+  const leaf = readLeafKey(shownBy(server, one));
+  known.keep(shownBy(server, one), leaf);
+  const later = shownBy(server, two);
+  assert.equal(known.find(later), leaf);
+  assert.equal(checkProof(later, leaf, { authKey: two, mldsa65: null }), "authentic");
+  assert.equal(checkProof(later, leaf, { authKey: one, mldsa65: null }), "foreign");
+  const foreign = shownBy(other, two);
+  assert.equal(known.find(foreign), null);
+  assert.notDeepEqual(readLeafKey(foreign).ed25519, leaf.ed25519);
 });
 
 test("a token in a browser's hello changes the session id alone", () => {

@@ -2,7 +2,7 @@
 import { fail } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { PassThrough } from "node:stream";
-import { checkProof } from "#transport/reality/certificate.ts";
+import { checkProof, readLeafKey } from "#transport/reality/certificate.ts";
 import { admit, type Admitted } from "#transport/reality/server/admission.ts";
 import { readDestFlight } from "#transport/reality/server/dest-flight.ts";
 import { finishWithClient } from "#transport/reality/server/finishing.ts";
@@ -15,7 +15,6 @@ import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_120 } from "#transport/tls13/fingerprints/chrome.ts";
 import { HelloReader } from "#transport/tls13/hello-reader.ts";
 import { openX25519Agreement, x25519PrivateKey, x25519PublicBytes } from "#transport/tls13/key-exchange.ts";
-import { keyOfLeaf, readLeaf } from "#transport/tls13/leaf-certificate.ts";
 import { plainRecord, RECORD } from "#transport/tls13/records.ts";
 import { once, type Target } from "./kinds.ts";
 
@@ -111,6 +110,6 @@ export const realityTargets: readonly Target[] = [
   once("REALITY certificate", [DER], (bytes) => {
     const shown = { chain: [bytes], clientHello: HELLO, serverHello: SERVER_HELLO, isEchRejected: false };
     const expected = { authKey: SEALED.authKey, mldsa65: randomBytes(1952) };
-    checkProof(shown, keyOfLeaf(readLeaf(shown)), expected);
+    checkProof(shown, readLeafKey(shown), expected);
   }),
 ];

@@ -2,6 +2,7 @@ import { performance } from "node:perf_hooks";
 import type { BrowserTls, RealityKeys } from "#core/tls-recipe.ts";
 import { ChainVerifier } from "#platform/linux/x509-verify.ts";
 import { RealityAttempt } from "#transport/reality/attempt.ts";
+import { KnownLeaf } from "#transport/reality/certificate.ts";
 import { OlderVersion } from "#transport/tls13/alerts.ts";
 import { judgeChain, type Verify } from "#transport/tls13/chain-judge.ts";
 import { ClientConnection, type ClientConnectionOptions } from "#transport/tls13/client-connection.ts";
@@ -20,6 +21,8 @@ const NOT_AUTHENTIC_MS = 300_000;
 interface BrowserNode {
   readonly template: HelloTemplate;
   readonly judged: JudgedChains;
+  /** Of a server of REALITY. */
+  readonly leaf: KnownLeaf;
   /** Null: the browser resumes none. */
   readonly sessions: Sessions | null;
   /** The server speaks TLS 1.2 alone, by the library of the main thread. */
@@ -90,7 +93,8 @@ export class BrowserTlsTable {
     if (template === null) return null;
     // Each handshake of REALITY proves the server anew.
     const sessions = reality === null && canResume(template) ? new Sessions() : null;
-    return { template, judged: new JudgedChains(), sessions, isOlder: false, leftUntilMs: 0 };
+    const [judged, leaf] = [new JudgedChains(), new KnownLeaf()];
+    return { template, judged, leaf, sessions, isOlder: false, leftUntilMs: 0 };
   }
 }
 
@@ -120,7 +124,7 @@ function byKeys(
   node: BrowserNode,
   verify: Verify,
 ): BrowserHandshake {
-  const attempt = new RealityAttempt(node.template, { ...keys, serverName, sni }, verify);
+  const attempt = new RealityAttempt(node.template, { ...keys, serverName, sni }, verify, node.leaf);
   const { hello, judge } = attempt;
   const onFault = (): void => {
     const isOther = attempt.server === "site" || attempt.server === "refused";
