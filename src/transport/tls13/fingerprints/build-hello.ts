@@ -11,6 +11,8 @@ import { type ExtensionTemplate, type HelloTemplate, KEY_EXCHANGE_MODES, type Va
 
 const LEGACY_VERSION = 0x0303;
 const NOTHING = Buffer.alloc(0);
+/** Of the random and of the session id. */
+const RANDOM_BYTES = 32;
 
 export interface HelloOptions {
   /** For SNI; empty: none. */
@@ -68,15 +70,18 @@ function draw(template: HelloTemplate): Drawn {
   const first = drawGrease();
   let last = drawGrease();
   while (last === first) last = drawGrease();
+  const ech = template.extensions.find((one) => one.kind === "ech") ?? null;
+  const payload = ech === null ? 0 : (ech.payloads[randomInt(ech.payloads.length)] ?? 144);
+  const random = randomBytes(2 * RANDOM_BYTES + 1 + payload); // a call costs more than the bytes
   return {
-    random: randomBytes(32),
-    sessionId: randomBytes(32),
+    random: random.subarray(0, RANDOM_BYTES),
+    sessionId: random.subarray(RANDOM_BYTES, 2 * RANDOM_BYTES),
     greaseSuite: drawGrease(),
     greaseGroup: drawGrease(),
     greaseVersion: drawGrease(),
     greaseExtensions: [first, last],
     order: template.isShuffled ? shuffle(template.extensions) : template.extensions,
-    ech: drawEch(template),
+    ech: drawEch(ech, random.subarray(2 * RANDOM_BYTES)),
   };
 }
 
@@ -100,19 +105,17 @@ function shuffle(extensions: readonly ExtensionTemplate[]): ExtensionTemplate[] 
   return extensions.map((one) => (stays(one) ? one : (movable[next++] ?? one)));
 }
 
-/** OUTER(1)=0 KDF(2)=1 AEAD(2) CONFIG(1) ENC(2+32) PAYLOAD(2+n). */
-function drawEch(template: HelloTemplate): Buffer {
-  const ech = template.extensions.find((one) => one.kind === "ech");
-  if (ech === undefined) return NOTHING;
+/** OUTER(1)=0 KDF(2)=1 AEAD(2) CONFIG(1) ENC(2+32) PAYLOAD(2+n). `random`: configuration and payload. */
+function drawEch(ech: Extract<ExtensionTemplate, { kind: "ech" }> | null, random: Buffer): Buffer {
+  if (ech === null) return NOTHING;
   const aead = ech.aeads[randomInt(ech.aeads.length)] ?? 1;
-  const payload = ech.payloads[randomInt(ech.payloads.length)] ?? 144;
   using share = openX25519Share();
   return Buffer.concat([
     Buffer.of(0),
     numbers16([1, aead]),
-    randomBytes(1),
+    random.subarray(0, 1),
     vector16(share.share),
-    vector16(randomBytes(payload)),
+    vector16(random.subarray(1)),
   ]);
 }
 
