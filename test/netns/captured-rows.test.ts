@@ -5,6 +5,7 @@ import { capture, CAPTURES, type Capture } from "../support/netns-captured.ts";
 import { FAMILIES, openRow, ROUTER, type Row } from "../support/netns-row.ts";
 import { skipNetns } from "../support/netns.ts";
 import { startCore } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
 
 const skip = skipNetns("rows of captured clients", "nft", "curl");
 const CIPHER = "2022-blake3-aes-128-gcm";
@@ -70,9 +71,12 @@ async function shown(row: Row, by: Capture, processes: "off" | "always", target:
   const seen: unknown[] = [];
   for (const host of [origin, FAMILIES[1].origin, fake]) {
     await hold(row, host);
-    const rows = await rowsOf(row);
-    const one = rows.find(({ id, upload }) => upload === 4 && !ids.has(id));
-    assert.ok(one, `no row of ${host}: ${JSON.stringify(rows)} ${[...ids]}`);
+    let one: Connection | undefined;
+    await until(`a row of ${host} that has counted`, async () => {
+      one = (await rowsOf(row)).find(({ id, upload }) => upload === 4 && !ids.has(id));
+      return one !== undefined;
+    });
+    assert.ok(one);
     ids.add(one.id);
     seen.push(comparable(one));
   }
