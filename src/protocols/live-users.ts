@@ -1,13 +1,17 @@
+import { PassingMap } from "#lib/passing-map.ts";
+
+/** How one session is ended. */
+type Ends = PassingMap<() => void, null>;
+
 /** The open sessions of a listener's users, so that those of a removed user end at once. */
 export class LiveUsers {
-  readonly #open = new Map<string, Set<() => void>>();
+  readonly #open = new PassingMap<string, Ends>();
 
   /** `end` runs when the user is removed. Dispose it when the session has ended by itself. Null: no user, never ended. */
   add(user: string | null, end: () => void): Disposable {
-    if (user === null) return { [Symbol.dispose]() {} };
-    const ends = this.#open.get(user) ?? new Set();
-    this.#open.set(user, ends);
-    ends.add(end);
+    if (user === null) return NOTHING;
+    const ends = this.#open.get(user) ?? this.#enter(user);
+    ends.set(end, null);
     return {
       [Symbol.dispose]: () => {
         ends.delete(end);
@@ -16,12 +20,21 @@ export class LiveUsers {
     };
   }
 
+  #enter(user: string): Ends {
+    const ends: Ends = new PassingMap();
+    this.#open.set(user, ends);
+    return ends;
+  }
+
   /** Ends all sessions of users for whom `stays` is false. */
   retain(stays: (user: string) => boolean): void {
-    for (const [user, ends] of this.#open) {
-      if (stays(user)) continue;
+    this.#open.forEachKey((user) => {
+      const ends = this.#open.get(user);
+      if (ends === undefined || stays(user)) return;
       this.#open.delete(user);
-      for (const end of ends) end();
-    }
+      ends.forEachKey((end) => end());
+    });
   }
 }
+
+const NOTHING: Disposable = { [Symbol.dispose]() {} };
