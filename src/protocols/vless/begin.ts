@@ -40,8 +40,14 @@ export function beginPaddedAnswer(id: Uint8Array): WireStart {
   return { kind: "plain", numbers: [], unread: null, layers: [blocks] };
 }
 
-/** The server's side of `ServerCodec`. */
+const ANSWERED: WireStart = {
+  kind: "plain",
+  numbers: [],
+  unread: null,
+  layers: [{ kind: "opening", ours: Uint8Array.from(ANSWER), isOwed: false, theirs: null }],
+};
+
+/** The server's side of `ServerCodec`, the same for all clients. */
 export function beginAnswer(): WireStart {
-  const opening = { kind: "opening", ours: Uint8Array.from(ANSWER), isOwed: false, theirs: null } as const;
-  return { kind: "plain", numbers: [], unread: null, layers: [opening] };
+  return ANSWERED;
 }

@@ -1,7 +1,8 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { describeWire } from "#dataplane/workers/shared/describe-wire.ts";
-import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { IN_NUMBERS, POSTED, RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { writeShortOpening } from "#dataplane/workers/shared/short-opening.ts";
 import type { WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 
@@ -17,9 +18,14 @@ export class WireMessages {
 
   /** Before the command that has the worker read it. */
   describe(index: number, spec: WireSpec): void {
+    const { messageStates } = this.#table;
     const message = describeWire(this.#table, index, spec);
-    this.#table.messageStates[index] = message === null ? 0 : 1;
-    if (message !== null) this.#messages.postMessage(message);
+    if (message === null) messageStates[index] = 0;
+    else if (writeShortOpening(this.#table, index, spec)) messageStates[index] = IN_NUMBERS;
+    else {
+      messageStates[index] = POSTED;
+      this.#messages.postMessage(message);
+    }
   }
 
   /**

@@ -57,8 +57,12 @@ export const SERVED = 8;
 /** A client of a TLS listener goes to the main thread with the objects in its numbers; see tls-handshake.ts. The main thread releases the slot. */
 export const TLS_ACCEPTED = 11;
 
-/** State of a message: the worker has written it. */
+/** State of a message: it lies in the port. */
+export const POSTED = 1;
+/** The worker has written it. */
 export const RETURNED = 2;
+/** It stands in the wire's numbers; see short-opening.ts. */
+export const IN_NUMBERS = 3;
 
 /** Slots of one thread. */
 export const CAPACITY = 1 << 16;
@@ -123,7 +127,7 @@ export class RelayMemory {
    * before it frees anything: whatever is left at the end of the slot, or of the thread, is the main thread's to free.
    */
   readonly owned: Int32Array;
-  /** Two for each slot: 1 when a message goes with the wire; `RETURNED`: one has come back. */
+  /** Two for each slot: whether a message goes with the wire, `POSTED` or `IN_NUMBERS`, or has come back, `RETURNED`; 0: none. */
   readonly messageStates: Int32Array;
   /** `PORT_WORDS` a descriptor: what its port is made of. */
   readonly wireNumbers: Float64Array;

@@ -30,7 +30,8 @@ import { NodeTlsTable } from "./node-tls.ts";
 import { CipherMemory } from "./cipher-memory.ts";
 import { ReadAheadWire } from "./read-ahead-wire.ts";
 import { RecordWire, type RecordStart } from "./record-wire.ts";
-import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { IN_NUMBERS, POSTED, RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { readShortOpening } from "#dataplane/workers/shared/short-opening.ts";
 import { TlsWire } from "./tls.ts";
 import { type LeavableWire, VisionWire } from "./vision-wire.ts";
 import { WebSocketWire } from "./websocket-wire.ts";
@@ -80,7 +81,9 @@ export class Wires {
 
   /** Of the wire at the index of its descriptor. To be called when its command is read: messages come in that order. */
   take(index: number): WireMessage {
-    if (this.#table.messageStates[index] !== 1) return NO_MESSAGE;
+    const state = this.#table.messageStates[index];
+    if (state === IN_NUMBERS) return readShortOpening(this.#table, index);
+    if (state !== POSTED) return NO_MESSAGE;
     return receiveMessageOnPort(this.#messages)?.message ?? NO_MESSAGE;
   }
 
