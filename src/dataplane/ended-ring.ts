@@ -1,6 +1,7 @@
 /** The connections that have ended last, so that a page that is opened later shows what became of them. */
 import type { EndedConnection, SeenDecision } from "#core/live.ts";
 import type { Decision } from "#core/router.ts";
+import type { Facts } from "#core/rule.ts";
 
 /** Each costs one object at its end, about a kilobyte with its texts; beyond the bound the oldest goes. */
 export const MOST_ENDED = 1_000;
@@ -29,16 +30,19 @@ export class EndedRing implements Iterable<EndedConnection> {
 export function seenOf(decision: Decision): SeenDecision {
   const { chain, destination, dnsMode, sniffedHost, records, facts } = decision;
   const rule = decision.entered ?? decision.rule;
-  return {
+  const seen: { -readonly [key in keyof SeenDecision]: SeenDecision[key] } = {
     chain,
     destination,
     dnsMode,
-    ...(sniffedHost === undefined ? {} : { sniffedHost }),
-    ...(records === undefined ? {} : { records }),
-    facts: {
-      ...(facts.ip === undefined ? {} : { ip: facts.ip }),
-      ...(facts.process === undefined ? {} : { process: facts.process }),
-    },
+    facts: factsShown(facts),
     rule: rule === null ? null : { apiType: rule.apiType, payload: rule.payload },
   };
+  if (sniffedHost !== undefined) seen.sniffedHost = sniffedHost;
+  if (records !== undefined) seen.records = records;
+  return seen;
+}
+
+function factsShown({ ip, process }: Facts): SeenDecision["facts"] {
+  if (process === undefined) return ip === undefined ? {} : { ip };
+  return ip === undefined ? { process } : { ip, process };
 }

@@ -8,6 +8,10 @@ import type { Metadata } from "#core/session.ts";
 import { lastOf } from "#lib/at.ts";
 import type { Prepared } from "./session-facts.ts";
 
+type Mutable<T> = { -readonly [key in keyof T]: T[key] };
+
+const NO_GROUPS: readonly Group[] = [];
+
 export type PassReason = "rule" | "line" | "udp";
 
 /** Why a rule that matched does not decide; null: it does. */
@@ -53,20 +57,28 @@ export function decisionBy(
   rule: Rule | null,
   { facts, records = null, entered = null }: Learnt,
 ): Decision {
-  const outbound = lastOf(chain);
-  const groups = chain.filter(isGroup);
-  return {
-    outbound,
-    chain: chain.flatMap(({ name, through = [] }) => [...through, name]),
-    groups,
+  const decision: Mutable<Decision> = {
+    outbound: lastOf(chain),
+    chain: namesOf(chain),
+    groups: chain.length === 1 ? NO_GROUPS : chain.filter(isGroup), // the leaf is none
     destination,
-    ...(dial === destination ? {} : { dial }),
     dnsMode,
-    ...(sniffedHost === undefined ? {} : { sniffedHost }),
     rule,
-    ...(rule === null || entered === null ? {} : { entered }),
     unruled: false,
     facts,
-    ...(records === null ? {} : { records }),
   };
+  if (dial !== destination) decision.dial = dial;
+  if (sniffedHost !== undefined) decision.sniffedHost = sniffedHost;
+  if (rule !== null && entered !== null) decision.entered = entered;
+  if (records !== null) decision.records = records;
+  return decision;
+}
+
+function namesOf(chain: readonly Outbound[]): readonly string[] {
+  const names: string[] = [];
+  for (const { name, through } of chain) {
+    if (through !== undefined) names.push(...through);
+    names.push(name);
+  }
+  return names;
 }

@@ -29,10 +29,9 @@ export function factsOf(
   findProcessMode: FindProcessMode,
 ): Facts {
   const known = ip === undefined ? (destination.ip ?? (host === null ? null : undefined)) : ip;
-  return {
+  const facts: { -readonly [name in keyof Facts]: Facts[name] } = {
     network,
     host,
-    ...(known === undefined ? {} : { ip: known }),
     port: destination.port,
     sourceIp: source.ip,
     sourcePort: source.port,
@@ -41,8 +40,10 @@ export function factsOf(
     inboundPort: inbound.local.port,
     inboundUser: inbound.user,
     dscp,
-    ...(findProcessMode === "off" ? { process: null, uid: null } : {}),
   };
+  if (known !== undefined) facts.ip = known;
+  if (findProcessMode === "off") facts.process = facts.uid = null;
+  return facts;
 }
 
 /** The client's socket from its own side; what it thinks it is connected to depends on how it was captured. */

@@ -33,18 +33,21 @@ export interface ClientRequest {
 /** The listener as far as it goes into metadata. */
 export type ListenerContext = Pick<InboundEnv, "name" | "ruleList" | "target">;
 
+/** `isRemote`: as `InboundInfo` has it. */
 export function describe(
   { name, ruleList, target }: ListenerContext,
   ends: ConnectionEnds,
   asked: ClientRequest,
+  isRemote?: true,
 ): Metadata {
   const { network, type, user, destination } = asked;
+  const inbound = { name, type, user, local: ends.local, ruleList, target };
   return {
     id: randomUUID(),
     network,
     source: ends.source,
     destination,
-    inbound: { name, type, user, local: ends.local, ruleList, target },
+    inbound: isRemote === undefined ? inbound : { ...inbound, isRemote },
     dscp: null,
     acceptedAtMs: Date.now(),
   };

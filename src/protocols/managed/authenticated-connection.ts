@@ -101,8 +101,7 @@ export class AuthenticatedConnection {
 
   #about(network: Network, destination: Destination): Metadata {
     const { env, ends, type, user } = this.#context;
-    const metadata = describe(env, ends, { network, type, user, destination });
-    return { ...metadata, inbound: { ...metadata.inbound, isRemote: true } };
+    return describe(env, ends, { network, type, user, destination }, true);
   }
 }
 

@@ -249,6 +249,11 @@ export class AcceptMemory {
     return this.#bytes.subarray(start, start + length);
   }
 
+  /** Where the part is as long as its bytes. */
+  #write(index: number, at: number, bytes: Uint8Array): void {
+    if (bytes.length > 0) this.#bytes.set(bytes, index * REQUEST_SLOT_BYTES + at);
+  }
+
   source(slot: number): Uint8Array {
     return this.sources.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
   }
@@ -258,9 +263,9 @@ export class AcceptMemory {
   }
 
   writeRequest(index: number, local: Uint8Array, request: Uint8Array): void {
-    this.#part(index, LOCAL, SOCKADDR_BYTES).set(local);
+    this.#write(index, LOCAL, local);
     this.#setNumber(index, REQUEST_LENGTH, request.length);
-    this.#part(index, REQUEST, request.length).set(request);
+    this.#write(index, REQUEST, request);
   }
 
   local(index: number): Uint8Array {
@@ -269,7 +274,11 @@ export class AcceptMemory {
 
   /** A copy. */
   request(index: number): Buffer {
-    return Buffer.from(this.#requestAt(index));
+    const size = this.#number(index, REQUEST_LENGTH);
+    const start = index * REQUEST_SLOT_BYTES + REQUEST;
+    const copied = Buffer.allocUnsafe(size);
+    this.#bytes.copy(copied, 0, start, start + size);
+    return copied;
   }
 
   /** Of a redirected client. */
@@ -282,15 +291,17 @@ export class AcceptMemory {
   }
 
   writeDial(index: number, dial: Dial): void {
-    this.#part(index, 0, dial.address.length).set(dial.address);
+    this.#write(index, 0, dial.address);
     this.#setNumber(index, ADDRESS_LENGTH, dial.address.length);
     this.#setNumber(index, MARK, dial.mark | 0);
     this.#setNumber(index, TIMEOUT, dial.timeoutMs);
     this.#setNumber(index, IDLE, dial.idleSeconds);
     this.#setNumber(index, INTERVAL, dial.intervalSeconds);
-    this.#part(index, DEVICE, DEVICE_BYTES).fill(0).set(dial.device);
+    const device = index * REQUEST_SLOT_BYTES + DEVICE;
+    this.#bytes.fill(0, device, device + DEVICE_BYTES);
+    if (dial.device.length > 0) this.#part(index, DEVICE, DEVICE_BYTES).set(dial.device); // throws where it is too long
     this.#setNumber(index, REPLY_LENGTH, dial.replyBytes.length);
-    this.#part(index, REPLY, dial.replyBytes.length).set(dial.replyBytes);
+    this.#write(index, REPLY, dial.replyBytes);
   }
 
   /** A copy. */

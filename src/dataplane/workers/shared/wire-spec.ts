@@ -66,7 +66,7 @@ export interface WireSpec {
 }
 
 /** Of a wire that no stream was before. */
-export const specOf = ({ kind, ...state }: WireStart): WireSpec => ({ ...state, kind: KINDS[kind] });
+export const specOf = (start: WireStart): WireSpec => ({ ...start, kind: KINDS[start.kind] });
 
 /** One that the main thread has had. */
 export interface HandedWire extends WireSpec {
