@@ -128,9 +128,10 @@ export interface OffloadedTls {
   readonly failure: string | null;
   readonly isDone: boolean;
   /**
-   * The library's object, while a worker has the socket of one that is done: to be looked at. Absent: it is to be taken.
+   * The library's object, while a worker has the socket of one that is done and waits for an answer: to be looked at.
+   * Undefined: it is to be taken, or is another's.
    */
-  readonly object?: bigint;
+  readonly object?: bigint | undefined;
   /** The descriptor and the library's object, which are the caller's from then on. */
   take(): { readonly fd: number; readonly ssl: bigint };
   /** `stream` has the descriptor from now on; see `follow`. */

@@ -142,4 +142,6 @@ export interface TlsServer extends Disposable {
   accept(stream: Duplex, options?: TlsAccepting): Promise<TlsAccepted>;
   /** The same for a connection, whose handshake a worker may have begun: then it is continued. */
   acceptConnection(connection: AcceptedConnection, options?: TlsAccepting): Promise<TlsAccepted>;
+  /** A client whose handshake a worker has done, and whose socket it keeps, at once; null: `acceptConnection` is to be called. */
+  keep(connection: AcceptedConnection, bypassable: boolean): TlsAccepted | null;
 }

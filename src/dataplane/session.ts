@@ -101,10 +101,15 @@ class OpeningSession implements DialEvents {
     const { router } = this.#env;
     const { metadata } = this.#entry;
     const known = this.#decision ?? (sniffed === null ? (router.decide?.(metadata) ?? null) : null);
-    this.#then(known ?? router.route(metadata, this.#entry.signal, sniffed), (decision) => {
-      this.#decision = this.#entry.decision = decision;
-      this.#then(this.#env.loops.beforeCheck(metadata), () => this.#dial(decision));
-    });
+    if (known !== null) return this.#decided(known);
+    this.#then(router.route(metadata, this.#entry.signal, sniffed), (decision) => this.#decided(decision));
+  }
+
+  #decided(decision: Decision): void {
+    this.#decision = this.#entry.decision = decision;
+    const checked = this.#env.loops.beforeCheck(this.#entry.metadata);
+    if (checked instanceof Promise) this.#then(checked, () => this.#dial(decision));
+    else this.#dial(decision);
   }
 
   #dial(decision: Decision): void {
@@ -161,10 +166,13 @@ class OpeningSession implements DialEvents {
       isGoverned && destination.port === HTTP_PORT
         ? null
         : (outbound.plain?.(dialOf(decision), reach, () => this.#entry.signal) ?? null);
-    this.#then(plan, (found) => {
-      if (found === null) this.#take();
-      else this.#dialByWorker(decision, found, limited);
-    });
+    if (plan instanceof Promise) this.#then(plan, (found) => this.#dialBy(decision, found, limited));
+    else this.#dialBy(decision, plan, limited);
+  }
+
+  #dialBy(decision: Decision, plan: DialPlan | null, limited: boolean): void {
+    if (plan === null) this.#take();
+    else this.#dialByWorker(decision, plan, limited);
   }
 
   #dialByWorker(decision: Decision, plan: DialPlan, limited: boolean): void {

@@ -37,6 +37,8 @@ export interface SecurityServer extends Disposable {
    * on as a plain relay.
    */
   accept(connection: AcceptedConnection): Promise<Secured>;
+  /** A client that may stay with its worker, at once; null: `accept` is to be called. */
+  keep(connection: AcceptedConnection): Secured | null;
 }
 
 export interface SecurityClientFields extends TlsClientFields {
@@ -104,6 +106,7 @@ export async function chooseSecurityServer(
       kind: "tls",
       contexts: null,
       accept: (connection) => server.accept(connection, context.bypassable()),
+      keep: () => null,
       [Symbol.dispose]: () => server[Symbol.dispose](),
     };
   }
@@ -113,6 +116,7 @@ export async function chooseSecurityServer(
       kind: "none",
       contexts: null,
       accept: async (connection) => plain(connection.stream()),
+      keep: () => null,
       [Symbol.dispose]() {},
     };
   const server = await context.tls.openServer(options, context.files, context.log);
@@ -120,6 +124,7 @@ export async function chooseSecurityServer(
     kind: "tls",
     contexts: server.contexts,
     accept: (connection) => server.acceptConnection(connection, { bypassable: context.bypassable() }),
+    keep: (connection) => server.keep(connection, context.bypassable()),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
 }

@@ -100,13 +100,15 @@ export async function openTransportServer(
   const isPlain = security.kind === "none";
   // A client that has to show a certificate is answered by nothing before that was looked at.
   const canSwitch = carriers.http2 === null && fields["client-auth-type"] === "";
-  const serveOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
-    if (isPlain && carriers.bare) return on(new BareClient(connection));
+  const keep = (connection: AcceptedConnection): Secured | null => {
     const { switched } = connection;
-    if (isPlain && switched !== null) return on(new SwitchedClient(new BareClient(connection), switched));
+    if (!isPlain) return security.keep(connection);
+    return carriers.bare || switched !== null ? new BareClient(connection) : null;
+  };
+  const secureOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
     const secured = await security.accept(connection);
+    const { switched } = connection;
     if (switched !== null) return on(new SwitchedClient(secured, switched));
-    if (secured.connection !== undefined) return on(secured);
     const { stream } = secured;
     stream.on("error", () => stream.destroy());
     if (carriers.bare) return on(secured);
@@ -127,9 +129,15 @@ export async function openTransportServer(
     isOverTcp: carriers.isOverTcp,
     quic,
     serve(connection, on) {
-      serveOne(connection, on).catch((error) => {
-        log.debug(() => `listener ${name}: ${messageOf(error)}`);
-      });
+      const fail = (error: unknown): void => log.debug(() => `listener ${name}: ${messageOf(error)}`);
+      const { switched } = connection;
+      try {
+        const kept = keep(connection);
+        if (kept === null) secureOne(connection, on).catch(fail);
+        else on(switched === null ? kept : new SwitchedClient(kept, switched));
+      } catch (error) {
+        fail(error);
+      }
     },
     [Symbol.dispose]() {
       security[Symbol.dispose]();

@@ -7,8 +7,6 @@ import { ShownFrames } from "./websocket/shown-frames.ts";
 
 /** A client whose request to switch a worker has answered; see `AcceptedConnection`. Looking at its stream takes the socket. */
 export class SwitchedClient implements Secured {
-  readonly alpn: string | null;
-  readonly serverName: string | null;
   readonly bypass = null;
   readonly connection?: AcceptedConnection;
   readonly frames?: ShownFrames;
@@ -17,9 +15,7 @@ export class SwitchedClient implements Secured {
   #stream: Duplex | null = null;
 
   constructor(below: Secured, switched: Switched) {
-    const { alpn, serverName, connection } = below;
-    this.alpn = alpn;
-    this.serverName = serverName;
+    const { connection } = below;
     this.#below = below;
     this.#switched = switched;
     const shown = connection?.worker?.request ?? null;
@@ -28,6 +24,14 @@ export class SwitchedClient implements Secured {
     if (frames !== null) this.frames = frames;
     else if (switched === "frames") connection.worker?.understood(0); // the event loop reads them all
     if (frames !== null || switched === "stream") this.connection = connection;
+  }
+
+  get alpn(): string | null {
+    return this.#below.alpn;
+  }
+
+  get serverName(): string | null {
+    return this.#below.serverName;
   }
 
   get stream(): Duplex {

@@ -37,20 +37,20 @@ function understood({ connection, frames }: ShownClient, bytes: number): void {
 }
 
 /**
- * As `readHandshake`, of a client whose first bytes a worker may have read: where these are enough, the worker keeps the
- * socket. Throws what `step` throws.
+ * As `readHandshake`, of a client whose first bytes a worker may have read: where these are enough, the answer is there at
+ * once, and the worker keeps the socket. Throws, or rejects with, what `step` throws.
  */
-export async function readFirst<T>(
+export function readFirst<T>(
   client: PendingClient,
   step: HandshakeStep<T>,
   deadlineMs: number,
-): Promise<T> {
+): T | Promise<T> {
   const shown = shownOf(client);
-  if (shown === null || shown.length === 0) return await readHandshake(client.stream, step, deadlineMs);
+  if (shown === null || shown.length === 0) return readHandshake(client.stream, step, deadlineMs);
   const arrived = new ByteQueue();
   arrived.push(shown);
   const answer = step(arrived);
-  if (answer === null) return await readHandshake(client.stream, step, deadlineMs, arrived);
+  if (answer === null) return readHandshake(client.stream, step, deadlineMs, arrived);
   understood(client, shown.length - arrived.length);
   return answer;
 }

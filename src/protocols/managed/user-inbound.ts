@@ -42,8 +42,8 @@ export interface ListenOptions {
   readonly silenceMs: number | null;
   /** `authenticate` reads by `readFirst` what one client says at once: workers keep the sockets meanwhile, over TCP and over TLS. */
   readonly readsFirst?: boolean;
-  /** Owns the stream, which has an 'error' handler; what it throws ends the connection. */
-  readonly authenticate: (carried: Secured, ends: ConnectionEnds) => Promise<void>;
+  /** Owns the stream, which has an 'error' handler; what it throws, or rejects with, ends the connection. */
+  readonly authenticate: (carried: Secured, ends: ConnectionEnds) => void | Promise<void>;
 }
 
 export class UserInbound<Table extends UserTable> {
@@ -172,13 +172,20 @@ export class UserInbound<Table extends UserTable> {
   ): void {
     const startedAtMs = performance.now();
     if (carried.connection === undefined) guardErrors(carried.stream); // else its connection has done so
-    authenticate(carried, ends).then(isKnown, (error) => {
+    const refuse = (error: unknown): void => {
       this.#env.log.debug(() => `listener ${this.#env.name}: ${ends.source.ip}: ${messageOf(error)}`);
       readAll(carried);
       if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
       // Counted from the start, so that a peer which sends too little is kept no longer than one which sends nonsense.
       discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));
-    });
+    };
+    try {
+      const served = authenticate(carried, ends);
+      if (served instanceof Promise) served.then(isKnown, refuse);
+      else isKnown?.();
+    } catch (error) {
+      refuse(error);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
+import { continueWith } from "#lib/continue-with.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
 import { type PendingClient, readAgain, readFirst } from "#net/listen/first-bytes.ts";
@@ -45,17 +46,19 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     mayBeBare: true,
     silenceMs: SILENCE_MS,
     readsFirst: method.edition === "2022" || method.edition === "sip004",
-    async authenticate(client, ends) {
+    authenticate(client, ends) {
       const table = shell.users;
-      const request = await readFirst(client, serverHandshake(table, salts, chance), SILENCE_MS);
-      env.log.debug(
-        () =>
-          `listener ${env.name}: ${request.user ?? "client"} asks for ${destinationText(request.destination)}`,
-      );
-      const again = () => readAgain(client, serverHandshake(table, EVERY_SALT, chance));
-      const opened = clientStream(request, again, SILENCE_MS);
-      const connection = shell.admit(request.user, table, ends);
-      serve(client, opened, request.destination, connection, options["mux-option"]);
+      const read = readFirst(client, serverHandshake(table, salts, chance), SILENCE_MS);
+      return continueWith(read, (request) => {
+        env.log.debug(
+          () =>
+            `listener ${env.name}: ${request.user ?? "client"} asks for ${destinationText(request.destination)}`,
+        );
+        const again = () => readAgain(client, serverHandshake(table, EVERY_SALT, chance));
+        const opened = clientStream(request, again, SILENCE_MS);
+        const connection = shell.admit(request.user, table, ends);
+        serve(client, opened, request.destination, connection, options["mux-option"]);
+      });
     },
   });
   if (options.udp) await env.listenUdp((socket) => serveDatagrams(socket, shell, env, memory));

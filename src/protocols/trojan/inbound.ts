@@ -3,6 +3,7 @@ import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { isPlainSocket } from "#core/handover.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
+import { continueWith } from "#lib/continue-with.ts";
 import { type PendingClient, readFirst, streamUnread } from "#net/listen/first-bytes.ts";
 import type { ClientStream } from "#net/listen/opened-session.ts";
 import type { HandshakeStep } from "#net/listen/read-handshake.ts";
@@ -43,18 +44,19 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
     readsFirst: true,
-    async authenticate(client, ends) {
+    authenticate(client, ends) {
       const table = shell.users;
       const step = greetingStep(table, options.fallbacks.length > 0);
-      const greeting = await readFirst(client, step, HANDSHAKE_TIMEOUT_MS);
-      if ("user" in greeting) {
-        const connection = shell.admit(greeting.user, table, ends);
-        return await serve(client, greeting.request, connection, options["mux-option"]);
-      }
-      const { serverName, alpn } = client;
-      const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
-      if (fallback === null) throw new ProtocolError(greeting.refused);
-      await serveFallback(streamUnread(client), fallback, ends, env.dialer);
+      return continueWith(readFirst(client, step, HANDSHAKE_TIMEOUT_MS), (greeting) => {
+        if ("user" in greeting) {
+          const connection = shell.admit(greeting.user, table, ends);
+          return serve(client, greeting.request, connection, options["mux-option"]);
+        }
+        const { serverName, alpn } = client;
+        const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
+        if (fallback === null) throw new ProtocolError(greeting.refused);
+        return serveFallback(streamUnread(client), fallback, ends, env.dialer);
+      });
     },
   });
 }
@@ -88,20 +90,17 @@ const OPENED: ClientStream = {
   wire: { begin: () => ({ kind: "plain", numbers: [], unread: null }) },
 };
 
-async function serve(
+function serve(
   client: PendingClient,
   { command, destination }: TrojanRequest,
   connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
-): Promise<void> {
+): void | Promise<void> {
   const isMany = isMux(destination) || isMuxCool(destination);
   if (command !== COMMAND_UDP && !isMany) return connection.serve(client, OPENED, destination);
   const stream = connection.openStream(client, OPENED);
-  if (command === COMMAND_UDP) {
-    // Some peers put no real address into the request itself: the first packet has it.
-    const first = await readFirstAddress(stream);
-    connection.onFlow(new StreamFlow(stream, packetFraming("server")), first);
-  } else if (isMux(destination)) connection.serveMux(stream, mux, connection.onStream);
+  if (command === COMMAND_UDP) return serveDatagrams(stream, connection);
+  if (isMux(destination)) connection.serveMux(stream, mux, connection.onStream);
   else connection.serveMuxCool(stream);
 }
 
@@ -121,6 +120,12 @@ function greetingStep({ byKey }: TrojanUsers, mayFallBack: boolean): HandshakeSt
     arrived.skip(decoded.size);
     return { user, request: decoded.value };
   };
+}
+
+/** Some peers put no real address into the request itself: the first packet has it. */
+async function serveDatagrams(stream: Duplex, connection: AuthenticatedConnection): Promise<void> {
+  const first = await readFirstAddress(stream);
+  connection.onFlow(new StreamFlow(stream, packetFraming("server")), first);
 }
 
 async function readFirstAddress(stream: Duplex): Promise<Destination> {

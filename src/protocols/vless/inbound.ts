@@ -2,7 +2,8 @@ import type { Duplex } from "node:stream";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { guardErrors } from "#net/listen/accept.ts";
+import { continueWith } from "#lib/continue-with.ts";
+import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
 import type { HandshakeStep } from "#net/listen/read-handshake.ts";
 import { readFirst, streamUnread } from "#net/listen/first-bytes.ts";
 import type { ClientStream } from "#net/listen/opened-session.ts";
@@ -64,24 +65,36 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     changeTable: (table, change) => table.changed(change, `listener ${name}`),
   });
   const bypassable = () => shell.users.usesVision;
+  const onGreeting = (
+    carried: Secured,
+    greeting: Greeting,
+    table: ReturnType<typeof tableOf>,
+    ends: ConnectionEnds,
+  ): void | Promise<void> => {
+    if ("user" in greeting) {
+      checkFlow(greeting.user, greeting.request, carried);
+      const connection = shell.admit(greeting.user.name, table, ends);
+      return serve(carried, greeting, connection, options["mux-option"]);
+    }
+    const { serverName, alpn } = carried;
+    const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
+    if (fallback === null) throw new ProtocolError(greeting.refused);
+    return serveFallback(streamUnread(carried), fallback, ends, env.dialer);
+  };
   return await shell.listen(await openTransportServer(options, { ...env, bypassable }), {
     mayBeBare: options["allow-insecure"] || encryption !== null,
     silenceMs: null,
     readsFirst: encryption === null,
-    async authenticate(secured, ends) {
+    authenticate(secured, ends) {
       const table = shell.users;
-      const carried = encryption === null ? secured : await decrypted(secured, encryption, table.usesVision);
-      const step = greetingStep(table, options.fallbacks.length > 0);
-      const greeting = await readFirst(carried, step, HANDSHAKE_TIMEOUT_MS);
-      if ("user" in greeting) {
-        checkFlow(greeting.user, greeting.request, carried);
-        const connection = shell.admit(greeting.user.name, table, ends);
-        return await serve(carried, greeting, connection, options["mux-option"]);
-      }
-      const { serverName, alpn } = carried;
-      const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
-      if (fallback === null) throw new ProtocolError(greeting.refused);
-      await serveFallback(streamUnread(carried), fallback, ends, env.dialer);
+      const authenticateBy = (carried: Secured): void | Promise<void> => {
+        const step = greetingStep(table, options.fallbacks.length > 0);
+        const read = readFirst(carried, step, HANDSHAKE_TIMEOUT_MS);
+        return continueWith(read, (greeting) => onGreeting(carried, greeting, table, ends));
+      };
+      return encryption === null
+        ? authenticateBy(secured)
+        : decrypted(secured, encryption, table.usesVision).then(authenticateBy);
     },
   });
 }
@@ -115,12 +128,12 @@ interface Known {
 }
 type Greeting = Known | { readonly refused: string; readonly first: Buffer };
 
-async function serve(
+function serve(
   carried: Secured,
   { user, request }: Known,
   connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
-): Promise<void> {
+): void | Promise<void> {
   const { command, destination } = request;
   const opened = openedBy(carried, user, request);
   if (command === COMMAND_TCP && destination !== null && !isMux(destination))
@@ -128,7 +141,7 @@ async function serve(
   const stream = connection.openStream(carried, opened);
   if (command === COMMAND_MUX || destination === null) connection.serveMuxCool(stream, user.flow === VISION);
   else if (command === COMMAND_TCP) connection.serveMux(stream, mux, connection.onStream);
-  else await serveDatagrams(stream, destination, connection.onFlow);
+  else return serveDatagrams(stream, destination, connection.onFlow);
 }
 
 const WITHOUT_FLOW: ClientStream = {
@@ -139,8 +152,9 @@ const WITHOUT_FLOW: ClientStream = {
 function openedBy(carried: Secured, user: VlessUser, { flow }: VlessRequest): ClientStream {
   if (flow !== VISION) return WITHOUT_FLOW;
   const { id } = user;
+  const { serverName, alpn } = carried;
   const open = (stream: Duplex): Duplex => {
-    const { serverName, alpn, bypass } = carried;
+    const { bypass } = carried;
     if (bypass === null) return stream.destroy(); // it has gone meanwhile
     const secured = { stream, serverName, alpn, bypass };
     return new VisionStream({ secured, id, opening: ANSWER, answer: null, openAfterMs: null });

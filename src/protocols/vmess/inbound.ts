@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { continueWith } from "#lib/continue-with.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { readFirst } from "#net/listen/first-bytes.ts";
@@ -36,16 +37,18 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     mayBeBare: true,
     silenceMs: SILENCE_MS,
     readsFirst: true,
-    async authenticate(client, ends) {
+    authenticate(client, ends) {
       const table = shell.users;
-      const { user, request } = await readFirst(client, serverHandshake(table, guard), SILENCE_MS);
-      const connection = shell.admit(user.name, table, ends);
-      const find = () => ({ codec: new VmessCodec(request, null), payload: Buffer.alloc(0) });
-      const opened = clientStream(find(), find, SILENCE_MS);
-      const { command, destination } = request;
-      if (command === COMMAND_TCP && destination !== null && !isMux(destination))
-        return connection.serve(client, opened, destination);
-      serve(connection.openStream(client, opened), request, connection, options["mux-option"]);
+      const read = readFirst(client, serverHandshake(table, guard), SILENCE_MS);
+      return continueWith(read, ({ user, request }) => {
+        const connection = shell.admit(user.name, table, ends);
+        const find = () => ({ codec: new VmessCodec(request, null), payload: Buffer.alloc(0) });
+        const opened = clientStream(find(), find, SILENCE_MS);
+        const { command, destination } = request;
+        if (command === COMMAND_TCP && destination !== null && !isMux(destination))
+          return connection.serve(client, opened, destination);
+        serve(connection.openStream(client, opened), request, connection, options["mux-option"]);
+      });
     },
   });
 }

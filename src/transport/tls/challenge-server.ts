@@ -36,6 +36,7 @@ export function answeringChallenges(plain: TlsServer, challenges: TlsChallenges)
       challenges.isEmpty || connection.tls !== null
         ? plain.acceptConnection(connection, accepting)
         : accept(connection.stream(), accepting),
+    keep: (connection, bypassable) => plain.keep(connection, bypassable),
     [Symbol.dispose]: () => plain[Symbol.dispose](),
   };
 }

@@ -96,6 +96,10 @@ class EchServer implements TlsServer {
   acceptConnection: TlsServer["acceptConnection"] = (connection, accepting) =>
     this.accept(connection.stream(), accepting);
 
+  keep(): null {
+    return null;
+  }
+
   [Symbol.dispose](): void {
     this.#keys[Symbol.dispose]();
     this.#env.plain[Symbol.dispose]();

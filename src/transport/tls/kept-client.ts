@@ -6,27 +6,44 @@ import type { Bypass } from "#core/tls-bypass.ts";
 import type { Handshake } from "./server-handshake.ts";
 
 type Resumed = Pick<TlsAccepted, "stream" | "bypass">;
+type Facts = Pick<KeptTlsClient, "alpn" | "serverName" | "mayBypass">;
 
-/** A client whose handshake a worker has done, and whose socket it keeps until the stream is looked at. */
+interface KeptOptions {
+  readonly contexts: NativeTls["contexts"];
+  /** TLS may be left behind. */
+  readonly exact: boolean;
+}
+
+const UNKNOWN: Facts = { alpn: null, serverName: null, mayBypass: false };
+
+/**
+ * A client whose handshake a worker has done, and whose socket it keeps until the stream is looked at. Nearly all go on
+ * without a look at what was agreed: that is to be had until the worker is told to dial, and from a stream that was taken.
+ */
 export class KeptTlsClient implements TlsAccepted {
-  readonly alpn: string | null;
-  readonly serverName: string | null;
-  readonly mayBypass: boolean;
   readonly connection: AcceptedConnection;
+  readonly #options: KeptOptions;
   readonly #resume: () => Handshake;
+  #facts: Facts | null = null;
   #resumed: Resumed | null = null;
 
   /** `resume` takes it from the worker; it may throw. */
-  constructor(
-    connection: AcceptedConnection,
-    { alpn, serverName, mayBypass }: Pick<KeptTlsClient, "alpn" | "serverName" | "mayBypass">,
-    resume: () => Handshake,
-  ) {
+  constructor(connection: AcceptedConnection, options: KeptOptions, resume: () => Handshake) {
     this.connection = connection;
-    this.alpn = alpn;
-    this.serverName = serverName;
-    this.mayBypass = mayBypass;
+    this.#options = options;
     this.#resume = resume;
+  }
+
+  get alpn(): string | null {
+    return this.#look().alpn;
+  }
+
+  get serverName(): string | null {
+    return this.#look().serverName;
+  }
+
+  get mayBypass(): boolean {
+    return this.#look().mayBypass;
   }
 
   get stream(): Duplex {
@@ -37,6 +54,17 @@ export class KeptTlsClient implements TlsAccepted {
     return this.#open().bypass;
   }
 
+  #look(): Facts {
+    if (this.#facts !== null) return this.#facts;
+    const object = this.connection.tls?.object;
+    if (object === undefined) return UNKNOWN;
+    const { contexts, exact } = this.#options;
+    const serverName = contexts.serverNameOf(object)?.toLowerCase() || null;
+    const mayBypass = exact && contexts.versionOf(object) === "TLSv1.3";
+    this.#facts = { alpn: contexts.alpnOf(object), serverName, mayBypass };
+    return this.#facts;
+  }
+
   #open(): Resumed {
     this.#resumed ??= this.#take();
     return this.#resumed;
@@ -44,6 +72,7 @@ export class KeptTlsClient implements TlsAccepted {
 
   /** Where nothing could be had of it, a stream that is over. */
   #take(): Resumed {
+    this.#look();
     try {
       const handshake = this.#resume();
       const { stream } = handshake;
@@ -54,15 +83,4 @@ export class KeptTlsClient implements TlsAccepted {
       return { stream: new Duplex().destroy(), bypass: null };
     }
   }
-}
-
-/** `object` is the library's, of a handshake that is done. `exact`: TLS may be left behind. */
-export function keptClient(
-  connection: AcceptedConnection,
-  { contexts, object, exact }: { contexts: NativeTls["contexts"]; object: bigint; exact: boolean },
-  resume: () => Handshake,
-): KeptTlsClient {
-  const serverName = contexts.serverNameOf(object)?.toLowerCase() || null;
-  const mayBypass = exact && contexts.versionOf(object) === "TLSv1.3";
-  return new KeptTlsClient(connection, { alpn: contexts.alpnOf(object), serverName, mayBypass }, resume);
 }

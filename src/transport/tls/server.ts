@@ -6,7 +6,7 @@ import { type LiveContexts, openLiveContexts, type TlsServerEnv } from "./live-c
 import { answeringChallenges } from "./challenge-server.ts";
 import { openEchServer } from "./ech-server.ts";
 import { canGoNative, continueHandshake, acceptNatively } from "./native-server.ts";
-import { keptClient } from "./kept-client.ts";
+import { KeptTlsClient } from "./kept-client.ts";
 import { nodeAcceptor } from "./node-server.ts";
 import { type Handshake, finishHandshake } from "./server-handshake.ts";
 
@@ -51,14 +51,15 @@ function serverWith(live: LiveContexts, options: TlsServerOptions, { native }: T
       finish(stream, () => begin(stream, bypassable), signal),
     acceptConnection: async (connection, { signal, bypassable = false } = {}) => {
       const { tls } = connection;
-      const kept = tls?.object === undefined || options.clientAuthType !== "" ? null : tls.object;
-      if (kept !== null && tls !== null && native !== null)
-        return keptClient(connection, { contexts: native.contexts, object: kept, exact: bypassable }, () =>
-          resume(tls, bypassable),
-        );
       const handshake = () =>
         tls === null ? begin(connection.stream(), bypassable) : resume(tls, bypassable);
       return finish(connection, handshake, signal);
+    },
+    keep(connection, bypassable) {
+      const { tls } = connection;
+      if (tls?.object === undefined || native === null || options.clientAuthType !== "") return null;
+      const kept = { contexts: native.contexts, exact: bypassable };
+      return new KeptTlsClient(connection, kept, () => resume(tls, bypassable));
     },
     [Symbol.dispose]: () => live[Symbol.dispose](),
   };

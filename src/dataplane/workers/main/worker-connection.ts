@@ -70,6 +70,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   #takeBack: ClientWire["takeBack"];
   /** Relayed by its worker: the slot's events are the flow's. */
   #flow: OffloadedFlow | null = null;
+  /** The thread has been told to dial, and has not failed. */
+  #isDialling = false;
   /** Nothing more can be asked of the thread. */
   #isOver = false;
 
@@ -150,13 +152,14 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
       replyBytes,
     });
     table.limited[this.slot] = limited ? 1 : 0;
+    this.#isDialling = true;
     this.thread.command(this.slot, DIAL);
   }
 
   #overSocket(start: WireStart): WireStart {
     const { tls } = this;
     if (tls === null) return start;
-    return { kind: "tls", numbers: [Number(tls.object)], unread: null, layers: layersOf(start) };
+    return { kind: "tls", numbers: [Number(tls.address)], unread: null, layers: layersOf(start) };
   }
 
   /** In the order in which the worker reads them. */
@@ -221,6 +224,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     return !this.#isOver && this.#flow === null;
   }
 
+  get isIdle(): boolean {
+    return this.isKept && !this.#isDialling;
+  }
+
   /** It does not count as taken: the worker has done its handshake. */
   leave(): number {
     this.#isOver = true;
@@ -244,6 +251,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   onDialled(errno: number | null): void {
     if (errno === null) return this.events?.dialled();
+    this.#isDialling = false;
     const forget = (): void => this.thread.forgetWires(this.slot);
     if (this.tls === null) forget();
     else this.tls.spared(forget);
