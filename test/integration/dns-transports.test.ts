@@ -89,7 +89,7 @@ for (const scheme of ["tcp", "tls"] as const) {
   test(`${scheme}: one connection carries many questions, answered in any order`, async () => {
     await using peer = await streamPeer(scheme === "tls", 2);
     const nameserver = [server(`${scheme}://${HOST}:${peer.port}#skip-cert-verify=true`)];
-    await using dns = await openTestDns({ nameserver });
+    await using dns = await openTestDns({ nameserver, ipv6TimeoutMs: 5000 });
     for (const name of ["a.org", "b.org", "c.org"]) {
       const found = await dns.resolver.lookup(name, { signal: signal() });
       assert.deepEqual(
