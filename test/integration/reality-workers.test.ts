@@ -1,5 +1,4 @@
 /** Clients of a REALITY server whose records workers go on with: as the other ways of moving bytes. */
-import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
@@ -37,9 +36,12 @@ for (const path of paths)
     test(`${path.name}, ${ciphers}: whatever both sides write arrives whole, half-closes too`, async () => {
       await using site = await openSite({ ciphers });
       using security = await openSecurity({ dest: site.port });
-      const before = path.backend?.taken ?? 0;
-      await arrivesWhole(wayTo(security, path), { numRuns: 8, pauseMs: path.name === "handed over" ? 5 : 0 });
-      if (path.backend !== null) assert.ok(path.backend.taken > before, "no worker took any");
+      const { backend } = path;
+      await arrivesWhole(wayTo(security, path), {
+        numRuns: 8,
+        pauseMs: path.name === "handed over" ? 5 : 0,
+        taken: backend === null ? undefined : () => backend.taken,
+      });
     });
 
 for (const path of paths)

@@ -53,11 +53,9 @@ for (const [name, first, last] of [
   ["VMess in WebSocket by Shadowsocks", bareShadowsocks, vmessInWs],
   ["VLESS Encryption in WebSocket by VMess", bareVmess, encryptedInWs],
 ] as const) {
-  test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, async () => {
-    const before = taken();
-    await arrivesWhole(chain(first, last), { numRuns: 6, pauseMs: 1 });
-    assert.ok(taken() > before);
-  });
+  test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, () =>
+    arrivesWhole(chain(first, last), { numRuns: 6, pauseMs: 1, taken }),
+  );
 
   test(`${name}: an upload to a far side that says nothing goes by a worker`, { skip }, () => {
     const before = taken();

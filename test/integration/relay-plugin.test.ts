@@ -61,11 +61,9 @@ const taken = (): number => backend?.taken ?? 0;
 const chain = (name: string): OpenWay => openChain(FORMS[name] as Form, backend);
 
 for (const name of names) {
-  test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, async () => {
-    const before = taken();
-    await arrivesWhole(chain(name), { numRuns: 6, pauseMs: 1 });
-    assert.ok(taken() > before);
-  });
+  test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, () =>
+    arrivesWhole(chain(name), { numRuns: 6, pauseMs: 1, taken }),
+  );
 
   test(`${name}: an upload to a far side that says nothing goes by workers`, { skip }, () => {
     const before = taken();

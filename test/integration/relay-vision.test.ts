@@ -92,11 +92,9 @@ async function openChain(
   return { relays: [near, far], dial: () => near.dial(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-test("whatever both sides write arrives whole, half-closes too", { skip }, async () => {
-  const before = taken();
-  await arrivesWhole(openChain, { numRuns: 20, pauseMs: 2 });
-  assert.ok(taken() > before);
-});
+test("whatever both sides write arrives whole, half-closes too", { skip }, () =>
+  arrivesWhole(openChain, { numRuns: 20, pauseMs: 2, taken }),
+);
 
 test("an upload to a far side that says nothing", { skip }, () => {
   const before = taken();

@@ -56,11 +56,9 @@ async function openChain(
   return { relays: [near, far], dial: () => near.dial(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-test("whatever both sides write arrives whole, half-closes too", { skip }, async () => {
-  const before = taken();
-  await arrivesWhole(openChain, { numRuns: 12, pauseMs: 1 });
-  assert.ok(taken() > before);
-});
+test("whatever both sides write arrives whole, half-closes too", { skip }, () =>
+  arrivesWhole(openChain, { numRuns: 12, pauseMs: 1, taken }),
+);
 
 test("bulk both ways at once, to a client that reads slowly", { skip }, () => readsSlowly(openChain));
 

@@ -87,11 +87,9 @@ async function openChain(
 }
 
 for (const form of Object.keys(FORMS) as Form[]) {
-  test(`${form}: whatever both sides write arrives whole, half-closes too`, { skip }, async () => {
-    const before = taken();
-    await arrivesWhole((port, options) => openChain(form, port, options), { numRuns: 6, pauseMs: 1 });
-    assert.ok(taken() > before);
-  });
+  test(`${form}: whatever both sides write arrives whole, half-closes too`, { skip }, () =>
+    arrivesWhole((port, options) => openChain(form, port, options), { numRuns: 6, pauseMs: 1, taken }),
+  );
 
   test(`${form}: an upload to a far side that says nothing`, { skip }, () => {
     const before = taken();

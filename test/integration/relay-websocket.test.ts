@@ -91,11 +91,9 @@ const taken = (): number => backend?.taken ?? 0;
 const chain = (form: Form): OpenWay => openChain(form, backend);
 
 for (const [name, form] of Object.entries(FORMS)) {
-  test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, async () => {
-    const before = taken();
-    await arrivesWhole(chain(form), { numRuns: 6, pauseMs: 1 });
-    assert.ok(taken() > before);
-  });
+  test(`${name}: whatever both sides write arrives whole, half-closes too`, { skip }, () =>
+    arrivesWhole(chain(form), { numRuns: 6, pauseMs: 1, taken }),
+  );
 
   test(`${name}: an upload to a far side that says nothing goes by workers on both sides`, { skip }, () => {
     const before = taken();
