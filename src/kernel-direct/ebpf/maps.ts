@@ -56,20 +56,26 @@ export class Maps implements Disposable {
   }
 
   /**
-   * Null in `changes`: take the prefix out. While it works every packet passes; when it throws that stays so, because
-   * the generation stays odd.
+   * Null in `changes`: take the prefix out. Each prefix goes from its old decision to its new one in one step, and no packet
+   * finds none: one that passed while others are redirected would begin or end a connection in the wrong place. What
+   * changes once the program is attached are single addresses, so no decision depends on two writes. When it throws, every
+   * packet passes from then on.
    */
   change(changes: ReadonlyMap<string, Decision | null>): void {
-    this.#setGeneration(this.#generation | 1);
-    for (const v6 of [false, true]) {
-      const own = [...changes].filter(([prefix]) => isIpv6(prefix) === v6);
-      this.#delete(own.filter(([, decision]) => decision === null).map(([prefix]) => prefix));
-      this.#write(
-        own.filter((change): change is [string, Decision] => change[1] !== null),
-        v6 ? this.descriptors.ipv6 : this.descriptors.ipv4,
-      );
+    try {
+      for (const v6 of [false, true]) {
+        const own = [...changes].filter(([prefix]) => isIpv6(prefix) === v6);
+        this.#delete(own.filter(([, decision]) => decision === null).map(([prefix]) => prefix));
+        this.#write(
+          own.filter((change): change is [string, Decision] => change[1] !== null),
+          v6 ? this.descriptors.ipv6 : this.descriptors.ipv4,
+        );
+      }
+      this.#setGeneration(this.#generation + 2);
+    } catch (error) {
+      this.disarm();
+      throw error;
     }
-    this.#setGeneration(this.#generation + 1);
   }
 
   /** From here on every packet passes. */
