@@ -74,7 +74,7 @@ function readGeneration(asm: Assembler, { maps }: ProgramOptions): void {
   asm.copy(CONTEXT, 1).storeImmediate(4, STACK, INDEX, 0);
   lookUp(asm, maps.generation, INDEX);
   asm.jumpIf(0, "==", 0, "pass").load(4, GENERATION, 0, 0);
-  asm.copy(1, GENERATION).alu("and", 1, 1).jumpIf(1, "!=", 0, "pass"); // odd: the maps are being changed
+  asm.copy(1, GENERATION).alu("and", 1, 1).jumpIf(1, "!=", 0, "pass"); // odd: the maps are given up
   for (let at = 0; at < FLOW_KEY_BYTES; at += 8) asm.storeImmediate(8, STACK, FLOW_KEY + at, 0);
 }
 
