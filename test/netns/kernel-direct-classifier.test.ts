@@ -14,6 +14,7 @@ import {
   api,
   start,
 } from "../support/kernel-direct-world.ts";
+import type { Talk } from "../support/netns-row.ts";
 import type { Netns } from "../support/netns.ts";
 import { CLIENT, ROUTER } from "../support/transit.ts";
 
@@ -92,6 +93,28 @@ for (const [mode, { tun, backend, steers }] of Object.entries(MODES))
           `http://${ROUTER[0]}:9090/version`,
         );
         assert.match(greeting, /version/);
+      },
+    );
+    await t.test(
+      "an open connection goes on where it began when its address is forgotten or learnt",
+      async () => {
+        const open = (last: number) => far(last).map((host) => row.talk("hold", host, 7));
+        const echoes = async (held: readonly Talk[], word: string) => {
+          for (const each of held) each.say(word);
+          assert.deepEqual(
+            await Promise.all(held.map((each) => each.nextLine())),
+            held.map(() => `tcp ${word}`),
+          );
+        };
+        await ask(row, "direct");
+        const [inKernel, proxied] = [open(NUMBERS.direct), open(NUMBERS.timed)];
+        await echoes([...inKernel, ...proxied], "begun");
+        await ask(row, "timed");
+        await echoes(proxied, "learnt");
+        await api(router, "PATCH", "/configs", { mode: "global" });
+        await api(router, "PATCH", "/configs", { mode: "rule" });
+        await echoes([...inKernel, ...proxied], "forgotten");
+        for (const each of [...inKernel, ...proxied]) each.close();
       },
     );
     await t.test("a change empties the maps", async () => {

@@ -8,6 +8,8 @@ export interface FrameSpec {
   /** Default TCP. */
   readonly protocol?: number;
   readonly ports?: readonly [source: number, destination: number];
+  /** Of TCP; absent: SYN. */
+  readonly flags?: number;
   /** Ethertypes of VLAN tags in the frame, the outer one first. */
   readonly tags?: readonly number[];
   /** IPv4: flags and offset; IPv6: absent. */
@@ -22,6 +24,8 @@ export interface FrameSpec {
 
 export const TCP = 6;
 export const UDP = 17;
+export const SYN = 0x02;
+export const ACK = 0x10;
 
 export function frame(spec: FrameSpec): Buffer {
   const { to, tags = [], cut } = spec;
@@ -43,7 +47,7 @@ function ipv4({
   options = 0,
   ...rest
 }: FrameSpec): Buffer {
-  const payload = transport(protocol, rest.ports);
+  const payload = transport(protocol, rest);
   const header = Buffer.alloc(20 + options, 1); // no-operation options
   header.fill(0, 0, 20);
   header[0] = 0x40 | (header.length / 4);
@@ -55,8 +59,8 @@ function ipv4({
   return Buffer.concat([header, payload]);
 }
 
-function ipv6({ from = "fd00::2", to, protocol = TCP, extension, ports }: FrameSpec): Buffer {
-  const inner = transport(protocol, ports);
+function ipv6({ from = "fd00::2", to, protocol = TCP, extension, ...rest }: FrameSpec): Buffer {
+  const inner = transport(protocol, rest);
   const payload =
     extension === undefined ? inner : Buffer.concat([Buffer.from([protocol, 0, 0, 0, 0, 0, 0, 0]), inner]);
   const header = Buffer.alloc(40);
@@ -68,9 +72,14 @@ function ipv6({ from = "fd00::2", to, protocol = TCP, extension, ports }: FrameS
   return Buffer.concat([header, payload]);
 }
 
-function transport(protocol: number, ports: FrameSpec["ports"] = [40_000, 443]): Buffer {
+function transport(
+  protocol: number,
+  { ports = [40_000, 443], flags = SYN }: Pick<FrameSpec, "ports" | "flags">,
+): Buffer {
   const hasPorts = protocol === TCP || protocol === UDP;
-  return Buffer.concat([hasPorts ? uint16(...ports) : uint16(0x0800, 0), Buffer.alloc(20)]);
+  const bytes = Buffer.concat([hasPorts ? uint16(...ports) : uint16(0x0800, 0), Buffer.alloc(20)]);
+  if (protocol === TCP) bytes[13] = flags;
+  return bytes;
 }
 
 function uint16(...values: readonly number[]): Buffer {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Bpf } from "#platform/linux/bpf.ts";
 import { openLibc } from "#platform/linux/libc.ts";
-import { frame, UDP, type FrameSpec } from "../../../test/support/frames.ts";
+import { ACK, frame, SYN, UDP, type FrameSpec } from "../../../test/support/frames.ts";
 import { skipNetns } from "../../../test/support/netns.ts";
 import { Maps } from "./maps.ts";
 import type { Decision } from "./prefixes.ts";
@@ -167,6 +167,36 @@ test("redirect mode sends PROXY packets into the TUN, and lets tagged ones pass"
   assert.deepEqual(run({ to: "9.9.9.9" }), { verdict: PASS, mark: DIRECT });
   assert.deepEqual(run({ to: "8.8.8.8", tags: [0x8100] }), { verdict: PASS, mark: 0 });
   assert.equal(maps.count("proxy").packets, 1);
+});
+
+test("in redirect mode a connection that goes on stays where it began", { skip }, () => {
+  const { put, run } = kernel(TUN_INDEX);
+  const direct = { verdict: PASS, mark: DIRECT };
+  const proxied = { verdict: REDIRECTED, mark: 0 };
+  put({ "0.0.0.0/0": DECISION.proxy, "::/0": DECISION.proxy });
+  for (const [to, bits] of [
+    ["9.9.9.9", 32],
+    ["2001:db8::1", 128],
+  ] as const) {
+    const [first, second, third] = [
+      [40_001, 443],
+      [40_002, 443],
+      [40_003, 443],
+    ] as const;
+    const goesOn = (ports: readonly [number, number]) => run({ to, ports, flags: ACK });
+    assert.deepEqual(run({ to, ports: first }), proxied);
+    put({ [`${to}/${bits}`]: DECISION.direct });
+    assert.deepEqual(goesOn(first), proxied, "it is the TUN's");
+    assert.deepEqual(run({ to, ports: second }), direct);
+    put({ [`${to}/${bits}`]: null });
+    assert.deepEqual(goesOn(second), direct, "connection tracking has it");
+    assert.deepEqual(goesOn(first), proxied);
+    assert.deepEqual(goesOn(third), proxied, "one that is not known goes by what is true now");
+    put({ [`${to}/${bits}`]: DECISION.direct });
+    assert.deepEqual(goesOn(third), proxied, "and stays there");
+    assert.deepEqual(run({ to, ports: third, flags: SYN }), direct, "a new one by the same ports");
+    assert.deepEqual(run({ to, ports: first, protocol: UDP }), direct);
+  }
 });
 
 test("a map that is full says so; the program without its maps is refused", { skip }, () => {

@@ -50,6 +50,8 @@ const GENERATION: Register = 7;
 const VERDICT: Register = 8;
 /** Where in the frame the next header starts. */
 const AT: Register = 9;
+/** Behind the headers, in the same place: 1, the packet is one of a TCP connection that goes on; else 0. */
+const GOES_ON: Register = AT;
 const STACK: Register = 10;
 
 const ETHERNET_BYTES = 14;
@@ -57,6 +59,9 @@ const TAG_BYTES = 4;
 const ETHERTYPE = { ipv4: 0x0800, ipv6: 0x86dd, vlan: 0x8100, qinq: 0x88a8 } as const;
 const PROTOCOL = { icmp: 1, tcp: 6, udp: 17, icmp6: 58 } as const;
 const DNS_PORT = 53;
+const TCP_FLAGS_AT = 13;
+const SYN = 0x02;
+const ACK = 0x10;
 
 export function classifierProgram(options: ProgramOptions): Uint8Array {
   const asm = new Assembler();
@@ -64,7 +69,7 @@ export function classifierProgram(options: ProgramOptions): Uint8Array {
   readEthernet(asm);
   readIpv4(asm);
   readIpv6(asm);
-  readPorts(asm);
+  readPorts(asm, options);
   findDecision(asm, options);
   act(asm, options);
   return asm.assemble();
@@ -149,7 +154,7 @@ function readIpv6(asm: Assembler): void {
   asm.load(1, VERDICT, STACK, IP_HEADER + 6).jumpIf(VERDICT, "==", PROTOCOL.icmp6, "portless");
 }
 
-function readPorts(asm: Assembler): void {
+function readPorts(asm: Assembler, { redirectTo }: ProgramOptions): void {
   asm
     .label("transport")
     .jumpIf(VERDICT, "==", PROTOCOL.tcp, "ports")
@@ -163,14 +168,29 @@ function readPorts(asm: Assembler): void {
     asm.load(2, 1, STACK, from).bigEndian(1, 16).jumpIf(1, "==", DNS_PORT, "pass");
     asm.store(2, STACK, FLOW_KEY + to, 1);
   }
-  asm.label("portless").store(1, STACK, FLOW_KEY + KEY.protocol, VERDICT);
+  if (redirectTo !== null) {
+    asm.jumpIf(VERDICT, "!=", PROTOCOL.tcp, "portless").alu("add", AT, TCP_FLAGS_AT);
+    loadFrame(asm, PORTS, 1);
+    asm
+      .load(1, 1, STACK, PORTS)
+      .alu("and", 1, SYN | ACK)
+      .jumpIf(1, "==", SYN, "portless");
+    asm.set(GOES_ON, 1).jump("keyed");
+  }
+  asm.label("portless").set(GOES_ON, 0);
+  asm.label("keyed").store(1, STACK, FLOW_KEY + KEY.protocol, VERDICT);
 }
 
-/** The cache first, as long as it is of this generation; then the longest prefix, which the cache remembers. */
+/**
+ * The cache first, as long as it is of this generation; then the longest prefix, which the cache remembers. A connection
+ * that goes on stays where it began, as with connection tracking: the TUN and the rest of the kernel know nothing of
+ * each other's, and would reset it.
+ */
 function findDecision(asm: Assembler, { maps }: ProgramOptions): void {
   lookUp(asm, maps.flows, FLOW_KEY);
-  asm.jumpIf(0, "==", 0, "miss").load(4, 1, 0, 4).jumpIfRegister(1, "!=", GENERATION, "miss");
-  asm.load(4, VERDICT, 0, 0);
+  asm.jumpIf(0, "==", 0, "miss").jumpIf(GOES_ON, "!=", 0, "known");
+  asm.load(4, 1, 0, 4).jumpIfRegister(1, "!=", GENERATION, "miss");
+  asm.label("known").load(4, VERDICT, 0, 0);
   count(asm, maps.counters, COUNTER.flowHits, "hits");
   asm.jump("decided").label("miss").load(1, 1, STACK, FLOW_KEY).jumpIf(1, "==", 6, "lpm6");
   lookUp(asm, maps.ipv4, LPM_KEY);
