@@ -90,7 +90,7 @@ export const HYSTERIA2: Carrier = {
 export const TUIC: Carrier = {
   tag: "tuic",
   protocol: "tuic",
-  keys: `    users: {}\n${TLS_KEYS}`,
+  keys: `    users: {}\n    authentication-timeout: 10000 # a busy machine exceeds the second of the protocol\n${TLS_KEYS}`,
   open(port, { password: credential }, dialer = directDialer) {
     const [uuid = "", password = ""] = credential.split(":");
     return openClient(tuic, { ...QUIC_CLIENT, port, uuid, password }, { dialer });
