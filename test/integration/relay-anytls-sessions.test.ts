@@ -160,6 +160,22 @@ test(
   },
 );
 
+test("a client that ends at once without a byte has its stream ended, too", { skip }, async () => {
+  await using node = await openSessionNode(UNPADDED);
+  const first = await exchange(node, 1, 1);
+  const session = await node.session(1);
+  session.send(fin(1));
+  await first.rest();
+  first.socket.end();
+  await until("it is idle", () => node.engine.served.length === 1);
+  const second = await node.dial();
+  second.socket.end();
+  await session.expect(wire.SYN, 2);
+  await session.expect(wire.FIN, 2); // nothing else happens to its socket until then
+  assert.equal(String(await second.rest()), "");
+  await until("it is over", () => node.engine.served.length === 2);
+});
+
 test(
   "the first writes are padded, and then a stream is opened in one record with its first data",
   { skip },

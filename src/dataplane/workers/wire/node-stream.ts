@@ -2,6 +2,7 @@ import { performance } from "node:perf_hooks";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import type { NodeSession, SessionEvents } from "./node-session.ts";
+import { WantedTurn } from "./wanted-turn.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
 /** How long what opens a stream waits for first bytes to travel with: a client behind a proxy answers at once, or waits itself. */
@@ -67,8 +68,7 @@ export class NodeStream implements Wire, SessionEvents {
   /** 0: nothing that still comes is wanted. */
   #lingerAtMs = Infinity;
   #graceAtMs = Infinity;
-  /** The earliest of these. */
-  #dueAtMs = Infinity;
+  readonly #turn = new WantedTurn();
   /** The socket of the other session has news. */
   #hasNews = false;
 
@@ -95,13 +95,9 @@ export class NodeStream implements Wire, SessionEvents {
   }
 
   get readable(): boolean {
-    if (this.#last !== null || this.#hasNews || this.#isDue) return true;
+    if (this.#last !== null || this.#hasNews || this.#turn.isDue) return true;
     const session = this.#session;
     return session !== null && (session.isDead || session.inner.readable);
-  }
-
-  get #isDue(): boolean {
-    return this.#dueAtMs !== Infinity && performance.now() >= this.#dueAtMs;
   }
 
   get writable(): boolean {
@@ -114,6 +110,7 @@ export class NodeStream implements Wire, SessionEvents {
   }
 
   isOver(io: WireIo): boolean {
+    if (this.#turn.isDue) this.#turn.take();
     this.#schedule(io); // an earlier turn may have been granted for something else
     return this.#graceAtMs !== Infinity && performance.now() >= this.#graceAtMs;
   }
@@ -143,7 +140,7 @@ export class NodeStream implements Wire, SessionEvents {
   #present(io: WireIo): NodeSession | null {
     if (this.#last !== null) return null;
     if (this.#redial !== null) this.#advance(io, this.#redial);
-    if (this.#isDue) this.#onTime(io);
+    if (this.#turn.isDue) this.#onTime(io);
     return this.#last === null ? this.#session : null;
   }
 
@@ -217,6 +214,7 @@ export class NodeStream implements Wire, SessionEvents {
 
   #onTime(io: WireIo): void {
     const [nowMs, session] = [performance.now(), this.#session];
+    this.#turn.take();
     if (nowMs >= this.#openAtMs && session !== null) this.#open(io, session);
     if (nowMs >= this.#timeoutAtMs) this.#timedOut(io, session);
     else if (this.#lingerAtMs === 0 && session !== null) this.#end(io, session);
@@ -246,8 +244,7 @@ export class NodeStream implements Wire, SessionEvents {
   }
 
   #schedule(io: WireIo): void {
-    this.#dueAtMs = Math.min(this.#openAtMs, this.#timeoutAtMs, this.#lingerAtMs);
-    io.wakeAtMs = Math.min(io.wakeAtMs, this.#dueAtMs, this.#graceAtMs);
+    this.#turn.ask(io, Math.min(this.#openAtMs, this.#timeoutAtMs, this.#lingerAtMs, this.#graceAtMs));
   }
 
   /** For both sides: FIN is said where it was not. */
@@ -285,7 +282,9 @@ export class NodeStream implements Wire, SessionEvents {
   }
 
   onUnwanted(): void {
-    if (this.#lingerAtMs !== Infinity) this.#lingerAtMs = this.#dueAtMs = 0;
+    if (this.#lingerAtMs === Infinity) return;
+    this.#lingerAtMs = 0;
+    this.#turn.askNow();
   }
 
   drop(io: WireIo): void {
