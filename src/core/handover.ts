@@ -115,10 +115,10 @@ export interface FramedLayer {
   readonly padding?: PaddingDetails;
 }
 
-/** A stream of a session that the thread has, or opens: see `SessionRecipe`. */
+/** A stream of a session that the thread has, or opens: see `SessionRecipe` and `MuxRecipe`. */
 export interface StreamLayer {
   readonly kind: "stream";
-  /** Where it leads, in SOCKS form. */
+  /** Where it leads, as the session's protocol has it. */
   readonly target: Uint8Array;
 }
 

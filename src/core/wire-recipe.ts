@@ -32,6 +32,21 @@ export interface SessionRecipe {
   readonly gone: SharedArrayBuffer;
 }
 
+/** Connections to the server of a node that many streams share. */
+export interface MuxRecipe {
+  /** No other node has it, in any configuration of this process: threads keep their connections by it. */
+  readonly id: string;
+  readonly protocol: "smux" | "yamux";
+  /** By what such a connection is begun, as one to any destination of the node. */
+  readonly base: WireRecipe;
+  /** As the event loop's pool has them (`transport/mux/pool.ts`); of the connections each thread has its share, and one at least. */
+  readonly maxConnections: number;
+  readonly minStreams: number;
+  readonly maxStreams: number;
+  /** One word: 1 once the node has gone, and its connections take no more streams. */
+  readonly gone: SharedArrayBuffer;
+}
+
 /** What lies between the socket and the wire of a protocol; at least one of them. */
 export interface UnderlayRecipe {
   readonly tls: TlsRecipe | null;
@@ -39,6 +54,8 @@ export interface UnderlayRecipe {
   readonly upgrade: UpgradeRecipe | null;
   /** Over that: the wire is a stream of one, and an idle one is taken before a socket is opened. Absent: there is none. */
   readonly session?: SessionRecipe;
+  /** In place of all these: the wire is a stream of a shared connection. */
+  readonly mux?: MuxRecipe;
 }
 
 /** By what the wire to the server of a node is begun, on whatever thread: every worker has a copy. */

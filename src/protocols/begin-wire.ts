@@ -4,6 +4,7 @@ import type { Destination } from "#core/session.ts";
 import type { UnderlayRecipe, WireRecipe } from "#core/wire-recipe.ts";
 import { FIRST_FRAME } from "#transport/websocket/frame-reader.ts";
 import { beginAnytls } from "./anytls/begin.ts";
+import { beginMux } from "./mux/begin.ts";
 import { beginShadowsocks } from "./shadowsocks/begin.ts";
 import { beginTrojan } from "./trojan/begin.ts";
 import { beginVless } from "./vless/begin.ts";
@@ -17,6 +18,7 @@ type Begin<Settings> = (settings: Settings, destination: Destination, nowMs: () 
 
 const BEGINNINGS = {
   anytls: beginAnytls,
+  mux: beginMux,
   shadowsocks: beginShadowsocks,
   trojan: beginTrojan,
   vless: beginVless,

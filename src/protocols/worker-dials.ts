@@ -10,6 +10,11 @@ import { beginWire } from "./begin-wire.ts";
 /** No form of a name that goes to a server is longer. */
 const MOST_NAME_BYTES = 255;
 
+/** It can be said to a server. */
+export function fitsServers({ host }: Destination): boolean {
+  return host === null || Buffer.byteLength(host) <= MOST_NAME_BYTES;
+}
+
 /** What its server is reached by, where no more lies between the socket and its wire than workers can open. */
 export interface NodeServer {
   readonly dialer: Dialer;
@@ -39,8 +44,7 @@ export function workerDials(
   };
   return {
     plain(destination, _reach, signal) {
-      const { host } = destination;
-      if (host !== null && Buffer.byteLength(host) > MOST_NAME_BYTES) return null; // `connect` says it
+      if (!fitsServers(destination)) return null; // `connect` says it
       const by = recipeNow();
       if (by === null) return null;
       // Asked anew: so the plan keeps the client of TLS until it is carried out.

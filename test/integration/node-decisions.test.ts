@@ -34,8 +34,8 @@ rules:
   - MATCH,choice
 `;
 
-const nodeAt = (port: number): string =>
-  `proxies: [{ name: node, type: ss, server: 127.0.0.1, port: ${port}, cipher: ${cipher}, password: "${password}" }]`;
+const nodeAt = (port: number, more = ""): string =>
+  `proxies: [{ name: node, type: ss, server: 127.0.0.1, port: ${port}, cipher: ${cipher}, password: "${password}"${more} }]`;
 
 interface Row {
   readonly id: string;
@@ -50,12 +50,21 @@ async function rows(core: Core): Promise<readonly Row[]> {
   return all?.connections ?? [];
 }
 
-for (const processes of ["off", "always"])
-  test(`through a node, with find-process-mode ${processes}`, { skip }, async () => {
+const SMUX = ", smux: { enabled: true, protocol: smux, max-connections: 2 }";
+const YAMUX = ", smux: { enabled: true, protocol: yamux }";
+
+for (const [processes, more] of [
+  ["off", ""],
+  ["always", ""],
+  ["off", SMUX],
+  ["always", SMUX],
+  ["always", YAMUX],
+] as const)
+  test(`through a node, with find-process-mode ${processes}${more}`, { skip }, async () => {
     await using server = await startCore(SERVER);
     await using origin = await openTcpOrigin(echo);
     const serverPort = await server.port("far");
-    const seed = (home: string): void => writeFileSync(join(home, "some.yaml"), nodeAt(serverPort));
+    const seed = (home: string): void => writeFileSync(join(home, "some.yaml"), nodeAt(serverPort, more));
     await using core = await startCore(clientOf(processes), { seed });
     const port = await core.port("in");
     const ask = async () => {
@@ -83,7 +92,7 @@ for (const processes of ["off", "always"])
     await assert.rejects(client.read(1), "it is cut off");
     // Another file of the provider holds for the very next connection, and so does another choice.
     const update = async (at: number): Promise<void> => {
-      writeFileSync(join(core.home, "some.yaml"), nodeAt(at));
+      writeFileSync(join(core.home, "some.yaml"), nodeAt(at, more));
       await call(core, "PUT", "/providers/proxies/some");
     };
     await update(await freePort());

@@ -11,6 +11,7 @@ import { commandKey } from "#protocols/vmess/kdf.ts";
 import { OPTION_CHUNKS, OPTION_MASKING, SECURITY_AES, SECURITY_CHACHA } from "#protocols/vmess/header.ts";
 import { recipe } from "#protocols/begin-wire.ts";
 import { userIdBytes } from "#protocols/shared/user-id.ts";
+import { muxRecipe } from "../support/mux-recipe.ts";
 import { DecidingEngine } from "../support/deciding-engine.ts";
 import { countThenAnswer, echo, endThenListen, openTcpOrigin } from "../support/origin.ts";
 import { socksConnect } from "../support/socks-client.ts";
@@ -74,9 +75,15 @@ const upgraded = (by: WireRecipe, isFramed = true): WireRecipe => {
   return { ...by, under: { tls: null, upgrade } };
 };
 
+/** A stream of connections that are begun by the other one. */
+const shared = (protocol: "smux" | "yamux", base: WireRecipe): WireRecipe => ({
+  ...recipe("mux", {}),
+  under: { tls: null, upgrade: null, mux: muxRecipe({ protocol, base }) },
+});
+
 const copy = (key: Buffer): Uint8Array => Uint8Array.from(key);
 const OLDER = "chacha20-ietf-poly1305";
-const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
+const ALONE: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
   ["vless", VLESS],
   ["vless-tls", overTls(VLESS)],
   ["vision", overTls(VISION)],
@@ -115,6 +122,16 @@ const RECIPES: readonly (readonly [listener: string, recipe: WireRecipe])[] = [
   ],
 ];
 
+const BASES: typeof ALONE = [
+  ["vless", VLESS],
+  ["vision", overTls(VISION)],
+  ["trojan", overTls(TROJAN, asChrome)],
+  ["vmess-wss", overTls(upgraded(vmess(SECURITY_AES)))],
+];
+const SHARED = BASES.flatMap(([listener, by]) =>
+  (["smux", "yamux"] as const).map((protocol) => [listener, shared(protocol, by)] as const),
+);
+
 /** Everything leads through the node; all workers know it. */
 async function openEngine(servers: Core, listener: string, by: WireRecipe): Promise<DecidingEngine> {
   const engine = await DecidingEngine.open(2);
@@ -131,10 +148,11 @@ async function open(engine: DecidingEngine, host: string, port: number) {
   return client;
 }
 
-test(
-  "whatever is said arrives by every protocol, and the main thread is asked for nothing",
-  { skip },
-  async () => {
+for (const [what, recipes] of [
+  ["by every protocol", ALONE],
+  ["in streams of shared connections", SHARED],
+] as const)
+  test(`whatever is said arrives ${what}, and the main thread is asked for nothing`, { skip }, async () => {
     await using servers = await startCore(SERVERS);
     await using origin = await openTcpOrigin(echo);
     await using counter = await openTcpOrigin(countThenAnswer);
@@ -142,7 +160,7 @@ test(
     let left = "";
     await using early = await openTcpOrigin(endThenListen((received) => (left = received.toString())));
     const big = Buffer.alloc(3_000_000, "0123456789");
-    for (const [listener, by] of RECIPES) {
+    for (const [listener, by] of recipes) {
       await using engine = await openEngine(servers, listener, by);
       {
         using client = await open(engine, "127.0.0.1", origin.port);
@@ -192,8 +210,7 @@ test(
         listener,
       );
     }
-  },
-);
+  });
 
 test("a name goes to the server as it is, and needs no address", { skip }, async () => {
   await using servers = await startCore(SERVERS);

@@ -30,6 +30,7 @@ const options = (rest: Partial<WorkerHandleOptions> = {}): WorkerHandleOptions =
   poller: openPoller() as Poller,
   pipes: 0,
   unauthenticated: { count: 1024, bytes: 1 << 24 },
+  threads: 1,
   version: new VersionWord().memory,
   decidedClient: () => assert.fail("nothing is decided"),
   free: () => {},

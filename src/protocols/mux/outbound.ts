@@ -12,6 +12,7 @@ import { RequestCodec, type StreamRequest } from "#transport/mux/request.ts";
 import { CoolClient } from "./cool-client.ts";
 import { CoolFlow } from "./cool-flow.ts";
 import { packetFraming } from "./packets.ts";
+import { type SharedByWorkers, sharedByWorkers } from "./worker-dials.ts";
 
 /** A stream's request waits this long for first bytes to travel with; then it goes alone. */
 const OPEN_AFTER_MS = 20;
@@ -26,23 +27,26 @@ export type DialCool = (context: DialContext) => Promise<Duplex>;
 export function withMux(
   node: Outbound,
   options: MuxClientOptions | undefined,
-  { log }: Pick<OutboundEnv, "log">,
+  env: Pick<OutboundEnv, "log" | "nowMs">,
   dialCool: DialCool = (context) => node.connect(MUX_COOL_DESTINATION, context),
 ): Outbound {
   if (options?.enabled !== true) return node;
+  const { log } = env;
   const { protocol, padding } = options;
+  const byWorkers = sharedByWorkers(node, options, env);
+  const bounds = boundsOf(options);
   if (protocol === MUX_COOL) {
     const start = (wire: Duplex, onClosed: () => void) => new CoolClient(wire, { onClosed, log });
     const dial = (signal: AbortSignal, metadata: Metadata | null) => dialCool({ signal, metadata });
-    const pool = new MuxPool({ ...boundsOf(options), dial, start });
-    return shared(node, options, pool, {
+    const pool = new MuxPool({ ...bounds, dial, start });
+    return shared(node, options, [pool, byWorkers], {
       connect: (destination, context) => pool.open(context, (session) => session.open(destination)),
       associate: (destination, context) =>
         pool.open(context, (session) => new CoolFlow(session, destination)),
     });
   }
   const pool = new MuxPool({
-    ...boundsOf(options),
+    ...bounds,
     dial: (signal, metadata) => node.connect(MUX_DESTINATION, { signal, metadata }),
     start: (wire, onClosed) => openMuxClient(wire, { protocol, padding }, { onStream: null, onClosed, log }),
   });
@@ -51,7 +55,7 @@ export function withMux(
     const stream = await pool.open(context, (session) => session.open());
     return new CodecStream(stream, codec, { openAfterMs: OPEN_AFTER_MS });
   };
-  return shared(node, options, pool, {
+  return shared(node, options, [pool, byWorkers], {
     connect: (destination, context) => open({ kind: "stream", destination }, context),
     associate: async (destination, context) =>
       new StreamFlow(await open({ kind: "packets", destination }, context), packetFraming("host")),
@@ -66,19 +70,25 @@ function boundsOf(options: MuxClientOptions) {
   };
 }
 
-function shared(node: Outbound, options: MuxClientOptions, pool: AsyncDisposable, dialer: Dialer): Outbound {
+function shared(
+  node: Outbound,
+  options: MuxClientOptions,
+  [pool, { plain, template, leave }]: readonly [AsyncDisposable, SharedByWorkers],
+  dialer: Dialer,
+): Outbound {
   return {
     ...node,
     sendsDatagrams: options["only-tcp"] && node.sendsDatagrams === true,
     connect: dialer.connect,
-    plain: () => null, // its connections are shared
-    template: () => null,
+    plain,
+    template,
     async associate(destination, context) {
       if (!node.networks.has("udp"))
         throw new DialError("unsupported", `${node.name}: udp is not enabled for this proxy`);
       return await (options["only-tcp"] ? node : dialer).associate(destination, context);
     },
     async [Symbol.asyncDispose]() {
+      leave();
       await pool[Symbol.asyncDispose]();
       await node[Symbol.asyncDispose]();
     },

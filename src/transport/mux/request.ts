@@ -7,7 +7,8 @@ import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/
 
 const FLAG_UDP = 1;
 const FLAG_ADDRESSES = 2;
-const STATUS_OK = 0;
+/** Of an answer, one byte; behind another one a text says why. */
+export const STATUS_OK = 0;
 const STATUS_FAILED = 1;
 /** Of a failure's text; a peer that sends more is no peer of this protocol. */
 const MAX_MESSAGE_BYTES = 4096;

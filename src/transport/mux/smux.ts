@@ -4,23 +4,25 @@ import { byteAt } from "#lib/at.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
 import { type Done, PatientStream } from "./stream.ts";
-
-const VERSION = 1;
-const SYN = 0;
-const FIN = 1;
-const PSH = 2;
-const NOP = 3;
-const HEAD_BYTES = 8;
-/** Small enough to let other streams in between, and what other implementations send. */
-const MAX_BODY_BYTES = 32_768;
+import {
+  encodeHead,
+  FIN,
+  FIRST_ID,
+  HEAD_BYTES,
+  MAX_BODY_BYTES,
+  NOP,
+  PSH,
+  SYN,
+  VERSION,
+} from "./smux-frame.ts";
 
 /**
- * smux version 1 (xtaci). Frame: VER(1)=1 CMD(1) LENGTH(2) STREAM(4), integers little endian, then LENGTH bytes. Streams
- * have no windows: a reader that is too slow holds up the connection once the session's bound is reached.
+ * smux version 1. Streams have no windows: a reader that is too slow holds up the connection once the session's bound is
+ * reached.
  */
 export class SmuxSession extends FramedSession<PatientStream> {
   constructor(wire: Duplex, events: MuxEvents) {
-    super(wire, { headBytes: HEAD_BYTES, firstId: 3 }, events); // as xtaci's, which keeps 1 to itself
+    super(wire, { headBytes: HEAD_BYTES, firstId: FIRST_ID }, events);
   }
 
   open(): Duplex {
@@ -85,13 +87,4 @@ export class SmuxSession extends FramedSession<PatientStream> {
   protected finalBytes(): Buffer {
     return Buffer.alloc(0); // the connection's end says it
   }
-}
-
-function encodeHead(command: number, id: number, length: number): Buffer {
-  const head = Buffer.allocUnsafe(HEAD_BYTES);
-  head[0] = VERSION;
-  head[1] = command;
-  head.writeUInt16LE(length, 2);
-  head.writeUInt32LE(id, 4);
-  return head;
 }

@@ -4,38 +4,34 @@ import { byteAt } from "#lib/at.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
 import { type Done, MuxStream } from "./stream.ts";
+import {
+  ACK,
+  DATA,
+  encodeHead,
+  FIN,
+  FIRST_ID,
+  GO_AWAY,
+  GO_AWAY_NORMAL,
+  GO_AWAY_PROTOCOL,
+  HEAD_BYTES,
+  INITIAL_WINDOW,
+  MAX_BODY_BYTES,
+  MAX_UNANSWERED,
+  MAX_WINDOW,
+  OUR_WINDOW,
+  PING,
+  RST,
+  SYN,
+  VERSION,
+  WINDOW_UPDATE,
+} from "./yamux-frame.ts";
 
-const VERSION = 0;
-const HEAD_BYTES = 12;
-const DATA = 0;
-const WINDOW_UPDATE = 1;
-const PING = 2;
-const GO_AWAY = 3;
-const SYN = 1;
-const ACK = 2;
-const FIN = 4;
-const RST = 8;
-const GO_AWAY_NORMAL = 0;
-const GO_AWAY_PROTOCOL = 1;
-
-/** What both sides assume before the first update. */
-const INITIAL_WINDOW = 256 * 1024;
-/** What we grant from a stream's first frame on: 256 KiB would bound a stream to one window a round trip. */
-const OUR_WINDOW = 1024 * 1024;
-const MAX_WINDOW = 0xffff_ffff;
-const MAX_BODY_BYTES = 64 * 1024;
-/** Pings without an answer until the peer counts as gone; one goes out each tick of the session. */
-const MAX_UNANSWERED = 3;
-
-/**
- * yamux (hashicorp, spec.md). Frame: VER(1)=0 TYPE(1) FLAGS(2) STREAM(4) LENGTH(4), big endian; only Data has LENGTH
- * bytes behind it. Every stream has a window of its own, so a slow reader delays no other stream.
- */
+/** yamux: every stream has a window of its own, so a slow reader delays no other stream. */
 export class YamuxSession extends FramedSession<YamuxStream> {
   #unanswered = 0;
 
   constructor(wire: Duplex, events: MuxEvents) {
-    super(wire, { headBytes: HEAD_BYTES, firstId: 1 }, events);
+    super(wire, { headBytes: HEAD_BYTES, firstId: FIRST_ID }, events);
   }
 
   open(): Duplex {
@@ -174,14 +170,4 @@ class YamuxStream extends MuxStream {
     this.#receiveWindow += credit;
     return credit;
   }
-}
-
-function encodeHead(type: number, flags: number, id: number, length: number): Buffer {
-  const head = Buffer.allocUnsafe(HEAD_BYTES);
-  head[0] = VERSION;
-  head[1] = type;
-  head.writeUInt16BE(flags, 2);
-  head.writeUInt32BE(id, 4);
-  head.writeUInt32BE(length, 8);
-  return head;
 }

@@ -13,6 +13,8 @@ export interface StartWorkerOptions {
   readonly pipes: number;
   /** Of its clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
+  /** How many threads accept clients. */
+  readonly threads: number;
   /** Of a `VersionWord`, for all workers. */
   readonly version: SharedArrayBuffer;
   /** The thread's end; absent: it is no thread of QUIC. */
@@ -43,7 +45,7 @@ const QUIC_PROGRAM = { from: import.meta.url, source: "../worker/quic-main.ts", 
 
 /** It does not keep the process alive. Throws where no descriptor is left for its signals. */
 export function startWorker(options: StartWorkerOptions): StartedWorker {
-  const { calls, pipes, unauthenticated, version, quic, seams } = options;
+  const { calls, pipes, unauthenticated, threads, version, quic, seams } = options;
   const memory = newRelayMemory();
   const accepts = newAcceptMemory(CAPACITY);
   const table = new RelayMemory(memory);
@@ -59,6 +61,7 @@ export function startWorker(options: StartWorkerOptions): StartedWorker {
     decisions: decisions.port2,
     version,
     unauthenticated,
+    threads,
     ...(quic === undefined ? {} : { quic }),
     seams,
   };

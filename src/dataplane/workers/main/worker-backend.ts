@@ -164,6 +164,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
       poller: this.#poller,
       pipes: Math.floor(PIPES / (count + 1)),
       unauthenticated: { count: PENDING_BOUNDS.count / count, bytes: PENDING_BOUNDS.bytes / count },
+      threads: count,
       version: this.#decisions.word.memory,
       free: makeFree(this.#options.tlsLibrary),
       seams: this.#options.seams,

@@ -21,6 +21,8 @@ export interface ThreadData {
   readonly version: SharedArrayBuffer;
   /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
+  /** How many threads accept clients. */
+  readonly threads: number;
   /** Of a thread of QUIC: `ToThread` comes, `FromThread` goes. */
   readonly quic?: MessagePort;
   /** Of tests only; see seams.ts. */

@@ -63,6 +63,8 @@ function openAcceptor() {
     put: (_, one) =>
       void (one !== null && one !== (pair as unknown) && arrived.push(one as PendingConnection)),
     end() {},
+    wake() {},
+    threads: 1,
     report: (_, kind) => void events.push(kind),
     reportLazily() {},
     mayBeOwn: () => false,

@@ -49,6 +49,8 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
       tasks.push(task);
     },
     end() {},
+    wake() {},
+    threads: 1,
     report: (slot, kind) => void reports.push([slot, kind]),
     reportLazily() {},
     mayBeOwn: () => false,

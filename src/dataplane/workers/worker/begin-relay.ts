@@ -3,7 +3,7 @@ import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import type { ClientBytes } from "./client-bytes.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import type { WireMessages } from "./pending-task.ts";
-import type { RemoteDial } from "./remote-dial.ts";
+import type { Remote } from "./remote.ts";
 import type { Task } from "./task.ts";
 
 /** A client whose remote is connected. */
@@ -19,7 +19,7 @@ interface ConnectedClient {
 export function beginRelay(
   { calls, host, table }: PendingOwner,
   { slot, fd, bytes, handshakeBytes }: ConnectedClient,
-  remote: RemoteDial,
+  remote: Remote,
   wires: WireMessages,
 ): Task | null {
   if (handshakeBytes > 0 && bytes.consume(handshakeBytes) !== handshakeBytes) return null;

@@ -197,7 +197,7 @@ export class Decider {
   }
 
   #overlay({ recipe }: NodeTemplate, wants: Destination): Pick<Dial, "under" | "wire"> {
-    return { under: recipe.under, wire: () => beginWire(recipe, wants, this.#nowMs) };
+    return { under: recipe.under, wire: () => beginWire(recipe, wants, this.nowMs) };
   }
 
   /** Nearly all clients ask in the same way and of the same address. */
@@ -232,7 +232,7 @@ export class Decider {
   }
 
   /** The time that protocols compare with their peers. */
-  readonly #nowMs = (): number => Date.now() + (this.#version?.clock[0] ?? 0);
+  readonly nowMs = (): number => Date.now() + (this.#version?.clock[0] ?? 0);
 
   /** How a connection that was decided here is dialled; null: it was not, or has ended. */
   wayOf(slot: number): DialTemplate | null {

@@ -55,6 +55,8 @@ export interface LoopOptions {
   readonly onFault: (fault: unknown) => void;
   /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
+  /** How many there are that accept clients, this one among them. */
+  readonly threads: number;
   /** What connections are decided by, and which version of it is in force. */
   readonly decisions: MessagePort;
   readonly version: VersionWord;
@@ -113,6 +115,8 @@ export class Loop {
       watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
       put: (slot, task) => this.#tasks.set(slot, task),
       end: (slot, isFault) => this.#end(slot, isFault),
+      wake: (index) => this.onWire(index, 0),
+      threads: options.threads,
       report: (slot, kind) => this.#events.report(slot, kind),
       mayBeOwn: (ip) => calls.mayBeOwn(bytesOfIp(ip)),
       reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),

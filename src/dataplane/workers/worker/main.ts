@@ -17,6 +17,7 @@ const {
   decisions,
   version: versionMemory,
   unauthenticated,
+  threads,
   seams,
 }: ThreadData = workerData;
 const calls = openAcceptCalls();
@@ -31,6 +32,6 @@ const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies T
 const atSeam = seams === undefined ? undefined : atSeams(seams);
 const version = new VersionWord(versionMemory);
 const shared = { calls, table, acceptor, pipes, wires, decisions, version };
-const loop = new Loop({ ...shared, post, onFault, unauthenticated, atSeam });
+const loop = new Loop({ ...shared, post, onFault, unauthenticated, threads, atSeam });
 port.postMessage({} satisfies ThreadMessage);
 loop.run();

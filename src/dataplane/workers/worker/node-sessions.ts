@@ -1,6 +1,6 @@
 /** The sessions of nodes that one thread has. Of each the socket stands in one slot: that of its stream, or one of its own. */
 import { performance } from "node:perf_hooks";
-import type { SessionRecipe } from "#core/wire-recipe.ts";
+import type { MuxRecipe, SessionRecipe } from "#core/wire-recipe.ts";
 import { int32At } from "#lib/at.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
@@ -8,6 +8,7 @@ import { KINDS, PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.
 import type { NodeSession, SessionOrigin } from "#dataplane/workers/wire/node-session.ts";
 import type { Wire } from "#dataplane/workers/wire/wire.ts";
 import { IdleSession } from "./idle-session.ts";
+import { MuxPool } from "./mux-pool.ts";
 import type { AcceptorHost } from "./pending-task.ts";
 import { SessionPool } from "./session-pool.ts";
 
@@ -27,6 +28,7 @@ interface SlotOwner {
 export class NodeSessions {
   readonly #owner: SlotOwner;
   readonly #pools = new Map<string, SessionPool>();
+  readonly #shared = new Map<string, MuxPool>();
   #lookAtMs = 0;
 
   constructor(owner: SlotOwner) {
@@ -96,9 +98,16 @@ export class NodeSessions {
     if (fd >= 0) calls.close(fd);
   }
 
+  /** The shared connections of the node. */
+  sharedOf(recipe: MuxRecipe): MuxPool {
+    const pool = this.#shared.get(recipe.id) ?? new MuxPool(recipe, this.#owner.host.threads);
+    this.#shared.set(recipe.id, pool);
+    return pool;
+  }
+
   /** Once a turn. How long the thread may sleep, in ms. */
   tick(longestMs: number): number {
-    if (this.#pools.size === 0) return longestMs;
+    if (this.#pools.size + this.#shared.size === 0) return longestMs;
     const nowMs = performance.now();
     if (nowMs >= this.#lookAtMs) this.#look(nowMs);
     return Math.min(longestMs, LOOK_MS);
@@ -109,6 +118,10 @@ export class NodeSessions {
     for (const [id, pool] of this.#pools) {
       pool.check(nowMs, (one) => this.#close(one));
       if (pool.isGone && pool.size === 0) this.#pools.delete(id);
+    }
+    for (const [id, pool] of this.#shared) {
+      pool.check();
+      if (pool.isGone && pool.size === 0) this.#shared.delete(id);
     }
   }
 

@@ -14,6 +14,8 @@ import { beginRelay } from "./begin-relay.ts";
 import type { ClientBytes } from "./client-bytes.ts";
 import { ClientReader } from "./client-reader.ts";
 import { decideHere, redirectedTo } from "./decide-here.ts";
+import { MuxDial } from "./mux-dial.ts";
+import type { Remote } from "./remote.ts";
 import { RemoteDial } from "./remote-dial.ts";
 import { SocketBytes } from "./socket-bytes.ts";
 
@@ -44,7 +46,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
   #clientEvents = 0;
   /** What was decided here has come to nothing: the main thread decides. */
   #mustAsk = false;
-  #remote: RemoteDial | null = null;
+  #remote: Remote | null = null;
   /** Of a dial by the main thread's plan. */
   #wires: WireMessages = PLAIN_WIRES;
 
@@ -215,7 +217,10 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
   #dialBy(dial: Dial, isDecided: boolean): void {
     const { host } = this.acceptor;
     const under = isDecided ? dial.under : this.#wires[1].under;
-    const remote = new RemoteDial(this.acceptor, this.slot, dial, { isDecided, under });
+    const remote: Remote =
+      under?.mux === undefined
+        ? new RemoteDial(this.acceptor, this.slot, dial, { isDecided, under })
+        : new MuxDial(this.acceptor, this.slot, dial, under.mux, isDecided);
     this.#remote = remote;
     const error = remote.start();
     if (error !== 0) return this.#refused(remote, error);
@@ -237,14 +242,14 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.handOver();
   }
 
-  #hangUp(remote: RemoteDial): void {
+  #hangUp(remote: Remote): void {
     remote.fail();
     this.#remote = null;
     this.#stage = ASKS;
     this.acceptor.onDialled(this);
   }
 
-  #refused(remote: RemoteDial, errno: number): void {
+  #refused(remote: Remote, errno: number): void {
     const { host, table } = this.acceptor;
     this.#hangUp(remote);
     if (remote.isFirstOfMany || (remote.isDecided && errno === UNDERLAY_FAILED)) return this.handOver();
@@ -258,7 +263,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.askAgain();
   }
 
-  #awaitDial(remote: RemoteDial, io: TaskIo): Outcome {
+  #awaitDial(remote: Remote, io: TaskIo): Outcome {
     if ((this.#clientEvents & (HANGUP | FAULT)) !== 0) return FAILED; // the client has gone
     const error = remote.takeResult();
     if (error === 0) return this.#begin(remote, io);
@@ -266,7 +271,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     return WAITS;
   }
 
-  #begin(remote: RemoteDial, io: TaskIo): Outcome {
+  #begin(remote: Remote, io: TaskIo): Outcome {
     if (!remote.commit()) {
       this.#hangUp(remote);
       this.#askAfterAll();

@@ -43,6 +43,8 @@ export interface PendingOwner {
   onAsked(task: RequestingTask): void;
   onDialling(task: RequestingTask, timeoutMs: number): void;
   onDialled(task: RequestingTask): void;
+  /** For what is no client; -1: there is none. */
+  takeSlot(): number;
   /** For a client that was never reported to the main thread, or that it has taken. */
   freeSlot(slot: number): void;
   onGone(task: PendingTask): void;

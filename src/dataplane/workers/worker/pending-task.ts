@@ -21,9 +21,13 @@ export interface AcceptorHost {
   readonly io: WireIo;
   /** Watches the descriptor from now on, as that of the client (0) or the remote (1). False: the kernel refused. */
   watch(slot: number, fd: number, side: 0 | 1): boolean;
+  /** How many there are that accept clients. */
+  readonly threads: number;
   /** Another task in the slot, or none. */
   put(slot: number, task: Task | null): void;
   end(slot: number, isFault: boolean): void;
+  /** A turn for the task of the slot, as of a wire without a socket at that index. */
+  wake(index: number): void;
   report(slot: number, kind: number): void;
   /** The same for an event that can wait a little. */
   reportLazily(slot: number, kind: number): void;

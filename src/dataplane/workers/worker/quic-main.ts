@@ -50,6 +50,7 @@ const loop = new Loop({
   post: () => calls.raiseSignal(table.eventSignal),
   onFault: (fault) => main.postMessage({ fault } satisfies ThreadMessage),
   unauthenticated: data.unauthenticated,
+  threads: data.threads,
   decisions: data.decisions,
   version: new VersionWord(data.version),
   atSeam: data.seams === undefined ? undefined : atSeams(data.seams),

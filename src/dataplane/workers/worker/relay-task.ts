@@ -1,17 +1,10 @@
-import {
-  BUFFER_BYTES,
-  EAGAIN,
-  EINTR,
-  ENOTCONN,
-  EPIPE,
-  FAULT,
-  WRITABLE,
-} from "#platform/linux/relay-calls.ts";
+import { ENOTCONN, EPIPE, FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { BACK, FAILED, MORE, OVER, WAITS } from "./task.ts";
 import { CLIENT, UPLOAD } from "#dataplane/workers/shared/sides.ts";
 import type { Task, TaskIo, Outcome } from "./task.ts";
 import type { Side, FlowDirection } from "#dataplane/workers/shared/sides.ts";
 import { RelayDirection } from "./relay-direction.ts";
+import { hasArrived } from "#dataplane/workers/wire/has-arrived.ts";
 import type { Wire } from "#dataplane/workers/wire/wire.ts";
 
 /**
@@ -19,22 +12,9 @@ import type { Wire } from "#dataplane/workers/wire/wire.ts";
  */
 const endedBefore = (errno: number): boolean => errno === EPIPE || errno === ENOTCONN;
 
-/** How much is read of what a peer adds behind its end, in buffers: a hostile one never stops. */
-const MOST_TRAILING = 16;
-
-/**
- * Whether the wire's socket can be closed with nothing lost. An end that is said by a message (a chunk, a frame, a
- * record) may be followed by those of the layers below it; with such bytes unread, or coming later, a close is a reset,
- * and throws away what the peer has not acknowledged yet.
- */
+/** An end that is said by a message (a chunk, a frame, a record) may be followed by those of the layers below it. */
 function mayClose({ calls }: TaskIo, { fd, bareSource }: Wire): boolean {
-  if (fd < 0 || bareSource >= 0) return true; // its end was the socket's
-  for (let reads = 0; reads < MOST_TRAILING; reads++) {
-    const bytes = calls.receive(fd, BUFFER_BYTES);
-    if (bytes === EAGAIN) return calls.unsent(fd) <= 0;
-    if (bytes <= 0 && bytes !== EINTR) return true;
-  }
-  return true;
+  return fd < 0 || bareSource >= 0 || hasArrived(calls, fd); // or its end was the socket's
 }
 
 /** Two wires, of whatever kinds. */

@@ -18,6 +18,7 @@ import { AdoptedSession } from "./adopted-session.ts";
 import type { RemoteStage, StageState } from "./remote-stage.ts";
 import { SessionPlace } from "./session-place.ts";
 import { RemoteLibraryTls } from "./remote-tls.ts";
+import type { Remote } from "./remote.ts";
 import { RemoteUpgrade } from "./remote-upgrade.ts";
 
 const EINPROGRESS = -115;
@@ -37,7 +38,7 @@ export interface RemoteDialOptions {
  * nothing. The descriptor of its socket stands only in the relay memory, where the main thread finds it should this
  * worker die.
  */
-export class RemoteDial {
+export class RemoteDial implements Remote {
   /** What the kernel has said of the socket, epoll(7) bits. */
   events = 0;
   readonly #owner: PendingOwner;

@@ -1,0 +1,46 @@
+/** Memory is given back once it is empty, where it had to be much. */
+const MOST_KEPT_BYTES = 512 * 1024;
+const LEAST_BYTES = 4 * 1024;
+
+/** Bytes that wait, in the order in which they came; in one piece of memory, which grows where it has to. */
+export class ByteStore {
+  #bytes = new Uint8Array(0);
+  #from = 0;
+  #to = 0;
+
+  get size(): number {
+    return this.#to - this.#from;
+  }
+
+  /** Those of `bytes` between the two indices. */
+  push(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    const size = to - from;
+    if (this.#to + size > this.#bytes.length) this.#makeRoom(size);
+    this.#bytes.set(bytes.subarray(from, to), this.#to);
+    this.#to += size;
+  }
+
+  #makeRoom(size: number): void {
+    const present = this.#bytes.subarray(this.#from, this.#to);
+    const needed = present.length + size;
+    // Moved within the same memory only where that is rare.
+    if (2 * needed > this.#bytes.length) this.#bytes = new Uint8Array(Math.max(LEAST_BYTES, 2 * needed));
+    this.#bytes.set(present);
+    this.#from = 0;
+    this.#to = present.length;
+  }
+
+  /** At most so many go to `out`, from `at` on: how many. */
+  take(out: Uint8Array, most: number, at = 0): number {
+    const size = Math.min(most, this.size);
+    out.set(this.#bytes.subarray(this.#from, this.#from + size), at);
+    this.#from += size;
+    if (this.#from === this.#to) this.#empty();
+    return size;
+  }
+
+  #empty(): void {
+    this.#from = this.#to = 0;
+    if (this.#bytes.length > MOST_KEPT_BYTES) this.#bytes = new Uint8Array(0);
+  }
+}

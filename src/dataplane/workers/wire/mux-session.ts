@@ -1,0 +1,257 @@
+import { performance } from "node:perf_hooks";
+import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import { CLIENT_IDLE_MS } from "#transport/mux/session.ts";
+import type { MuxFraming, SessionStream } from "./mux-framing.ts";
+import { hasArrived } from "./has-arrived.ts";
+import { MuxInput } from "./mux-input.ts";
+import { MuxOutput } from "./mux-output.ts";
+import type { Wire, WireIo } from "./wire.ts";
+
+/** Bytes of all streams that wait for slow readers. Beyond this the connection is not read, so the peer is slowed down. */
+const MOST_HELD_BYTES = 8 * 1024 * 1024;
+/** What is read in one turn, before the streams have theirs. */
+const TURN_BYTES = 256 * 1024;
+/** A read of so much is followed by a larger one. */
+const READ_BYTES = 64 * 1024;
+/** A read counts for so much at least. */
+const LEAST_BYTES = 16 * 1024;
+const TICK_MS = 15_000;
+/** By then all that was said has gone out, and has arrived, or the connection is closed as it is. */
+const CLOSING_MS = 10_000;
+/** Numbers of streams are never used again; a session that has come so far takes no more. */
+const LAST_ID = 0xffff_fffd;
+
+/**
+ * Many streams over the wire of one connection to the server of a node. What comes is kept at the streams until their tasks
+ * have their turn; what they say is gathered until the session has its own.
+ */
+export class MuxSession {
+  readonly framing: MuxFraming;
+  readonly #inner: Wire;
+  readonly #output: MuxOutput;
+  readonly #input: MuxInput;
+  /** The session wants a turn. */
+  readonly #wake: () => void;
+  /** Those that the peer has heard of. */
+  readonly #opened = new Map<number, SessionStream>();
+  readonly #streams = new Set<SessionStream>();
+  #nextId: number;
+  #heldBytes = 0;
+  #isPaused = false;
+  #isRunning = false;
+  /** Its streams have found it blocked, perhaps. */
+  #wasBlocked = false;
+  #idleSinceMs = performance.now();
+  #tickAtMs = performance.now() + TICK_MS;
+  #isRetiring = false;
+  /** Nothing more is read, and it ends once all is out. */
+  #isClosing = false;
+  #closeAtMs = Infinity;
+  #isEnded = false;
+  #isOver = false;
+  #isDead = false;
+
+  /** `opening`: what goes out in front of all frames. */
+  constructor(inner: Wire, framing: MuxFraming, opening: Uint8Array, wake: () => void) {
+    this.#inner = inner;
+    this.framing = framing;
+    this.#output = new MuxOutput(inner, framing);
+    this.#output.say(opening);
+    this.#wake = wake;
+    this.#input = new MuxInput(framing, this.#opened, this);
+    this.#nextId = framing.firstId;
+  }
+
+  /** Those that are open, or about to be. */
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  get isUsable(): boolean {
+    if (this.#isDead || this.#isRetiring) return false;
+    return this.#nextId + 2 * this.#streams.size < LAST_ID;
+  }
+
+  get isDead(): boolean {
+    return this.#isDead;
+  }
+
+  /** Nothing is left to be done with it. */
+  get isOver(): boolean {
+    return this.#isDead || this.#isOver;
+  }
+
+  get takesData(): boolean {
+    return this.#output.takesData;
+  }
+
+  // For its streams.
+
+  enter(stream: SessionStream): void {
+    this.#streams.add(stream);
+  }
+
+  /** With the next write. Answers with its number. */
+  open(stream: SessionStream, request: Uint8Array): number {
+    const id = this.#nextId;
+    this.#nextId += 2;
+    this.#opened.set(id, stream);
+    const head = Buffer.alloc(this.framing.headBytes);
+    this.framing.writeDataHead(head, 0, id, request.length);
+    for (const piece of [this.framing.encodeOpen(id), head, request]) this.say(piece);
+    return id;
+  }
+
+  writeData(io: WireIo, id: number, size: number, most: number): number {
+    const taken = this.#output.writeData(io, id, size, most);
+    this.#onSaid();
+    if (!this.#output.takesData) this.#sendBack(id);
+    return taken;
+  }
+
+  /** Who has filled the connection is the last one to write once it takes more. */
+  #sendBack(id: number): void {
+    const stream = this.#opened.get(id);
+    if (stream !== undefined && this.#streams.delete(stream)) this.#streams.add(stream);
+  }
+
+  say(frame: Uint8Array): void {
+    if (this.#isDead || this.#isClosing) return;
+    this.#output.say(frame);
+    this.#onSaid();
+  }
+
+  #onSaid(): void {
+    this.#wasBlocked ||= !this.#output.takesData;
+    if (!this.#isRunning) this.#wake();
+  }
+
+  /** Bytes that wait for readers have grown (or shrunk, negative) by so many. */
+  holds(bytes: number): void {
+    this.#heldBytes += bytes;
+    if (this.#heldBytes > MOST_HELD_BYTES) this.#isPaused = true;
+    else if (this.#isPaused && this.#heldBytes <= MOST_HELD_BYTES / 2) {
+      this.#isPaused = false;
+      this.#wake();
+    }
+  }
+
+  /** It is over for its user. */
+  leave(stream: SessionStream): void {
+    if (!this.#streams.delete(stream)) return;
+    const { id, endSent, farEnded } = stream;
+    this.#opened.delete(id);
+    this.#input.forget(stream);
+    const frame = id === 0 ? null : this.framing.encodeLeft(id, endSent, farEnded);
+    if (frame !== null) this.say(frame);
+    if (this.#streams.size > 0) return;
+    this.#idleSinceMs = performance.now();
+    if (this.#isRetiring) this.retire();
+  }
+
+  /** Opens no further streams, and ends with its last one. */
+  retire(): void {
+    this.#isRetiring = true;
+    if (this.#streams.size === 0) this.#close();
+  }
+
+  #close(): void {
+    if (this.#isClosing || this.#isDead) return;
+    this.#closeWith(this.framing.encodeFinal(false));
+  }
+
+  #closeWith(frame: Uint8Array): void {
+    this.say(frame);
+    this.#isClosing = true;
+    this.#closeAtMs = performance.now() + CLOSING_MS;
+  }
+
+  // For its connection.
+
+  onEvents(events: number): void {
+    this.#inner.onEvents(events);
+  }
+
+  /** What the kernel says of its socket is nothing new where this is true, and that it can be written to. */
+  get isWaiting(): boolean {
+    return !this.#output.isOwing && this.#inner.writable && !this.#isClosing;
+  }
+
+  /** Reads and writes what it can. True: there is more at once. */
+  turn(io: WireIo): boolean {
+    this.#isRunning = true;
+    this.#flush(io);
+    this.#read(io);
+    if (performance.now() >= this.#tickAtMs) this.#tick();
+    this.#flush(io);
+    this.#isRunning = false;
+    if (this.#isClosing) this.#end(io);
+    io.wakeAtMs = Math.min(io.wakeAtMs, this.#tickAtMs, this.#closeAtMs);
+    return this.#reads || (!this.#isDead && this.#output.canFlush);
+  }
+
+  #end(io: WireIo): void {
+    if (!this.#output.isOwing && !this.#isEnded) {
+      this.#isEnded = true;
+      this.#inner.endWriting(io);
+    }
+    const isOut = this.#isEnded && !this.#output.isOwing && hasArrived(io.calls, this.#inner.fd);
+    this.#isOver = isOut || performance.now() >= this.#closeAtMs;
+  }
+
+  get #reads(): boolean {
+    return this.#inner.readable && !this.#isPaused && !this.#isClosing && !this.#isDead;
+  }
+
+  #flush(io: WireIo): void {
+    if (this.#isDead) return;
+    this.#output.flush(io);
+    if (this.#output.hasFailed) return this.#die();
+    const isBlocked = !this.#output.takesData;
+    if (this.#wasBlocked && !isBlocked) for (const stream of this.#streams) stream.wake();
+    this.#wasBlocked = isBlocked;
+  }
+
+  #read(io: WireIo): void {
+    let size = READ_BYTES;
+    for (let spent = 0; spent < TURN_BYTES && this.#reads;) {
+      const bytes = this.#inner.read(io, size);
+      if (bytes === EAGAIN) return;
+      if (bytes <= 0 && bytes !== EINTR) return this.#die();
+      if (!this.#input.take(io.calls.buffer, bytes)) return this.#fail();
+      if (bytes >= READ_BYTES) size = BUFFER_BYTES;
+      spent += Math.max(LEAST_BYTES, bytes);
+    }
+  }
+
+  #tick(): void {
+    const nowMs = performance.now();
+    this.#tickAtMs = nowMs + TICK_MS;
+    if (this.#streams.size === 0) {
+      if (nowMs - this.#idleSinceMs > CLIENT_IDLE_MS) this.retire();
+      return;
+    }
+    const frame = this.framing.keepAlive();
+    if (frame === null) this.#fail();
+    else this.#output.say(frame);
+  }
+
+  /** The peer has broken the protocol, or answers no more. */
+  #fail(): void {
+    this.#isRetiring = true;
+    if (!this.#isClosing) this.#closeWith(this.framing.encodeFinal(true));
+    for (const stream of this.#streams) stream.onReset();
+  }
+
+  /** Its connection has failed, or ended. */
+  #die(): void {
+    this.#isDead = true;
+    for (const stream of this.#streams) stream.wake();
+  }
+
+  drop(io: WireIo): void {
+    if (!this.#isDead) this.#die();
+    this.#output.drop(io);
+    this.#inner.drop(io);
+  }
+}
