@@ -122,7 +122,7 @@ async function costPerPacket(out: (line: string) => void): Promise<void> {
   const libc = openLibc();
   if (libc === null) return;
   const bpf = new Bpf(process.getBuiltinModule("node:ffi"), libc);
-  using maps = new Maps(bpf, { prefixes: 65_536, flows: 65_536 }, 1024);
+  using maps = new Maps(bpf, { prefixes: 65_536, flows: 65_536, ways: null }, 1024);
   const marks = { directMark: 0x4000_0000, proxyMark: 0x2000_0000, redirectTo: null };
   const program = bpf.loadClassifier(classifierProgram({ maps: maps.descriptors, ...marks }), "weir_bench");
   maps.change(

@@ -114,6 +114,8 @@ export interface TrafficEstimate {
 
 /** Lets the kernel forward by itself what is certainly DIRECT. */
 export interface KernelBypass extends AsyncDisposable {
+  /** Descriptor of what it remembers of open connections, for another process; null: nothing. */
+  readonly ways: number | null;
   /** Nothing that was learnt is in force when it settles, and nothing is learnt until `resume`. */
   pause(): Promise<void>;
   resume(): void;

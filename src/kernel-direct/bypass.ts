@@ -26,6 +26,8 @@ export interface BypassContext {
   readonly device: string;
   readonly inbound: Pick<InboundInfo, "ruleList" | "target">;
   readonly capture: Capture;
+  /** What another process remembered of open connections, as a descriptor that the caller closes; null: nothing. */
+  readonly ways: number | null;
 }
 
 export interface BypassEnv {
@@ -101,6 +103,10 @@ export class Bypass implements BypassViews, KernelBypass {
     };
   }
 
+  get ways(): number | null {
+    return this.#classifier?.ways ?? null;
+  }
+
   resume(): void {
     if (this.#consumer !== null) return;
     const { maxEntries } = this.#settings;
@@ -138,14 +144,14 @@ export class Bypass implements BypassViews, KernelBypass {
   }
 
   async #openClassifier(settings: ClassifierSettings): Promise<Classifier> {
-    const { capture, device } = this.#context;
+    const { capture, device, ways } = this.#context;
     const { fakeRanges } = this.#settings;
     await using undo = new AsyncDisposableStack();
     const netlink = undo.use(openNetlink(KEY));
     const redirectTo = settings.redirects ? device : null;
     const classifier = undo.use(
       new Classifier(
-        { ...settings, redirectTo, fakeRanges },
+        { ...settings, redirectTo, fakeRanges, ways },
         {
           bpf: openBpf(KEY),
           netlink,

@@ -1,14 +1,13 @@
 /** kernel-direct of a TUN. */
 import type { Config } from "#config/config.ts";
-import type { Capture } from "#core/capture.ts";
-import { Bypass, type BypassEnv } from "#kernel-direct/bypass.ts";
+import { Bypass, type BypassContext, type BypassEnv } from "#kernel-direct/bypass.ts";
 import { ownAddresses } from "#net/address/own-address.ts";
 import type { TunSettings } from "#tun/settings.ts";
 
 /** Null: the TUN does without. Throws `ConfigError`. */
 export async function openBypass(
   { bypass, ruleList, target }: TunSettings,
-  context: { readonly device: string; readonly capture: Capture },
+  context: Omit<BypassContext, "inbound">,
   env: Pick<BypassEnv, "learning" | "log">,
 ): Promise<Bypass | null> {
   if (bypass === null) return null;

@@ -66,7 +66,7 @@ export function tunEnv(
     openCapture: (plan) => openCapture(plan, { nftables, guard, ownership, log }),
     hold,
     inherited,
-    openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
+    openBypass: (settings, context) => openBypass(settings, context, { learning, log }),
     prefixesOf: (names) => names.flatMap((name) => lists()?.ruleProviders.all.get(name)?.networks ?? []),
   };
 }

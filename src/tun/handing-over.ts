@@ -41,12 +41,25 @@ export function demandSame(wanted: readonly TunSettings[], inherited: InheritedS
   );
 }
 
+/** Of what its classifier remembers of open connections. */
+export function waysKey({ name }: TunSettings): string {
+  return `tun-ways ${name}`;
+}
+
+export interface Handled {
+  readonly device: TunDevice;
+  readonly listeners: readonly TunListener[];
+  /** See `KernelBypass.ways`. */
+  readonly ways: number | null;
+}
+
 /** Descriptors that stay this process's, too. */
 export function handles(
   settings: TunSettings,
-  { device, listeners }: { readonly device: TunDevice; readonly listeners: readonly TunListener[] },
+  { device, listeners, ways }: Handled,
 ): readonly ListeningSocket[] {
   return [
+    ...(ways === null ? [] : [{ key: waysKey(settings), fd: ways, endpoint: null }]),
     { key: deviceKey(settings), fd: device.fd, endpoint: null, detail: detailOf(device) },
     ...listeners.map(({ listening }, at) => ({ key: listenerKey(settings, at), ...listening })),
   ];

@@ -13,7 +13,7 @@ import { BypassSlot } from "./bypass-slot.ts";
 import { adoptDevice, mtuOf, openDevice } from "./device.ts";
 import { DnsQuestions, type DnsQuestionsEnv } from "./dns-questions.ts";
 import { type EchoEnv, Echoes } from "./echoes.ts";
-import { deviceKey, flowsKey, handles, listenerKey, statesOf } from "./handing-over.ts";
+import { deviceKey, flowsKey, handles, listenerKey, statesOf, waysKey } from "./handing-over.ts";
 import { Hijack } from "./hijack.ts";
 import { Intake, type IntakeEnv } from "./intake.ts";
 import { TunListener } from "./listener.ts";
@@ -27,15 +27,18 @@ export interface PartsEnv extends IntakeEnv, EchoEnv, DnsQuestionsEnv {
   readonly openEgress: (settings: TunSettings, device: string) => AsyncDisposable;
   readonly openCapture: (plan: CapturePlan) => Promise<Capture>;
   /** Lets the kernel forward some traffic by itself; null: none. Ends before the capture. */
-  readonly openBypass: (
-    settings: TunSettings,
-    device: string,
-    capture: Capture,
-  ) => Promise<KernelBypass | null>;
+  readonly openBypass: (settings: TunSettings, context: BypassPlace) => Promise<KernelBypass | null>;
   /** What these rule providers hold now, all in one list. */
   readonly prefixesOf: (providers: readonly string[]) => readonly Prefix[];
   /** Of another process of weir, where this one takes its place. */
   readonly inherited: InheritedSockets;
+}
+
+export interface BypassPlace {
+  readonly device: string;
+  readonly capture: Capture;
+  /** From the process before, see `KernelBypass.ways`; the caller closes it. */
+  readonly ways: number | null;
 }
 
 export interface Parts extends AsyncDisposable {
@@ -82,8 +85,9 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
   const capture = captures ? undo.use(await env.openCapture(plan)) : null;
   const bypass = undo.use(
     new BypassSlot(
-      async () => (capture === null ? null : env.openBypass(settings, device.name, capture)),
-      env.log,
+      async (ways) =>
+        capture === null ? null : env.openBypass(settings, { device: device.name, capture, ways }),
+      { ways: env.inherited.take(waysKey(settings))?.fd ?? null, log: env.log },
     ),
   );
   if (taken === null) await bypass.open(); // else the process before has one
@@ -102,7 +106,7 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
     },
     settled: () => bypass.settled,
     pauseBypass: () => bypass.pause(),
-    handles: () => handles(settings, { device, listeners: listeners.listeners }),
+    handles: () => handles(settings, { device, listeners: listeners.listeners, ways: bypass.ways }),
     pause: () => {
       device.pause();
       for (const listener of listeners.listeners) listener.pause();

@@ -10,11 +10,12 @@ import {
   config,
   openWorld,
   ask,
+  assertEchoes,
+  hold,
   ways,
   api,
   start,
 } from "../support/kernel-direct-world.ts";
-import type { Talk } from "../support/netns-row.ts";
 import type { Netns } from "../support/netns.ts";
 import { CLIENT, ROUTER } from "../support/transit.ts";
 
@@ -98,22 +99,14 @@ for (const [mode, { tun, backend, steers }] of Object.entries(MODES))
     await t.test(
       "an open connection goes on where it began when its address is forgotten or learnt",
       async () => {
-        const open = (last: number) => far(last).map((host) => row.talk("hold", host, 7));
-        const echoes = async (held: readonly Talk[], word: string) => {
-          for (const each of held) each.say(word);
-          assert.deepEqual(
-            await Promise.all(held.map((each) => each.nextLine())),
-            held.map(() => `tcp ${word}`),
-          );
-        };
         await ask(row, "direct");
-        const [inKernel, proxied] = [open(NUMBERS.direct), open(NUMBERS.timed)];
-        await echoes([...inKernel, ...proxied], "begun");
+        const [inKernel, proxied] = [hold(row, NUMBERS.direct), hold(row, NUMBERS.timed)];
+        await assertEchoes([...inKernel, ...proxied], "begun");
         await ask(row, "timed");
-        await echoes(proxied, "learnt");
+        await assertEchoes(proxied, "learnt");
         await api(router, "PATCH", "/configs", { mode: "global" });
         await api(router, "PATCH", "/configs", { mode: "rule" });
-        await echoes([...inKernel, ...proxied], "forgotten");
+        await assertEchoes([...inKernel, ...proxied], "forgotten");
         for (const each of [...inKernel, ...proxied]) each.close();
       },
     );

@@ -2,7 +2,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailingLaunchers } from "../support/failing-launchers.ts";
-import { ask, config, NUMBERS, openWorld, skip, ways } from "../support/kernel-direct-world.ts";
+import {
+  ask,
+  assertEchoes,
+  config,
+  hold,
+  NUMBERS,
+  openWorld,
+  skip,
+  ways,
+} from "../support/kernel-direct-world.ts";
 import { leftovers } from "../support/netns-row.ts";
 import { CLIENT, FAR, type Transit } from "../support/transit.ts";
 import { openUpgradedCore } from "../support/upgraded-core.ts";
@@ -49,13 +58,19 @@ for (const [mode, tun] of Object.entries(MODES))
     await using upgraded = await openUpgradedCore(config({ tun }), row.router.prefix);
     const { pid } = upgraded;
     const before = await tables(row);
-    await checkWays(row);
+    await ask(row, "direct");
+    const [inKernel, proxied] = [hold(row, NUMBERS.direct), hold(row, NUMBERS.proxied)];
+    await assertEchoes([...inKernel, ...proxied], "begun");
+    await checkWays(row); // and their last acknowledgements have arrived
     await captured(row, () => assert.rejects(upgraded.upgrade(launchers.path("go")), /SIGKILL/));
+    await assertEchoes([...inKernel, ...proxied], "still");
     await checkWays(row);
     await captured(row, () => upgraded.upgrade());
+    await assertEchoes([...inKernel, ...proxied], "handed over");
     await until("the table has its name", async () => (await tables(row)) === before);
     await checkWays(row);
     await captured(row, () => upgraded.end(pid));
+    await assertEchoes(inKernel, "alone");
     await checkWays(row);
     assert.equal(await tables(row), before);
     await upgraded.end(upgraded.pid);

@@ -24,6 +24,7 @@ const OPTIONS: ClassifierOptions = {
   directPrefixes: [],
   proxyPrefixes: [],
   fakeRanges: [],
+  ways: null,
 };
 
 /** The kernel's bpf() with the call number `fails` refused; `older`: one without TCX. */

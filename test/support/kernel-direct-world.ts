@@ -1,5 +1,7 @@
 /** A client, a router that runs the core with kernel-direct, and what lies behind it; and how to see which way was taken. */
+import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
+import type { Talk } from "./netns-row.ts";
 import { skipNetns, type Netns } from "./netns.ts";
 import { startCore, type Core } from "./start-core.ts";
 import { CLIENT, openTransit, ROUTER, UPLINK, type Transit } from "./transit.ts";
@@ -71,6 +73,19 @@ export async function ways(row: Transit, last: number): Promise<ReturnType<typeo
   await row.arrivals.forget();
   await Promise.all(far(last).map((host) => row.client.run("curl", "-sS", "--max-time", "4", url(host))));
   return sourcesOf(await row.arrivals.list());
+}
+
+/** Connections that stay open, to both addresses. */
+export const hold = (row: Transit, last: number): readonly Talk[] =>
+  far(last).map((host) => row.talk("hold", host, 7));
+
+export async function assertEchoes(held: readonly Talk[], word: string): Promise<void> {
+  for (const each of held) each.say(word);
+  const lines = await Promise.all(held.map((each) => each.nextLine()));
+  assert.deepEqual(
+    lines,
+    held.map(() => `tcp ${word}`),
+  );
 }
 
 /** "kernel": all from the client itself; "proxy": all from the router, which may prefer a family of its own. */

@@ -40,7 +40,7 @@ await using bypass = await Bypass.open(
       proxyPrefixes: [],
     },
   },
-  { device, inbound: { ruleList: null, target: null }, capture },
+  { device, inbound: { ruleList: null, target: null }, capture, ways: null },
   { learning: new KernelDirect(SILENT), log: SILENT, ownAddresses },
 );
 console.log((bypass.fastPath?.prefixes.bypass ?? 0) - before);

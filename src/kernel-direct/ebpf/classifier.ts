@@ -18,6 +18,8 @@ export interface ClassifierOptions extends Omit<ClassifierSettings, "required" |
   /** Name of the TUN that PROXY packets are sent into; null: they are marked. */
   readonly redirectTo: string | null;
   readonly fakeRanges: readonly Prefix[];
+  /** The flow cache of a classifier with the same options, as a descriptor that the caller closes; null: a new one. */
+  readonly ways: number | null;
 }
 
 export interface ClassifierEnv {
@@ -62,8 +64,8 @@ export class Classifier implements Plane, Disposable {
     if (options.redirectTo !== null && tun === undefined)
       throw new Error(`kernel-direct-ebpf-proxy-redirect: there is no device ${options.redirectTo}`);
     removeLeftovers(env.netlink, links);
-    const sizes = { prefixes: options.maxEntries, flows: options.flowEntries };
-    this.#maps = undo.use(new Maps(env.bpf, sizes, env.possibleCpus));
+    const { maxEntries: prefixes, flowEntries: flows, ways } = options;
+    this.#maps = undo.use(new Maps(env.bpf, { prefixes, flows, ways }, env.possibleCpus));
     this.#fill();
     const { directMark, proxyMark } = options;
     const maps = this.#maps.descriptors;
@@ -90,6 +92,11 @@ export class Classifier implements Plane, Disposable {
       else counts.bypass++;
     }
     return counts;
+  }
+
+  /** The flow cache, for a classifier that takes the place of this one. */
+  get ways(): number {
+    return this.#maps.descriptors.flows;
   }
 
   get counts(): ClassifierCounts {

@@ -1,4 +1,6 @@
 /** The five maps of the classifier (kernel-direct.md §4.1) and the protocol by which their content changes (§4.4). */
+import { randomInt } from "node:crypto";
+import { duplicateDescriptor } from "#platform/handover.ts";
 import type { Bpf, MapShape } from "#platform/linux/bpf.ts";
 import { isIpv6, lpmKey, type Decision } from "./prefixes.ts";
 import { COUNTER, FLOW_KEY_BYTES, FLOW_VALUE_BYTES, type ProgramOptions } from "./program.ts";
@@ -8,19 +10,29 @@ export interface Count {
   readonly bytes: number;
 }
 
+/** Exclusive; half of it, because even numbers are counted. */
+const GENERATIONS = 2 ** 31;
 const ZERO = new Uint8Array(4);
 const COUNTER_BYTES = 16;
 const NAMES = ["ipv4", "ipv6", "flows", "generation", "counters"] as const;
+
+export interface Sizes {
+  readonly prefixes: number;
+  readonly flows: number;
+  /** See `ClassifierOptions.ways`. */
+  readonly ways: number | null;
+}
 
 export class Maps implements Disposable {
   readonly descriptors: ProgramOptions["maps"];
   readonly #bpf: Bpf;
   readonly #cpus: number;
   readonly #content = new Map<string, Decision>();
-  #generation = 0;
+  /** Begins anywhere: decisions that another classifier has cached in the same map are of no generation of this one. */
+  #generation = randomInt(GENERATIONS) * 2;
 
   /** `cpus`: those that could exist. Throws with nothing left open. */
-  constructor(bpf: Bpf, sizes: { readonly prefixes: number; readonly flows: number }, cpus: number) {
+  constructor(bpf: Bpf, sizes: Sizes, cpus: number) {
     this.#bpf = bpf;
     this.#cpus = cpus;
     using undo = new DisposableStack();
@@ -35,15 +47,21 @@ export class Maps implements Disposable {
       valueBytes: 4,
       maxEntries: sizes.prefixes,
     });
+    const adopt = (ways: number): number => {
+      const descriptor = duplicateDescriptor(ways);
+      undo.defer(() => bpf.close(descriptor));
+      return descriptor;
+    };
+    const flows: MapShape = {
+      kind: "lruHash",
+      keyBytes: FLOW_KEY_BYTES,
+      valueBytes: FLOW_VALUE_BYTES,
+      maxEntries: sizes.flows,
+    };
     this.descriptors = {
       ipv4: make(trie(8)),
       ipv6: make(trie(20)),
-      flows: make({
-        kind: "lruHash",
-        keyBytes: FLOW_KEY_BYTES,
-        valueBytes: FLOW_VALUE_BYTES,
-        maxEntries: sizes.flows,
-      }),
+      flows: sizes.ways === null ? make(flows) : adopt(sizes.ways),
       generation: make({ kind: "array", keyBytes: 4, valueBytes: 4, maxEntries: 1 }),
       counters: make({ kind: "perCpuArray", keyBytes: 4, valueBytes: COUNTER_BYTES, maxEntries: 3 }),
     };

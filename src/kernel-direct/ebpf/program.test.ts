@@ -24,7 +24,7 @@ function kernel(redirectTo: number | null = null) {
   const libc = openLibc();
   assert.ok(libc !== null);
   const bpf = new Bpf(ffi, libc);
-  const maps = new Maps(bpf, { prefixes: 1000, flows: 1000 }, 1024);
+  const maps = new Maps(bpf, { prefixes: 1000, flows: 1000, ways: null }, 1024);
   const program = bpf.loadClassifier(
     classifierProgram({ maps: maps.descriptors, directMark: DIRECT, proxyMark: PROXY, redirectTo }),
     "weir_test",
