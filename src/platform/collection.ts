@@ -7,8 +7,10 @@
 /** As the compiler of the runtime names them (Itanium C++ ABI §5.1); the runtime shows them to add-ons. */
 const CURRENT = "_ZN2v87Isolate10GetCurrentEv";
 const PRESSURE = "_ZN2v87Isolate26MemoryPressureNotificationENS_19MemoryPressureLevelE";
-/** `MemoryPressureLevel::kModerate`. The level above it collects all in one piece. */
+/** `MemoryPressureLevel`: collected in steps that run between other tasks of the thread. */
 const MODERATE = 1;
+/** The same: all in one piece, before the call returns. */
+const CRITICAL = 2;
 
 const SIGNATURES = {
   [CURRENT]: { arguments: [], return: "u64" },
@@ -17,11 +19,20 @@ const SIGNATURES = {
 
 /** Begins one of the thread that calls it, unless one is under way. Null where the runtime does not show how. */
 export function openCollection(): (() => void) | null {
+  return openAt(MODERATE);
+}
+
+/** The same for a thread that does not return to its event loop, where steps would never run: it stands still meanwhile. */
+export function openWholeCollection(): (() => void) | null {
+  return openAt(CRITICAL);
+}
+
+function openAt(level: number): (() => void) | null {
   const ffi = process.getBuiltinModule("node:ffi");
   if (ffi === undefined || process.platform === "win32") return null;
   try {
     const { functions } = ffi.dlopen(null, SIGNATURES);
-    return () => functions[PRESSURE](functions[CURRENT](), MODERATE);
+    return () => functions[PRESSURE](functions[CURRENT](), level);
   } catch {
     return null; // another runtime
   }

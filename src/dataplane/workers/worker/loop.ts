@@ -60,6 +60,8 @@ export interface LoopOptions {
   /** What connections are decided by, and which version of it is in force. */
   readonly decisions: MessagePort;
   readonly version: VersionWord;
+  /** Gives back what the thread's start took: once, when nothing has happened for a while. */
+  readonly collect?: (() => void) | null;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
 }
@@ -83,6 +85,7 @@ export class Loop {
   /** Slots of tasks with more to do than one turn allows. */
   #queue: number[] = [];
   readonly #alarms = new Alarms();
+  #collect: (() => void) | null;
   #sleepMs = LONGEST_SLEEP_MS;
 
   constructor(options: LoopOptions) {
@@ -93,6 +96,7 @@ export class Loop {
     this.#post = post;
     this.#onFault = onFault;
     this.#atSeam = atSeam;
+    this.#collect = options.collect ?? null;
     this.#events = new EventReporter(table, post, atSeam);
     const ask = (index: number, bytes: number): void => {
       table.asked[index] = bytes;
@@ -150,6 +154,8 @@ export class Loop {
   /** The same where nothing has happened for a while. */
   rest(): void {
     this.#io.pipes.closeIdle();
+    this.#collect?.();
+    this.#collect = null;
   }
 
   /** A wire without a socket is ready for something, as epoll says it of one; `poll` is to be called. */
@@ -164,7 +170,7 @@ export class Loop {
   #round(mayWait: boolean): void {
     const count = this.#calls.wait(this.#epoll, mayWait ? this.#sleepMs : 0);
     this.#table.wakeUp();
-    if (count === 0 && mayWait) this.#io.pipes.closeIdle();
+    if (count === 0 && mayWait) this.rest();
     for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
     this.#takeCommands();
     this.#takeTurns();

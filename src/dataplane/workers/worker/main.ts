@@ -1,6 +1,7 @@
 /** The program of a worker. It never returns to its event loop before it is told to stop. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
+import { openWholeCollection } from "#platform/collection.ts";
 import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
 import { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
@@ -32,6 +33,7 @@ const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies T
 const atSeam = seams === undefined ? undefined : atSeams(seams);
 const version = new VersionWord(versionMemory);
 const shared = { calls, table, acceptor, pipes, wires, decisions, version };
-const loop = new Loop({ ...shared, post, onFault, unauthenticated, threads, atSeam });
+const collect = openWholeCollection();
+const loop = new Loop({ ...shared, post, onFault, unauthenticated, threads, collect, atSeam });
 port.postMessage({} satisfies ThreadMessage);
 loop.run();
