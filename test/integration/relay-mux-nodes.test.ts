@@ -282,6 +282,25 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
+test("smux: whenever a client ends, its stream ends, too", { skip }, async () => {
+  await using node = await openMuxNode("smux", { maxStreams: 1_000 });
+  const count = 300;
+  const one = async (at: number): Promise<void> => {
+    const client = await node.dial();
+    client.send("ping");
+    await delay(10 + (at % 15)); // about when a silent client's stream would be opened
+    client.socket.end();
+  };
+  for (let at = 0; at < count; at += 30)
+    await Promise.all(Array.from({ length: 30 }, (_, index) => one(at + index)));
+  const session = await node.session(1);
+  for (let at = 0; at < count; at++) {
+    await session.expect(`end ${3 + 2 * at}`);
+    session.end(3 + 2 * at);
+  }
+  await until("all are over", () => node.engine.served.length === count);
+});
+
 /** Streams that the session has heard of. */
 function heardOf(session: MuxFrames, protocol: (typeof PROTOCOLS)[number]): number {
   const ids = Array.from({ length: 16 }, (_, at) => (TONGUES[protocol].ids[0] as number) + 2 * at);

@@ -69,6 +69,10 @@ export class MuxStream implements Wire, SessionStream {
     this.#turn.ask(io, Math.min(this.#openAtMs, this.#endAtMs));
   }
 
+  remind(io: WireIo): void {
+    this.#turn.remind(io);
+  }
+
   get readable(): boolean {
     return this.#unread > 0 || this.#lastNow !== EAGAIN || this.#turn.isDue;
   }

@@ -94,6 +94,10 @@ export class NodeStream implements Wire, SessionEvents {
     session.sayOpening(io, this.#target); // a failure shows when it is read
   }
 
+  remind(io: WireIo): void {
+    this.#turn.remind(io);
+  }
+
   get readable(): boolean {
     if (this.#last !== null || this.#hasNews || this.#turn.isDue) return true;
     const session = this.#session;

@@ -33,6 +33,8 @@ export interface Wire {
   readonly outlivesSocket?: boolean;
   /** Once, before all else: it may ask for a turn. */
   begin?(io: WireIo): void;
+  /** Asks again for the turn that is still to come: the loop keeps one time of a slot, and may have granted an earlier one. */
+  remind?(io: WireIo): void;
   /** Puts up to `size` bytes at the start of the thread's buffer; 0 at the end. At most `BUFFER_BYTES` may be asked for. */
   read(io: WireIo, size: number): number;
   /** How many bytes `read` may find, more or less, with nothing read; 0 at the end. */

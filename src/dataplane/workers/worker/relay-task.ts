@@ -74,6 +74,8 @@ export class RelayTask implements Task {
     if (this.#down.isBroken) return this.#onReset(io, this.#down);
     if (this.#down.over && this.#remote.isOver?.(io) === true) return OVER;
     if (one === WAITS && second.over && !wasOver) return MORE; // it may have waited for that
+    this.#client.remind?.(io);
+    this.#remote.remind?.(io);
     const isOver = one === OVER && other === OVER;
     return isOver && mayClose(io, this.#client) && mayClose(io, this.#remote) ? OVER : WAITS;
   }
