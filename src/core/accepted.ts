@@ -94,8 +94,21 @@ export interface WorkerConnection extends AcceptedConnection {
    * the first on. `wire` absent: the client's bytes are the payload.
    */
   dial(plan: DialPlan, success: Uint8Array, limited: boolean, wire?: ClientWire): void;
+  /**
+   * Has the worker read what follows the handshake as frames of several streams; `padding` is what clients are asked for. The
+   * connection is the session's from then on: `reset` ends it. False: the worker cannot.
+   */
+  openSession(padding: Uint8Array, observer: SessionObserver): boolean;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
   dialledFrom(): LocalEnd | null;
+}
+
+/** What becomes of a client whose worker reads its frames, which are those of `protocols/shared/stream-frame.ts`. */
+export interface SessionObserver {
+  /** A stream says where it leads to: `request` is that in SOCKS form. Its client is answered as `StreamAnswer` has it. */
+  onStream(stream: WorkerConnection): void;
+  /** Called once: the session is over, and so are its streams. */
+  onEnded(): void;
 }
 
 /** What lies over the socket of a client whose handshake the main thread has read. */

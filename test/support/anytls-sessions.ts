@@ -101,11 +101,13 @@ export interface FrameClient extends Frames {
   open(id: number, port: number): void;
 }
 
-export async function openFrameClient(port: number): Promise<FrameClient> {
+/** `preamble`: what proves it to a listener with users. */
+export async function openFrameClient(port: number, preamble?: Buffer): Promise<FrameClient> {
   const socket = connect({ port, host: LOOPBACK_V4, rejectUnauthorized: false });
   socket.setNoDelay(true).on("error", () => {});
   await once(socket, "secureConnect");
   const frames = framesOver(socket);
+  if (preamble !== undefined) frames.send(preamble);
   const settings = wire.encodeSettings({ v: "2", client: "test", "padding-md5": DEFAULT_SCHEME.md5 });
   frames.send(wire.encodeFrame(wire.SETTINGS, 0, settings));
   await frames.expect(wire.SERVER_SETTINGS, 0);

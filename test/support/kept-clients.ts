@@ -8,15 +8,17 @@ import type { Meter } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { OffloadedClient, StreamSession } from "#core/session.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
-import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import { directDialer } from "./direct-accept.ts";
 import { openInboundEnv } from "./inbound-env.ts";
 import { unlimited } from "./relayed.ts";
 import { tlsLibrary } from "./tls.ts";
 
 export interface KeptClients extends AsyncDisposable {
   readonly port: number;
+  readonly engine: WorkerBackend;
   readonly inbound: ManagedInbound;
   readonly sessions: readonly StreamSession[];
   /** Sessions that a worker had when they were accepted. */
@@ -88,6 +90,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
   };
   let stopAccepting = (): Promise<void> => Promise.resolve();
   const env = openInboundEnv({
+    dialer: directDialer,
     accept: (session) => {
       if (session.network === "tcp") accept(session);
     },
@@ -110,6 +113,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
   const all = opened.move();
   const owner: KeptClients = {
     port: inbound.endpoints[0]?.port ?? 0,
+    engine,
     inbound,
     sessions,
     kept,

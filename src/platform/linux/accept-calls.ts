@@ -8,8 +8,16 @@ import { WORDS } from "./machine-words.ts";
 import { OwnPorts } from "./own-port.ts";
 import { ADD, DATA_WORD, EVENT_WORDS, PEEK, RelayCalls } from "./relay-calls.ts";
 import { AF_INET, AF_INET6, encodeSockaddr, SOCKADDR_BYTES } from "./sockaddr.ts";
-import { O_CLOEXEC, O_NONBLOCK, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
-import { uint32At } from "#lib/at.ts";
+import {
+  AF_UNIX,
+  O_CLOEXEC,
+  O_NONBLOCK,
+  SOCK_STREAM,
+  SOL_SOCKET,
+  SO_BINDTODEVICE,
+  SO_MARK,
+} from "./numbers.ts";
+import { int32At, uint32At } from "#lib/at.ts";
 
 /** What is looked at of a handshake at most. */
 const PEEK_BYTES = 4096;
@@ -35,6 +43,7 @@ const SIGNATURES = {
   accept4: { arguments: WORDS[4], return: "i32" },
   getsockname: { arguments: WORDS[3], return: "i32" },
   socket: { arguments: WORDS[3], return: "i32" },
+  socketpair: { arguments: WORDS[4], return: "i32" },
   connect: { arguments: WORDS[3], return: "i32" },
   bind: { arguments: WORDS[3], return: "i32" },
   setsockopt: { arguments: WORDS[5], return: "i32" },
@@ -73,6 +82,7 @@ export class AcceptCalls extends RelayCalls {
       bound: new Uint8Array(new ArrayBuffer(SOCKADDR_BYTES)),
       length: new Uint32Array(new ArrayBuffer(4)),
       value: new Int32Array(new ArrayBuffer(4)),
+      ends: new Int32Array(new ArrayBuffer(8)),
       name: new Uint8Array(new ArrayBuffer(16)),
       event: new Uint32Array(new ArrayBuffer(EVENT_WORDS * 4)),
     };
@@ -87,6 +97,7 @@ export class AcceptCalls extends RelayCalls {
       bound: pointerOf(memory.bound),
       length: pointerOf(memory.length),
       value: pointerOf(memory.value),
+      ends: pointerOf(memory.ends),
       name: pointerOf(memory.name),
       event: pointerOf(memory.event),
     };
@@ -120,6 +131,14 @@ export class AcceptCalls extends RelayCalls {
   open(family: 4 | 6): number {
     const domain = family === 4 ? AF_INET : AF_INET6;
     return this.answer(this.#library.functions.socket(this.words.of(domain), STREAM, 0n));
+  }
+
+  /** Two ends of one stream inside this machine; null where the system has none left. */
+  pair(): readonly [number, number] | null {
+    const { ends } = this.#memory;
+    const { socketpair } = this.#library.functions;
+    const answer = this.answer(socketpair(this.words.of(AF_UNIX), STREAM, 0n, this.#pointers.ends));
+    return answer < 0 ? null : [int32At(ends, 0), int32At(ends, 1)];
   }
 
   /** To `address`, of which so many bytes count. */

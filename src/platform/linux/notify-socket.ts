@@ -1,9 +1,8 @@
 /** Datagrams to a service manager's socket (sd_notify(3), unix(7)); `node:dgram` knows no unix sockets. */
 import { SystemError, type Libc } from "./libc.ts";
-import { MSG_DONTWAIT, MSG_NOSIGNAL, SOCK_DGRAM } from "./numbers.ts";
+import { AF_UNIX, MSG_DONTWAIT, MSG_NOSIGNAL, SOCK_DGRAM } from "./numbers.ts";
 import { int32At } from "#lib/at.ts";
 
-const AF_UNIX = 1;
 /** sockaddr_un: FAMILY(2) PATH(108) */
 const FAMILY_BYTES = 2;
 const PATH_BYTES = 108;

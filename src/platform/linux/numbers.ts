@@ -4,6 +4,7 @@ export const O_CLOEXEC = 0o2000000;
 export const F_DUPFD_CLOEXEC = 1030;
 export const EPOLL_CTL_ADD = 1;
 
+export const AF_UNIX = 1;
 export const SOCK_STREAM = 1;
 export const SOCK_DGRAM = 2;
 export const MSG_PEEK = 2;

@@ -6,9 +6,8 @@ import type * as Ffi from "node:ffi";
 import { int32At, uint32At } from "#lib/at.ts";
 import { SystemError, type Libc } from "./libc.ts";
 import { addressOf, lowWord, setLong } from "./message-layout.ts";
-import { MSG_DONTWAIT, MSG_NOSIGNAL, O_CLOEXEC, O_NONBLOCK, SOL_SOCKET } from "./numbers.ts";
+import { AF_UNIX, MSG_DONTWAIT, MSG_NOSIGNAL, O_CLOEXEC, O_NONBLOCK, SOL_SOCKET } from "./numbers.ts";
 
-const AF_UNIX = 1;
 const SOCK_SEQPACKET = 5;
 const SO_PASSCRED = 16;
 const SO_PEERCRED = 17;

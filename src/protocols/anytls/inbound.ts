@@ -3,7 +3,8 @@ import { AuthError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
-import { readHandshake } from "#net/listen/read-handshake.ts";
+import { continueWith } from "#lib/continue-with.ts";
+import { readFirst, streamUnread } from "#net/listen/first-bytes.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
 import { PasswordTable } from "#protocols/managed/password-table.ts";
 import { UserInbound } from "#protocols/managed/user-inbound.ts";
@@ -12,6 +13,7 @@ import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
 import type { InboundOptions } from "./options.ts";
 import { DEFAULT_SCHEME, type PaddingScheme, parseScheme } from "./padding.ts";
+import { keepSession } from "./kept-session.ts";
 import { ServerSession, type ServerStream } from "./server-session.ts";
 import { HASH_BYTES, passwordHash } from "./wire.ts";
 
@@ -35,17 +37,21 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, env), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
-    async authenticate({ stream, alpn, serverName }, ends) {
+    readsFirst: true,
+    authenticate(client, ends) {
       const table = shell.users;
-      const user = await readHandshake(
-        stream,
-        (arrived) => takePreamble(arrived, table, options.fallbacks.length > 0),
-        PREAMBLE_TIMEOUT_MS,
-      );
-      if (!(user instanceof Unauthenticated)) return serve(stream, scheme, shell.admit(user, table, ends));
-      const fallback = chooseFallback(options.fallbacks, { alpn, serverName, first: user.first });
-      if (fallback === null) throw new AuthError("a password that no user has");
-      await serveFallback(stream, fallback, ends, env.dialer);
+      const step = (arrived: ByteQueue) => takePreamble(arrived, table, options.fallbacks.length > 0);
+      return continueWith(readFirst(client, step, PREAMBLE_TIMEOUT_MS), (user) => {
+        if (!(user instanceof Unauthenticated)) {
+          const connection = shell.admit(user, table, ends);
+          if (!keepSession(client, scheme, connection)) serve(client.stream, scheme, connection);
+          return;
+        }
+        const { alpn, serverName } = client;
+        const fallback = chooseFallback(options.fallbacks, { alpn, serverName, first: user.first });
+        if (fallback === null) throw new AuthError("a password that no user has");
+        return serveFallback(streamUnread(client), fallback, ends, env.dialer);
+      });
     },
   });
 }

@@ -99,7 +99,7 @@ export class ServerSession extends Session {
 }
 
 /** A short word: the user sees it, and must not learn about the network behind this server. */
-function problemOf(failure: Error): string {
+export function problemOf(failure: Error): string {
   return failure instanceof DialError ? failure.reason : "failed";
 }
 

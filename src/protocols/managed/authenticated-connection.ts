@@ -1,8 +1,10 @@
 import type { Duplex } from "node:stream";
+import type { WorkerConnection } from "#core/accepted.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { DatagramFlow, Destination, Metadata, Network, Session } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
 import { type ConnectionEnds, describe, guardErrors, streamSession } from "#net/listen/accept.ts";
+import { AcceptedSession, type DialReply } from "#net/listen/accepted-session.ts";
 import type { PendingClient } from "#net/listen/first-bytes.ts";
 import { OpenedSession, type ClientStream, type KeptClient } from "#net/listen/opened-session.ts";
 import type { LiveUsers } from "#protocols/live-users.ts";
@@ -71,6 +73,11 @@ export class AuthenticatedConnection {
   readonly onSilentStream = (stream: Duplex, to: Destination): void => {
     this.onStream(stream, to, (failure) => void (failure !== null && stream.destroy()));
   };
+
+  /** A stream of a session that a worker reads. */
+  onKeptStream(stream: WorkerConnection, to: Destination, reply: DialReply): void {
+    this.#accept(new AcceptedSession(this.#about("tcp", to), stream, reply));
+  }
 
   readonly onFlow = (flow: DatagramFlow, first: Destination): void => {
     this.#accept({ network: "udp", metadata: this.#about("udp", first), flow });

@@ -19,7 +19,10 @@ import {
   LISTENERS,
   listenerOf,
   MOST_PATH_BYTES,
+  OF_SESSION,
   OPEN,
+  requestSlotOf,
+  SESSION_BYTES,
   switchedOf,
 } from "#dataplane/workers/shared/accept-memory.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
@@ -198,6 +201,7 @@ export class AcceptDispatcher implements AcceptOffload {
 
   onEvent(thread: WorkerHandle, slot: number, kind: number): void {
     const word = int32At(thread.accepts.tags, slot);
+    if (kind === REQUESTED && (word & OF_SESSION) !== 0) return this.#onStream(thread, slot);
     const listener = this.#listeners[listenerOf(word)] ?? null;
     if (kind === TLS_ACCEPTED) return this.#onTlsAccepted(thread, slot, listener);
     const options = listener?.options ?? null;
@@ -216,6 +220,27 @@ export class AcceptDispatcher implements AcceptOffload {
     const socket = socketOfSlot(thread, slot, 0, this.#calls);
     if (options === null) socket.destroy();
     else options.onSocket(socket, { repliedBytes: repliedBytesOf(word), switched: switchedOf(word) });
+  }
+
+  /** In the session of a client that the thread keeps. */
+  #onStream(thread: WorkerHandle, slot: number): void {
+    const { accepts } = thread;
+    const request = accepts.request(requestSlotOf(int32At(accepts.tags, slot)));
+    const session = thread.ownerOf(request.readUInt32BE());
+    if (!(session instanceof WorkerClient)) throw new TypeError("a stream without a session");
+    const stream = WorkerClient.ofSession(
+      session,
+      slot,
+      request.subarray(SESSION_BYTES),
+      this.#connectionEnv,
+    );
+    thread.track(slot, stream);
+    try {
+      if (!session.takeStream(stream)) stream.reset();
+    } catch (error) {
+      stream.reset(); // a fault costs only this stream
+      throw error;
+    }
   }
 
   #onTlsAccepted(thread: WorkerHandle, slot: number, listener: Listener | null): void {

@@ -1,6 +1,13 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ClientWire, DialEvents, LocalEnd, Switched, WorkerConnection } from "#core/accepted.ts";
+import type {
+  ClientWire,
+  DialEvents,
+  LocalEnd,
+  SessionObserver,
+  Switched,
+  WorkerConnection,
+} from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import { atNode } from "#core/errors.ts";
 import { layersOf, type WireStart } from "#core/handover.ts";
@@ -28,8 +35,9 @@ import type { WorkerTaskOwner } from "./task-owner.ts";
 import { both } from "./followers.ts";
 import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
 import { specOf } from "#dataplane/workers/shared/wire-spec.ts";
-import { DIAL, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
+import { DIAL, OPEN_SESSION, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
+import { takeStream } from "./taken-stream.ts";
 import { int32At } from "#lib/at.ts";
 
 const NO_BYTES = Buffer.alloc(0);
@@ -47,6 +55,8 @@ interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "origi
   readonly handshakeBytes: number;
   /** Behind a handshake of TLS that the thread has done. */
   readonly isTls: boolean;
+  /** The client in whose session it is a stream. */
+  readonly session?: WorkerClient;
 }
 
 /** A client whose request a worker has read, as the main thread sees it. */
@@ -72,6 +82,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   #flow: OffloadedFlow | null = null;
   /** The thread has been told to dial, and has not failed. */
   #isDialling = false;
+  /** It is a stream in the session of that client, and has no socket of its own; null: it is not. */
+  readonly #of: WorkerClient | null;
+  /** Of the streams that its worker finds in it. */
+  #session: SessionObserver | null = null;
   /** Nothing more can be asked of the thread. */
   #isOver = false;
 
@@ -92,6 +106,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.switched = seen.switched;
     this.request = seen.request;
     this.handshakeBytes = seen.handshakeBytes;
+    this.#of = seen.session ?? null;
     const { native } = env.tlsLibrary;
     this.tls =
       seen.isTls && native !== null ? new KeptTls(thread, slot * 2 + CLIENT, native.ssl, this) : null;
@@ -120,6 +135,19 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     });
   }
 
+  /** A stream of the session of that client. */
+  static ofSession(session: WorkerClient, slot: number, request: Buffer, env: WorkerClientEnv): WorkerClient {
+    const { thread, source, local } = session;
+    const nothing = { original: null, isTls: false, switched: null, session };
+    return new WorkerClient(thread, slot, undefined, env, {
+      source,
+      local,
+      request,
+      handshakeBytes: int32At(thread.accepts.sizes, requestSlotOf(int32At(thread.accepts.tags, slot))),
+      ...nothing,
+    });
+  }
+
   /** One that the worker has decided, and that is connected. */
   static decided(thread: WorkerHandle, slot: number, ends: DecidedEnds, env: WorkerClientEnv): WorkerClient {
     const nothing = { original: null, request: NO_BYTES, handshakeBytes: 0, isTls: false, switched: null };
@@ -133,6 +161,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean, wire?: ClientWire): void {
     if (this.#isOver) return;
+    if (this.#of?.isOver === true) return this.reset(); // nothing is dialled for a user who was removed meanwhile
     this.#way = way;
     this.#takeBack = wire?.takeBack;
     const far = way.wire?.(); // it may throw, and then no command follows that has the worker read what was described
@@ -149,11 +178,29 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
       idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
       intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
-      replyBytes,
+      replyBytes: this.#of !== null ? NO_BYTES : replyBytes, // its worker says it
     });
     table.limited[this.slot] = limited ? 1 : 0;
     this.#isDialling = true;
     this.thread.command(this.slot, DIAL);
+  }
+
+  openSession(padding: Uint8Array, observer: SessionObserver): boolean {
+    if (this.tls === null || !this.isKept) return false;
+    const { accepts } = this.thread;
+    accepts.sizes[requestSlotOf(int32At(accepts.tags, this.slot))] = this.handshakeBytes;
+    this.request = NO_BYTES;
+    this.#session = observer;
+    this.#describe(CLIENT, { kind: "tls", numbers: [Number(this.tls.address)], unread: padding });
+    this.thread.command(this.slot, OPEN_SESSION);
+    return true;
+  }
+
+  /** A stream of its session; false: there is no session, or it is over. */
+  takeStream(stream: WorkerClient): boolean {
+    if (this.#session === null || this.#isOver) return false;
+    this.#session.onStream(stream);
+    return true;
   }
 
   #overSocket(start: WireStart): WireStart {
@@ -193,6 +240,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   destroy(): void {
+    if (this.#stream === null && this.#of !== null) return this.reset();
     if (this.#stream !== null || this.tls === null) return void this.stream().destroy();
     if (!this.isKept) return;
     const { fd, ssl } = this.tls.take();
@@ -201,27 +249,38 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   get worker(): WorkerConnection | null {
-    return this.#isOver ? null : this;
+    return this.#isOver || this.#session !== null ? null : this;
   }
 
   stream(): Duplex {
     if (this.#stream !== null) return this.#stream;
     if (this.tls !== null) throw new Error("TLS lies over the socket of this client");
-    const socket = this.isKept ? this.#take() : new Socket().destroy();
+    const socket = (this.isKept ? this.#take() : null) ?? new Socket().destroy();
     guardErrors(socket);
     this.#stream = socket;
     this.#onStream?.(socket);
     return socket;
   }
 
-  #take(): StreamSocket {
+  #take(): StreamSocket | null {
     this.#isOver = true;
+    if (this.#of !== null) return this.#takeOf(this.#of);
     this.#onTaken?.();
     return socketOfSlot(this.thread, this.slot, this.handshakeBytes, this.#env.calls);
   }
 
+  #takeOf(session: WorkerClient): StreamSocket | null {
+    if (!session.isOver) return takeStream(this.thread, this.slot, this.#env.calls);
+    this.thread.command(this.slot, RESET);
+    return null;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   get isKept(): boolean {
-    return !this.#isOver && this.#flow === null;
+    return !this.#isOver && this.#flow === null && this.#session === null;
   }
 
   get isIdle(): boolean {
@@ -265,6 +324,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   onEnded(): void {
     this.#isOver = true;
     this.events?.ended();
+    this.#session?.onEnded();
+    // What a stream had to say may still lie between the threads, unless it was cut off.
+    const isCut = this.#of !== null && this.thread.table.halfClosed[this.slot] === 0;
+    if (isCut && this.#stream !== null) abortStream(this.#stream);
   }
 }
 

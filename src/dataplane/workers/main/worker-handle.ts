@@ -158,6 +158,11 @@ export class WorkerHandle implements AsyncDisposable {
     this.#tasks.handOver(slot, owner);
   }
 
+  /** Null: none. */
+  ownerOf(slot: number): WorkerTaskOwner | null {
+    return this.#tasks.get(slot);
+  }
+
   /** Forgets a client that has left the worker. */
   untrack(slot: number): void {
     this.#tasks.leave(slot);

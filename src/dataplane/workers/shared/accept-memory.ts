@@ -321,7 +321,10 @@ export class AcceptMemory {
 
 /** By number. */
 const SWITCHES: readonly (Switched | null)[] = [null, "frames", "stream"];
-// Tag: LISTENER(8 bits) HAS_METHOD_REPLY(1) SWITCHED(2) REQUEST_SLOT(the rest)
+/** Of the tag of a stream in a session: its request is SESSION(4) ADDRESS, the slot of the session and where it leads. */
+export const OF_SESSION = 1 << 21;
+export const SESSION_BYTES = 4;
+// Tag: LISTENER(8 bits) HAS_METHOD_REPLY(1) SWITCHED(2) REQUEST_SLOT(10) OF_SESSION(1)
 export const tag = (
   listener: number,
   greeted: boolean,
@@ -333,4 +336,4 @@ export const listenerOf = (word: number): number => word & 255;
 export const repliedBytesOf = (word: number): number => ((word & 256) === 0 ? 0 : NO_AUTHENTICATION.length);
 /** What the worker has switched it to. */
 export const switchedOf = (word: number): Switched | null => itemAt(SWITCHES, (word >>> 9) & 3);
-export const requestSlotOf = (word: number): number => word >>> 11;
+export const requestSlotOf = (word: number): number => (word >>> 11) & (REQUEST_SLOTS - 1);

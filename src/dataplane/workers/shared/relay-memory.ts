@@ -20,9 +20,14 @@ export const FREE = 4;
 /** What was asked for may move: of the upload, and of the download next to it. */
 export const GRANT = 5;
 // For slots that the worker gave out, from `FIRST_ACCEPTED_SLOT` on; see acceptor.ts.
+/** Its client has proved itself: behind so many bytes it speaks in frames of several streams; see kept-sessions.ts. */
+export const OPEN_SESSION = 7;
 /** Connects, as the slot's request slot says. */
 export const DIAL = 8;
-/** The main thread has a descriptor of its own; the slot is free. */
+/**
+ * The main thread has a descriptor of its own; the slot is free. Of a stream in a session: it is to be relayed with the far
+ * side's descriptor, which is there.
+ */
 export const TAKE = 9;
 /** The main thread has read that it ended; the slot is free. Does not wake the worker. */
 export const RELEASE = 10;

@@ -60,10 +60,10 @@ function openAcceptor() {
     epoll: 0,
     io: { calls, bufferedBytes: 0, wakeAtMs: Infinity },
     watch: () => true,
+    wake() {},
     put: (_, one) =>
       void (one !== null && one !== (pair as unknown) && arrived.push(one as PendingConnection)),
     end() {},
-    wake() {},
     threads: 1,
     report: (_, kind) => void events.push(kind),
     reportLazily() {},

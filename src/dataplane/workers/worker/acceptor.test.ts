@@ -43,13 +43,13 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
     epoll: 0,
     io: { calls, bufferedBytes: 0, wakeAtMs: Infinity },
     watch: () => true,
+    wake() {},
     put(slot, task) {
       if (task === null) return;
       slots.push(slot);
       tasks.push(task);
     },
     end() {},
-    wake() {},
     threads: 1,
     report: (slot, kind) => void reports.push([slot, kind]),
     reportLazily() {},

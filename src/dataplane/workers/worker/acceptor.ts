@@ -24,6 +24,7 @@ import { TlsHandshake, OBJECT_BYTES } from "./tls-handshake.ts";
 import type { ClientBytes } from "./client-bytes.ts";
 import { Decider } from "./decider.ts";
 import { HeapTrimmer } from "./heap-trimmer.ts";
+import { KeptSessions } from "./kept-sessions.ts";
 import { NodeSessions } from "./node-sessions.ts";
 import { RequestSlots } from "./request-slots.ts";
 import { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
@@ -61,6 +62,7 @@ export class Acceptor implements PendingOwner {
   readonly decider: Decider;
   readonly tlsAccepted = new TlsAcceptedQueue();
   readonly sessions = new NodeSessions(this);
+  readonly kept = new KeptSessions(this);
   readonly #free: number[] = [];
   /** Of these the kernel's present batch of events may still have some. */
   readonly #freed: number[] = [];

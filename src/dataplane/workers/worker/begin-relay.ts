@@ -1,4 +1,4 @@
-import { PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
+import { NO_MESSAGE, PLAIN } from "#dataplane/workers/shared/wire-spec.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import type { ClientBytes } from "./client-bytes.ts";
 import type { PendingOwner } from "./pending-owner.ts";
@@ -25,9 +25,10 @@ export function beginRelay(
   if (handshakeBytes > 0 && bytes.consume(handshakeBytes) !== handshakeBytes) return null;
   const { replyBytes } = remote;
   if (replyBytes.length > 0 && calls.say(fd, replyBytes) !== replyBytes.length) return null;
+  const { stream } = bytes;
   const far = remote.begin(wires[1]);
   // A wire of plain bytes sets it by itself, once it has more than one piece.
   const isSet = far.under !== undefined;
   if (table.kinds[slot * 2 + 1] !== PLAIN && !isSet) calls.noDelay(remote.descriptor);
-  return host.pair(slot, [wires[CLIENT], far]);
+  return host.pair(slot, [stream === null ? wires[CLIENT] : { ...NO_MESSAGE, made: stream }, far]);
 }

@@ -18,7 +18,7 @@ import { EventReporter } from "./event-reporter.ts";
 import { Alarms } from "./alarms.ts";
 import { Pipes } from "./pipes.ts";
 import { describeWire } from "#dataplane/workers/shared/describe-wire.ts";
-import { LEFT_OPEN, NO_MESSAGE, specOf } from "#dataplane/workers/shared/wire-spec.ts";
+import { LEFT_OPEN, NO_MESSAGE, specOf, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import { type Wire } from "#dataplane/workers/wire/wire.ts";
 import { RelayTask } from "./relay-task.ts";
 import type { Wires } from "#dataplane/workers/wire/open-wire.ts";
@@ -118,8 +118,8 @@ export class Loop {
       io: this.#io,
       watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
       put: (slot, task) => this.#tasks.set(slot, task),
+      wake: (index, events = 0) => this.onWire(index, events),
       end: (slot, isFault) => this.#end(slot, isFault),
-      wake: (index) => this.onWire(index, 0),
       threads: options.threads,
       report: (slot, kind) => this.#events.report(slot, kind),
       mayBeOwn: (ip) => calls.mayBeOwn(bytesOfIp(ip)),
@@ -251,6 +251,7 @@ export class Loop {
       if (command >= codes.DIAL) this.#order(slot, command);
       else if (command === ADD) this.#add(slot);
       else if (command === RESET || command === CLOSE) this.#end(slot, command === RESET);
+      else if (command === codes.OPEN_SESSION) this.#openSession(slot, this.#wires.take(slot * 2));
       else this.#change(slot, command);
     }
   }
@@ -274,6 +275,11 @@ export class Loop {
     if (!(client instanceof PendingConnection)) return;
     if (wires === null) client.taken();
     else client.dial(wires);
+  }
+
+  #openSession(slot: number, message: WireMessage): void {
+    const client = this.#tasks.get(slot);
+    if (client instanceof PendingConnection) client.openSession(message);
   }
 
   #change(slot: number, command: number): void {

@@ -5,8 +5,15 @@ import { FAILED, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { WireMessages } from "./pending-task.ts";
-import { REQUEST_BYTES, tag, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
-import { NO_MESSAGE } from "#dataplane/workers/shared/wire-spec.ts";
+import {
+  OF_SESSION,
+  REQUEST_BYTES,
+  tag,
+  UNDERLAY_FAILED,
+  type Dial,
+} from "#dataplane/workers/shared/accept-memory.ts";
+import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
+import type { KeptStream } from "#dataplane/workers/wire/kept-stream.ts";
 import { int32At } from "#lib/at.ts";
 import { NOT_DIALLED, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { AcceptedTask } from "./accepted-task.ts";
@@ -91,6 +98,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.#stage = GONE;
     this.#remote?.drop();
     this.#remote = null;
+    this.#bytes.stream?.leave();
     this.#freeRequestSlot();
     this.acceptor.onGone(this);
   }
@@ -143,7 +151,9 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     const local = this.acceptor.localOf(this.listener, this.fd);
     shared.writeRequest(this.#requestSlot, local, calls.bytes.subarray(from, end));
     shared.sizes[this.#requestSlot] = size;
-    shared.tags[this.slot] = tag(this.listener, this.greeted, this.#requestSlot, this.#reader.switched);
+    const kind = this.#bytes.stream === null ? 0 : OF_SESSION;
+    shared.tags[this.slot] =
+      kind | tag(this.listener, this.greeted, this.#requestSlot, this.#reader.switched);
     this.acceptor.onAsked(this);
     host.report(this.slot, REQUESTED);
   }
@@ -167,6 +177,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
 
   handOver(): void {
     const { host, shared } = this.acceptor;
+    if (this.#bytes.stream !== null) return; // it asks through its session, whatever becomes of the listener
     this.#stage = ASKS;
     shared.tags[this.slot] = tag(this.listener, this.greeted, 0, this.#reader.switched);
     this.acceptor.onAsked(this);
@@ -179,17 +190,42 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     const { calls, table } = this.acceptor;
     this.#bytes.free();
     table.descriptors[this.slot * 2] = -1;
-    calls.discard(this.fd, isFault);
+    if (this.fd >= 0) calls.discard(this.fd, isFault);
     this.#leave();
   }
 
   /** The main thread has a descriptor of its own. */
   taken(): void {
     const { calls, host, table } = this.acceptor;
+    const { stream } = this.#bytes;
+    if (stream !== null) return this.#relay(stream);
     calls.unwatch(host.epoll, this.fd);
     table.descriptors[this.slot * 2] = -1;
     calls.close(this.fd);
     this.#leave();
+  }
+
+  /** To the descriptor of the main thread's that stands in the slot. */
+  #relay(stream: KeptStream): void {
+    const { host, table } = this.acceptor;
+    this.#freeRequestSlot();
+    stream.awaitAnswer();
+    const pair = host.pair(this.slot, [{ ...NO_MESSAGE, made: stream }, NO_MESSAGE]);
+    const far = int32At(table.descriptors, this.slot * 2 + 1);
+    if (pair === null || !host.watch(this.slot, far, 1)) return host.end(this.slot, true);
+    this.#stage = GONE;
+    host.put(this.slot, pair);
+    host.wake(this.slot * 2, READABLE | this.#clientEvents);
+  }
+
+  /** Its client has proved itself with the bytes that were understood; what follows are frames. */
+  openSession(message: WireMessage): void {
+    const { host, shared } = this.acceptor;
+    const understood = int32At(shared.sizes, this.#requestSlot);
+    this.#freeRequestSlot();
+    if (this.#bytes.consume(understood) !== understood) return host.end(this.slot, true);
+    this.#stage = GONE;
+    this.acceptor.kept.open(this, message);
   }
 
   #forget(): void {

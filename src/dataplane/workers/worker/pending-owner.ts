@@ -3,6 +3,7 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import type { Decider } from "./decider.ts";
+import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { NodeSessions } from "./node-sessions.ts";
 import type { AcceptorHost, PendingTask } from "./pending-task.ts";
 import type { ClientBytes } from "./client-bytes.ts";
@@ -17,6 +18,12 @@ export interface RequestingTask extends PendingTask {
   askAgain(): void;
 }
 
+/** Those of clients that have proved themselves. */
+export interface ClientSessions {
+  /** In the place of the client. `unread` of the message is the padding that the listener asks for. */
+  open(client: Pick<RequestingTask, "slot" | "listener">, message: WireMessage): void;
+}
+
 export interface PendingOwner {
   readonly calls: AcceptCalls;
   readonly table: RelayMemory;
@@ -24,6 +31,8 @@ export interface PendingOwner {
   readonly host: AcceptorHost;
   readonly decider: Decider;
   readonly sessions: NodeSessions;
+  /** Those of clients. */
+  readonly kept: ClientSessions;
   /** Clients whose TLS handshake is done. */
   readonly tlsAccepted: TlsAcceptedQueue;
   /** What the client says behind its handshake goes to the main thread, by another task in the same slot. */

@@ -26,8 +26,8 @@ export interface AcceptorHost {
   /** Another task in the slot, or none. */
   put(slot: number, task: Task | null): void;
   end(slot: number, isFault: boolean): void;
-  /** A turn for the task of the slot, as of a wire without a socket at that index. */
-  wake(index: number): void;
+  /** A turn for the task of the slot, as of a wire without a socket at that index; `events` are epoll(7) bits, none of them by default. */
+  wake(index: number, events?: number): void;
   report(slot: number, kind: number): void;
   /** The same for an event that can wait a little. */
   reportLazily(slot: number, kind: number): void;

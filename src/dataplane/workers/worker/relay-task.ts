@@ -73,6 +73,7 @@ export class RelayTask implements Task {
     if (this.#up.isBroken) return this.#onReset(io, this.#up);
     if (this.#down.isBroken) return this.#onReset(io, this.#down);
     if (this.#down.over && this.#remote.isOver?.(io) === true) return OVER;
+    if (this.#up.over && this.#client.isOver?.(io) === true) return OVER;
     if (one === WAITS && second.over && !wasOver) return MORE; // it may have waited for that
     this.#client.remind?.(io);
     this.#remote.remind?.(io);

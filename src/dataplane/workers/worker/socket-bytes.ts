@@ -4,6 +4,7 @@ import type { PendingOwner } from "./pending-owner.ts";
 
 /** Of a client over bare TCP: those of its socket. */
 export class SocketBytes implements ClientBytes {
+  readonly stream = null;
   readonly comesWhole = false;
   readonly #owner: PendingOwner;
   readonly #fd: number;

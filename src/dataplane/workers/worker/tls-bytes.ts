@@ -12,6 +12,7 @@ const MOST_EMPTY = 16;
 
 /** A client whose handshake was done here: what it says first is looked at, and stays with the library. */
 export class TlsBytes implements ClientBytes {
+  readonly stream = null;
   readonly comesWhole = true;
   readonly #owner: PendingOwner;
   readonly #slot: number;

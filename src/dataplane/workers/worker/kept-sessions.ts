@@ -1,0 +1,64 @@
+/** The sessions of clients that one thread reads. Each has the slot of its client, and each of its streams one of its own. */
+import { READABLE } from "#platform/linux/relay-calls.ts";
+import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { parseScheme } from "#protocols/begin-wire.ts";
+import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { CLIENT } from "#dataplane/workers/shared/sides.ts";
+import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
+import { KeptSession, type KeptSessionHost } from "#dataplane/workers/wire/kept-session.ts";
+import type { KeptStream } from "#dataplane/workers/wire/kept-stream.ts";
+import { PendingConnection } from "./pending-connection.ts";
+import type { ClientSessions, PendingOwner, RequestingTask } from "./pending-owner.ts";
+import { SessionTask } from "./session-task.ts";
+import { StreamBytes } from "./stream-bytes.ts";
+
+/** Of the acceptor. */
+interface KeptOwner extends PendingOwner {
+  readonly shared: AcceptMemory;
+  /** -1: there is none. */
+  takeSlot(): number;
+}
+
+type Client = Pick<RequestingTask, "slot" | "listener">;
+
+export class KeptSessions implements ClientSessions {
+  readonly #owner: KeptOwner;
+
+  constructor(owner: KeptOwner) {
+    this.#owner = owner;
+  }
+
+  /** In the place of a client that has proved itself. `unread` of the message is the padding that the listener asks for. */
+  open(client: Client, message: WireMessage): void {
+    const { host } = this.#owner;
+    const { slot } = client;
+    const inner = host.open(slot * 2 + CLIENT, NO_MESSAGE);
+    if (inner === null) return host.end(slot, true);
+    const services: KeptSessionHost = {
+      onStream: (stream) => this.#onStream(client, session, stream),
+      wake: () => host.wake(slot * 2 + CLIENT, 0),
+      wakeStream: (at, events) => host.wake(at * 2 + CLIENT, events),
+    };
+    const session: KeptSession = new KeptSession(
+      inner,
+      parseScheme(Buffer.from(message.unread ?? [])),
+      services,
+    );
+    host.put(slot, new SessionTask(session));
+    host.wake(slot * 2 + CLIENT, READABLE); // it may have come with what was understood
+  }
+
+  #onStream({ slot, listener }: Client, session: KeptSession, stream: KeptStream): boolean {
+    const owner = this.#owner;
+    const own = owner.takeSlot();
+    if (own < 0) return false;
+    const { sources } = owner.shared;
+    sources.copyWithin(own * SOCKADDR_BYTES, slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
+    stream.slot = own;
+    const bytes = new StreamBytes(owner.calls.bytes, session, slot, stream);
+    const one = new PendingConnection(owner, { slot: own, listener, fd: -1 }, "first-bytes", "", bytes);
+    owner.host.put(own, one);
+    one.readNow();
+    return true;
+  }
+}

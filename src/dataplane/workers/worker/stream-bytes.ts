@@ -1,0 +1,48 @@
+import type { KeptStream } from "#dataplane/workers/wire/kept-stream.ts";
+import { SESSION_BYTES } from "#dataplane/workers/shared/accept-memory.ts";
+import { BROKEN } from "#platform/linux/ssl.ts";
+import type { KeptSession } from "#dataplane/workers/wire/kept-session.ts";
+import { REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
+import type { ClientBytes } from "./client-bytes.ts";
+
+/** The request of a stream in a session: the slot of that, and where the stream leads to. */
+export class StreamBytes implements ClientBytes {
+  readonly comesWhole = true;
+  readonly stream: KeptStream;
+  readonly #shown: Buffer;
+  readonly #session: KeptSession;
+  readonly #slot: number;
+
+  /** `shown` is what `look` fills; the session has the slot `slot`. */
+  constructor(shown: Buffer, session: KeptSession, slot: number, stream: KeptStream) {
+    this.#shown = shown;
+    this.#session = session;
+    this.#slot = slot;
+    this.stream = stream;
+  }
+
+  /** Once the session is dead its slot may be another client's: who has not asked by then asks no more. */
+  look(): number {
+    if (this.#session.isDead) return BROKEN;
+    const { address } = this.stream;
+    this.#shown.writeUInt32BE(this.#slot);
+    this.#shown.set(address, SESSION_BYTES);
+    return SESSION_BYTES + address.length;
+  }
+
+  /** It was taken out of the session already. */
+  consume(size: number): number {
+    return size;
+  }
+
+  /** The stream says by itself what its dial came to. */
+  say(bytes: Uint8Array): number {
+    return bytes.length;
+  }
+
+  depart(): number {
+    return REQUESTED; // its session goes nowhere
+  }
+
+  free(): void {}
+}
