@@ -140,6 +140,32 @@ test("a session has so many streams, and one more is refused alone", { skip }, a
   client.socket.destroy();
 });
 
+test("a stream that has ended counts until its dial has, too", { skip }, async () => {
+  await using server = await openServer();
+  await using origin = await openTcpOrigin(echo);
+  server.instead = () => {};
+  const client = await framesTo(server);
+  for (let id = 1; id <= 1024; id++) {
+    client.open(id, origin.port);
+    client.send(wire.encodeFrame(wire.FIN, id));
+  }
+  await until("they have been asked for", () => server.sessions.length === 1024);
+  client.open(1025, origin.port);
+  const { streamId, data } = await client.next();
+  assert.deepEqual([streamId, data.toString()], [1025, "too many streams"]);
+  await client.expect(wire.FIN, 1025);
+  server.instead = null;
+  server.sessions[0]?.offloaded?.worker.reset();
+  for (let id = 1026, isRefused = true; isRefused; id++) {
+    client.open(id, origin.port);
+    const answer = await client.next();
+    assert.equal(answer.streamId, id);
+    isRefused = answer.data.length > 0;
+    if (isRefused) await client.expect(wire.FIN, id);
+  }
+  client.socket.destroy();
+});
+
 test("who has another scheme is told this one first, and our node takes it", { skip }, async () => {
   const text = "stop=2\n0=20-20\n1=50-60";
   await using server = await openServer({ "padding-scheme": text });

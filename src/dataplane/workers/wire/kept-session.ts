@@ -8,7 +8,7 @@ import { FrameWriter } from "./frame-writer.ts";
 import { KeptStream, type StreamOwner } from "./kept-stream.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
-/** Streams open at once in one session; one more is refused, the session continues. */
+/** Streams at once in one session, of which some have ended and are still being dialled; one more is refused, the session continues. */
 const MOST_STREAMS = 1024;
 /** Answers that a peer asked for and does not read; beyond, it is flooding us and the session is closed. */
 const MOST_UNSENT_BYTES = 1 << 20;
@@ -35,6 +35,8 @@ export class KeptSession implements FrameReceiver, StreamOwner {
   readonly host: KeptSessionHost;
   readonly #scheme: PaddingScheme;
   readonly #streams = new Map<number, KeptStream>();
+  /** How many slots its streams have: one that has ended keeps its own until its dial has, too. */
+  #slots = 0;
   /** Null: there is none, or more than one. */
   #only: KeptStream | null = null;
   readonly #reader = new FrameReader();
@@ -134,7 +136,20 @@ export class KeptSession implements FrameReceiver, StreamOwner {
   #name(stream: KeptStream, data: Uint8Array): void {
     const named = stream.name(data);
     if (named === "faulty") this.#end(false);
-    else if (named === "named" && !this.host.onStream(stream)) this.#refuse(stream);
+    else if (named === "named" && !this.#enter(stream)) this.#refuse(stream);
+  }
+
+  /** False: the session has as many slots as it may, or its thread has none. */
+  #enter(stream: KeptStream): boolean {
+    if (this.#slots >= MOST_STREAMS) return false;
+    this.#slots++;
+    const hasSlot = this.host.onStream(stream);
+    if (!hasSlot) this.#slots--;
+    return hasSlot;
+  }
+
+  onDropped(): void {
+    this.#slots--;
   }
 
   #refuse(stream: KeptStream): void {

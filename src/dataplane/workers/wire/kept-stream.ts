@@ -32,6 +32,8 @@ export interface StreamOwner {
   onRoom(stream: KeptStream): void;
   /** It is over for both sides. */
   finish(stream: KeptStream): void;
+  /** The slot of a stream is free again. */
+  onDropped(): void;
 }
 
 /** One stream of a client's session, in a slot of its own. Either side's FIN ends both directions. */
@@ -42,7 +44,9 @@ export class KeptStream implements Wire {
   readonly hungUp = false;
   readonly pending = false;
   readonly id: number;
+  /** -1: it has none yet, or any more. */
   slot = -1;
+  readonly #origin: StreamOwner;
   /** Where it leads to, in SOCKS form; incomplete until `isNamed`. */
   address: Uint8Array = NOTHING;
   isNamed = false;
@@ -62,7 +66,7 @@ export class KeptStream implements Wire {
   #answer: Uint8Array | null = null;
 
   constructor(session: StreamOwner, id: number) {
-    this.#session = session;
+    this.#origin = this.#session = session;
     this.id = id;
   }
 
@@ -220,5 +224,8 @@ export class KeptStream implements Wire {
 
   drop(): void {
     this.leave();
+    if (this.slot < 0) return;
+    this.slot = -1;
+    this.#origin.onDropped();
   }
 }

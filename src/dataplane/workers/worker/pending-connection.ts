@@ -98,7 +98,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.#stage = GONE;
     this.#remote?.drop();
     this.#remote = null;
-    this.#bytes.stream?.leave();
+    this.#bytes.stream?.drop();
     this.#freeRequestSlot();
     this.acceptor.onGone(this);
   }
