@@ -25,6 +25,8 @@ import {
 import type { Kind } from "./protocols-peer.ts";
 
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 3);
+/** The first ones of these do not count: programs that have just started compile their code in them. */
+const WARM_ROUNDS = Number(process.env["BENCH_WARM_ROUNDS"] ?? 0);
 const BULK_MS = 1_200;
 const SHORT_MS = 1_500;
 const PARALLEL = 32;
@@ -141,7 +143,10 @@ async function rounds(
 ): Promise<string> {
   const results = sides.map((): Measured[] => []);
   for (let round = 0; round < ROUNDS; round++)
-    for (const [index, [, chain]] of sides.entries()) results[index]?.push(await once(chain));
+    for (const [index, [, chain]] of sides.entries()) {
+      const measured = await once(chain);
+      if (round >= WARM_ROUNDS) results[index]?.push(measured);
+    }
   const rows = sides.map(([{ name }], index) => {
     const own = results[index] ?? [];
     const costs = own.map(({ cpuPerUnit }) => cpuPerUnit);
