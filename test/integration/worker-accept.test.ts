@@ -84,8 +84,8 @@ test("a handshake cut at any byte, and what comes with its last byte", { skip },
   }
 });
 
-/** Whether a client that is refused by its first half sees a reset depends on when its second half is sent. */
-const repliesOf = (transcript: string): string => transcript.slice(0, transcript.lastIndexOf("|"));
+/** Whether a client that is refused by its first half, without a word, sees a reset depends on when its second half is sent. */
+const withoutRace = (transcript: string): string => (transcript === "|ECONNRESET" ? "|" : transcript);
 
 test(
   "clients that are wrong, refused, or served by the event loop get the same replies",
@@ -96,7 +96,7 @@ test(
       const { byThreads, byLoop } = await both.ask(exchange);
       assert.equal(byThreads, byLoop, exchange.name);
       const half = await both.ask(exchange, exchange.says.length >> 1);
-      assert.equal(repliesOf(half.byThreads), repliesOf(half.byLoop), `${exchange.name}, in halves`);
+      assert.equal(withoutRace(half.byThreads), withoutRace(half.byLoop), `${exchange.name}, in halves`);
     });
     await Promise.all(checks);
   },

@@ -173,7 +173,7 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     await Promise.all(Array.from({ length: count }, (_, seed) => echoTcp(port, 20_000, seed)));
     console.log(`${count} echoed`);
   },
-  /** steady host port datagrams: connections, and datagrams unless that is 0, one after the other until its input ends; says what failed. */
+  /** steady host port datagrams: connections, and datagrams unless that is 0, one after the other until its input ends, each lane two at least; says what failed. */
   async steady() {
     const [port = 0, datagrams = 1] = numbers;
     const counts = { tcp: 0, udp: 0 };
@@ -182,7 +182,7 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     let ends = false;
     process.stdin.resume().once("end", () => (ends = true));
     const repeat = async (kind: keyof typeof counts, work: () => Promise<void>): Promise<void> => {
-      while (!ends) {
+      for (let round = 0; !ends || round < 2; round++) {
         await work().catch((error: Error) =>
           faults.push(`${kind} until ${new Date().toISOString()}: ${error.message}`),
         );
