@@ -14,7 +14,7 @@ import { outcome, readAll, roundTrip } from "../support/client.ts";
 import type { KeptClients } from "../support/kept-clients.ts";
 import { framesTo, nodeOf, openServer, preambleOf, skip } from "../support/kept-sessions.ts";
 import { echo, openTcpOrigin, untilHeldUp } from "../support/origin.ts";
-import { unlimited } from "../support/relayed.ts";
+import { grantingMeter } from "../support/relayed.ts";
 import { until } from "../support/until.ts";
 
 const BOB = [{ id: "bob", credential: "other", flow: null }];
@@ -32,17 +32,8 @@ test("a limited user moves nothing without leave, and all is counted once", { sk
   await using server = await openServer();
   await using origin = await openTcpOrigin(echo);
   await using node = await nodeOf(server);
-  const reserved = { upload: 0, download: 0 };
-  server.meter = {
-    ...unlimited,
-    free: false,
-    pieceBytes: 5_000,
-    reserve(direction, bytes) {
-      reserved[direction] += bytes;
-      return 0;
-    },
-    adjust: (direction, bytes) => void (reserved[direction] += bytes),
-  };
+  const { meter, reserved } = grantingMeter();
+  server.meter = meter;
   await roundTrip(await node.connect(origin.port), 300_000);
   await until("it has ended", () => server.ended.length === 1);
   assert.deepEqual(server.ended[0], reserved);

@@ -28,7 +28,7 @@ import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
 import { openServer } from "../support/protocol-pair.ts";
 import { openRawClient } from "../support/raw-client.ts";
 import { openSite, privateKey, realityClient, SHORT_ID, SITE } from "../support/reality.ts";
-import { unlimited } from "../support/relayed.ts";
+import { grantingMeter } from "../support/relayed.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { certificate, tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
@@ -187,17 +187,8 @@ test("a slow reader holds the sender back, behind the switch, too", { skip }, as
 for (const version of ["TLSv1.3", null] as const)
   test(`a limited user moves nothing without leave, ${version ?? "no TLS"} inside`, { skip }, async () => {
     await using chain = await openChain({});
-    const reserved = { upload: 0, download: 0 };
-    chain.server.meter = {
-      ...unlimited,
-      free: false,
-      pieceBytes: 5_000,
-      reserve(direction, bytes) {
-        reserved[direction] += bytes;
-        return 0;
-      },
-      adjust: (direction, bytes) => void (reserved[direction] += bytes),
-    };
+    const { meter, reserved } = grantingMeter();
+    chain.server.meter = meter;
     await using echoing = await openTcpOrigin(echo);
     await using secure = await openTlsOrigin("TLSv1.3", (socket) => void socket.pipe(socket));
     const port = version === null ? echoing.port : secure.destination.port;

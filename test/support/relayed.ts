@@ -32,6 +32,22 @@ export const unlimited: Meter = {
   [Symbol.dispose]() {},
 };
 
+/** Asks for leave in small pieces, and gives it; `reserved` is what has been asked for, less what was given back. */
+export function grantingMeter(): { readonly meter: Meter; readonly reserved: Record<Direction, number> } {
+  const reserved = { upload: 0, download: 0 };
+  const meter: Meter = {
+    ...unlimited,
+    free: false,
+    pieceBytes: 5_000,
+    reserve(direction, bytes) {
+      reserved[direction] += bytes;
+      return 0;
+    },
+    adjust: (direction, bytes) => void (reserved[direction] += bytes),
+  };
+  return { meter, reserved };
+}
+
 export interface RelayedOptions extends Partial<
   Pick<RelayOptions, "idleMs" | "halfClosedIdleMs" | "timers">
 > {
