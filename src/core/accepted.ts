@@ -5,6 +5,7 @@ import type { Endpoint, Ip } from "./endpoint.ts";
 import type { DialError } from "./errors.ts";
 import type { WireStart } from "./handover.ts";
 import type { TlsContextSource } from "./tls-contexts.ts";
+import type { ClientSession } from "./wire-details.ts";
 
 /**
  * What a worker can read of a connection by itself to learn the destination: a request; `none`: there is no handshake,
@@ -94,18 +95,20 @@ export interface WorkerConnection extends AcceptedConnection {
    * the first on. `wire` absent: the client's bytes are the payload.
    */
   dial(plan: DialPlan, success: Uint8Array, limited: boolean, wire?: ClientWire): void;
+  /** Of `request`, as far as it was `understood`. */
+  readonly handshakeBytes: number;
   /**
-   * Has the worker read what follows the handshake as frames of several streams; `padding` is what clients are asked for. The
-   * connection is the session's from then on: `reset` ends it. False: the worker cannot.
+   * Has the worker read what follows the handshake as frames of several streams. The connection is the session's from then on:
+   * `reset` ends it. `wire`: as of `dial`. False: the worker cannot.
    */
-  openSession(padding: Uint8Array, observer: SessionObserver): boolean;
+  openSession(session: ClientSession, observer: SessionObserver, wire: ClientWire): boolean;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
   dialledFrom(): LocalEnd | null;
 }
 
-/** What becomes of a client whose worker reads its frames, which are those of `protocols/shared/stream-frame.ts`. */
+/** What becomes of a client whose worker reads its frames. */
 export interface SessionObserver {
-  /** A stream says where it leads to: `request` is that in SOCKS form. Its client is answered as `StreamAnswer` has it. */
+  /** A stream says where it leads to: `request` is that, as the session's protocol has it. */
   onStream(stream: WorkerConnection): void;
   /** Called once: the session is over, and so are its streams. */
   onEnded(): void;

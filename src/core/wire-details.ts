@@ -8,7 +8,23 @@ export interface WireDetails {
   readonly opening?: { readonly bytes: Uint8Array; readonly afterMs: number };
   readonly shadowsocks?: ShadowsocksDetails;
   readonly vmess?: VmessDetails;
+  /** Above all of the wire. */
+  readonly session?: ClientSession;
 }
+
+/** What the bytes of a listener's client are that has many streams in its connection. */
+export type ClientSession =
+  | {
+      /** Those of `protocols/shared/stream-frame.ts`. */
+      readonly frames: "padded";
+      /** What clients are asked for. */
+      readonly padding: Uint8Array;
+    }
+  | {
+      readonly frames: "smux" | "yamux";
+      /** Of the preface, which comes in front of all frames. */
+      readonly prefaceBytes: number;
+    };
 
 /** Of a session whose first writes are padded, and that has not made all of these. */
 export interface PaddingDetails {

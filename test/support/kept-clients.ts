@@ -6,7 +6,7 @@ import type { DialError } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { Meter } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
-import type { OffloadedClient, StreamSession } from "#core/session.ts";
+import type { DatagramSession, OffloadedClient, StreamSession } from "#core/session.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
@@ -28,6 +28,8 @@ export interface KeptClients extends AsyncDisposable {
   readonly failures: readonly (DialError | null)[];
   /** In place of a dial; called, too, where one has failed. */
   instead: ((session: StreamSession) => void) | null;
+  /** Called with what is datagrams; null: it is left alone. */
+  onFlow: ((session: DatagramSession) => void) | null;
   /** Of the destinations of sessions that follow. */
   plan: Partial<DialPlan>;
   /** Workers accept no more for it, and hand over who has not said enough. */
@@ -93,6 +95,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     dialer: directDialer,
     accept: (session) => {
       if (session.network === "tcp") accept(session);
+      else owner.onFlow?.(session);
     },
   });
   const side = protocol.inbound;
@@ -120,6 +123,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     ended,
     failures,
     instead: null,
+    onFlow: null,
     plan: {},
     stopAccepting: () => stopAccepting(),
     meter: unlimited,

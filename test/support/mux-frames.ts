@@ -1,4 +1,4 @@
-/** The frames of smux and yamux from a server, in a test's own hands. */
+/** The frames of smux and yamux, from either side, in a test's own hands. */
 import { EventEmitter, on } from "node:events";
 import type { Socket } from "node:net";
 import type { ByteQueue } from "#lib/byte-queue.ts";
@@ -20,6 +20,9 @@ export interface MuxTongue {
   /** Of the first streams. */
   readonly ids: readonly number[];
   parse(head: Buffer): Head;
+  open(id: number): Buffer;
+  /** Nothing more is wanted of it. */
+  leave(id: number): Buffer;
   head(id: number, bytes: number): Buffer;
   end(id: number): Buffer;
 }
@@ -47,6 +50,8 @@ export const TONGUES: Readonly<Record<"smux" | "yamux", MuxTongue>> = {
       const [said = "other", bytes] = [SMUX[head.readUInt8(1)], head.readUInt16LE(2)];
       return { said, id: head.readUInt32LE(4), bytes, value: 0 };
     },
+    open: (id) => smux.encodeHead(smux.SYN, id, 0),
+    leave: (id) => smux.encodeHead(smux.FIN, id, 0),
     head: (id, bytes) => smux.encodeHead(smux.PSH, id, bytes),
     end: (id) => smux.encodeHead(smux.FIN, id, 0),
   },
@@ -58,12 +63,14 @@ export const TONGUES: Readonly<Record<"smux" | "yamux", MuxTongue>> = {
       const said = saidOf(type, head.readUInt16BE(2));
       return { said, id: head.readUInt32BE(4), bytes: type === yamux.DATA ? value : 0, value };
     },
+    open: (id) => yamux.encodeHead(yamux.WINDOW_UPDATE, yamux.SYN, id, 0),
+    leave: (id) => yamux.encodeHead(yamux.WINDOW_UPDATE, yamux.RST, id, 0),
     head: (id, bytes) => yamux.encodeHead(yamux.DATA, 0, id, bytes),
     end: (id) => yamux.encodeHead(yamux.WINDOW_UPDATE, yamux.FIN, id, 0),
   },
 };
 
-/** A session, at its server. */
+/** A session, at one of its ends. */
 export interface MuxFrames {
   readonly socket: Socket;
   send(...frames: readonly Uint8Array[]): void;
@@ -80,13 +87,17 @@ export interface MuxFrames {
   got(id: number, sizeBytes: number): Promise<Buffer>;
 }
 
-/** `arrived` holds what has come behind the request for the session. */
-export function muxFramesOver(socket: Socket, arrived: ByteQueue, tongue: MuxTongue): MuxFrames {
+/** `arrived` holds what has come behind the request for the session; `hasPreface`: the peer says none, or has said it. */
+export function muxFramesOver(
+  socket: Socket,
+  arrived: ByteQueue,
+  tongue: MuxTongue,
+  hasPreface = false,
+): MuxFrames {
   const arrivals = new EventEmitter();
   const data = new Map<number, Buffer[]>();
   const credit = new Map<number, number>();
   const others: string[] = [];
-  let hasPreface = false;
   let body: { readonly id: number; left: number } | null = null;
   const onHead = ({ said, id, bytes, value }: Head): void => {
     if (said === "data") body = { id, left: bytes };

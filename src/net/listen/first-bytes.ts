@@ -19,6 +19,8 @@ export interface ClientFrames {
   readonly payload: Buffer;
   /** Only so much of that was the handshake: so many bytes of the socket. The rest is read once more. */
   understood(payloadBytes: number): number;
+  /** What follows that. */
+  readonly behind: Buffer;
   /** What lies over the socket behind that, where such a wire lies over the frames. */
   over(wire: WireStart): WireStart;
 }
@@ -34,6 +36,13 @@ function shownOf({ connection, frames }: ShownClient): Buffer | null {
 /** Only so many bytes of what is shown were the handshake. */
 function understood({ connection, frames }: ShownClient, bytes: number): void {
   connection?.worker?.understood(frames?.understood(bytes) ?? bytes);
+}
+
+/** What a worker shows of a client behind the handshake that was understood; null: no worker has read anything of it. */
+export function shownBehind({ connection, frames }: ShownClient): Buffer | null {
+  const worker = connection?.worker ?? null;
+  if (worker === null || worker.request === null) return null;
+  return frames?.behind ?? worker.request.subarray(worker.handshakeBytes);
 }
 
 /**

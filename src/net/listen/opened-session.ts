@@ -10,6 +10,8 @@ export interface ClientStream {
   open(below: Duplex): Duplex;
   /** By a worker, after which `open` may still be called: its dial may fail. Null: by none. */
   readonly wire: ClientWire | null;
+  /** What is payload in the first bytes behind the handshake, as far as it can be told; they are read once more. */
+  ahead(shown: Buffer): Uint8Array;
 }
 
 /** Looking at its stream takes the socket from the worker. */
@@ -18,6 +20,11 @@ export interface KeptClient extends PendingClient {
 }
 
 const NOTHING = Buffer.alloc(0);
+
+/** What lies over the socket of a client whose bytes come in frames, or bare. */
+export function overFrames({ frames }: PendingClient, wire: ClientWire): ClientWire {
+  return frames === undefined ? wire : { ...wire, begin: () => frames.over(wire.begin()) };
+}
 
 /**
  * The session of a client whose socket a worker has, in a protocol without an answer to a dial: success is the first byte,
@@ -48,12 +55,10 @@ export class OpenedSession implements StreamSession {
   }
 
   get offloaded(): OffloadedClient | null {
-    const { connection, frames } = this.#client;
-    const { worker } = connection;
+    const { worker } = this.#client.connection;
     const { wire } = this.#opened;
     if (worker === null || wire === null) return null;
-    const framed = frames && { ...wire, begin: () => frames.over(wire.begin()) };
-    return { worker, success: NOTHING, wire: framed ?? wire };
+    return { worker, success: NOTHING, wire: overFrames(this.#client, wire) };
   }
 
   get stream(): Duplex {

@@ -120,7 +120,20 @@ export function clientStream(first: FoundCodec, again: () => FoundCodec, limitMs
       return stream;
     },
     wire: canBegin ? { begin, takeBack: (fd) => discard(fd, limitMs) } : null,
+    ahead: (shown) => (first.payload.length > 0 ? first.payload : openedOf(again().codec, shown)),
   };
+}
+
+/** As far as it is whole, by a codec that is used for nothing else. */
+function openedOf(codec: StreamCodec, sealed: Buffer): Buffer {
+  const opened: Buffer[] = [];
+  try {
+    codec.open(sealed, (plain) => void (plain !== null && opened.push(Buffer.from(plain))));
+  } catch {
+    // who goes on with the client finds that, too
+  }
+  codec.close?.();
+  return Buffer.concat(opened);
 }
 
 export function openStream(wire: Duplex, codec: StreamCodec, options: CodecStreamOptions): CodecStream {

@@ -1,10 +1,9 @@
 /** Sessions whose frames workers read: what is left of them here is who may open streams, and where these lead to. */
-import type { WorkerConnection } from "#core/accepted.ts";
+import type { ClientWire, WorkerConnection } from "#core/accepted.ts";
 import { decodeSocksAddress } from "#net/address/socks-address.ts";
 import type { DialReply } from "#net/listen/accepted-session.ts";
 import type { PendingClient } from "#net/listen/first-bytes.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
-import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import type { PaddingScheme } from "./padding.ts";
 import { problemOf } from "./server-session.ts";
 
@@ -17,29 +16,21 @@ const ANSWER: DialReply = {
   },
 };
 
-/** False: no worker has the client. */
+const PLAIN: ClientWire = { begin: () => ({ kind: "plain", numbers: [], unread: null }) };
+
+/** False: no worker has the client, or none of its TLS. */
 export function keepSession(
-  { connection }: PendingClient,
+  client: PendingClient,
   scheme: PaddingScheme,
   user: AuthenticatedConnection,
 ): boolean {
-  const worker = connection?.worker ?? null;
-  if (worker === null) return false;
-  const isKept = worker.openSession(Uint8Array.from(scheme.raw), {
-    onStream: (stream) => acceptStream(stream, user),
-    onEnded: () => held[Symbol.dispose](),
-  });
-  if (!isKept) return false;
-  const held = user.hold(() => worker.reset());
-  return true;
+  if ((client.connection?.tls ?? null) === null) return false;
+  const session = { frames: "padded", padding: Uint8Array.from(scheme.raw) } as const;
+  return user.keepSession(client, session, PLAIN, (stream) => acceptStream(stream, user));
 }
 
 function acceptStream(connection: WorkerConnection, user: AuthenticatedConnection): void {
   const found = decodeSocksAddress(connection.request ?? Buffer.alloc(0));
   if (found === null) return connection.reset(); // the worker has read a whole one
-  const version = versionOf(found.destination);
-  if (version === null) return user.onKeptStream(connection, found.destination, ANSWER);
-  const stream = connection.stream();
-  stream.write(ANSWER.success);
-  user.serveUdpOverTcp(stream, version);
+  user.serveKeptStream(connection, found.destination, ANSWER, true);
 }

@@ -1,16 +1,18 @@
 import type { Duplex } from "node:stream";
-import type { WorkerConnection } from "#core/accepted.ts";
+import type { ClientWire, WorkerConnection } from "#core/accepted.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { DatagramFlow, Destination, Metadata, Network, Session } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
+import type { ClientSession } from "#core/wire-details.ts";
 import { type ConnectionEnds, describe, guardErrors, streamSession } from "#net/listen/accept.ts";
 import { AcceptedSession, type DialReply } from "#net/listen/accepted-session.ts";
 import type { PendingClient } from "#net/listen/first-bytes.ts";
-import { OpenedSession, type ClientStream, type KeptClient } from "#net/listen/opened-session.ts";
+import { OpenedSession, overFrames, type ClientStream, type KeptClient } from "#net/listen/opened-session.ts";
 import type { LiveUsers } from "#protocols/live-users.ts";
 import { acceptMux } from "#protocols/mux/inbound.ts";
+import { acceptKeptMux, keptMux } from "#protocols/mux/kept-session.ts";
 import { MuxServer } from "#protocols/shared/mux-cool-server.ts";
-import { acceptUdpOverTcp } from "#protocols/udp-over-tcp/index.ts";
+import { acceptUdpOverTcp, versionOf } from "#protocols/udp-over-tcp/index.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 
 export interface AuthenticationContext {
@@ -74,13 +76,61 @@ export class AuthenticatedConnection {
     this.onStream(stream, to, (failure) => void (failure !== null && stream.destroy()));
   };
 
-  /** A stream of a session that a worker reads. */
-  onKeptStream(stream: WorkerConnection, to: Destination, reply: DialReply): void {
-    this.#accept(new AcceptedSession(this.#about("tcp", to), stream, reply));
+  /** A session whose frames a worker reads, over such a wire. It ends with the user. False: the event loop has to read them. */
+  keepSession(
+    client: PendingClient,
+    session: ClientSession,
+    wire: ClientWire,
+    onStream: (stream: WorkerConnection) => void,
+  ): boolean {
+    const worker = client.connection?.worker ?? null;
+    if (worker === null) return false;
+    const onEnded = (): void => held[Symbol.dispose]();
+    if (!worker.openSession(session, { onStream, onEnded }, overFrames(client, wire))) return false;
+    const held = this.hold(() => worker.reset());
+    return true;
+  }
+
+  /** A stream of a session that a worker reads. `mayBeUdp`: it leads to a name of UDP over TCP, perhaps. */
+  serveKeptStream(stream: WorkerConnection, to: Destination, reply: DialReply, mayBeUdp: boolean): void {
+    const version = mayBeUdp ? versionOf(to) : null;
+    if (version === null) return this.#accept(new AcceptedSession(this.#about("tcp", to), stream, reply));
+    const taken = stream.stream();
+    taken.write(reply.success);
+    this.serveUdpOverTcp(taken, version);
   }
 
   readonly onFlow = (flow: DatagramFlow, first: Destination): void => {
     this.#accept({ network: "udp", metadata: this.#about("udp", first), flow });
+  };
+
+  /** For a client whose destination was the name of `mux`. `mayBeUdp`: as of `serveKeptStream`. */
+  serveMuxClient(
+    client: PendingClient,
+    opened: ClientStream,
+    options: MuxServerOptions | undefined,
+    mayBeUdp = false,
+  ): void {
+    const { wire } = opened;
+    const session = wire === null ? null : keptMux(client, opened, options);
+    const isKept = wire !== null && session !== null && this.#keepMux(client, session, wire, mayBeUdp);
+    if (isKept) return;
+    const onStream = mayBeUdp ? this.#onStreamOrUdp : this.onStream;
+    this.serveMux(this.openStream(client, opened), options, onStream);
+  }
+
+  #keepMux(client: PendingClient, session: ClientSession, wire: ClientWire, mayBeUdp: boolean): boolean {
+    const onStream = (stream: WorkerConnection, to: Destination, reply: DialReply): void =>
+      this.serveKeptStream(stream, to, reply, mayBeUdp);
+    const context = { onStream, onFlow: this.onFlow, log: this.#context.env.log };
+    return this.keepSession(client, session, wire, (stream) => acceptKeptMux(stream, context));
+  }
+
+  readonly #onStreamOrUdp = (stream: Duplex, to: Destination, reply: Reply): void => {
+    const version = versionOf(to);
+    if (version === null) return this.onStream(stream, to, reply);
+    reply(null);
+    this.serveUdpOverTcp(stream, version);
   };
 
   /** For a stream whose destination was the name of `mux`. */

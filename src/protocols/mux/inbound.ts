@@ -8,10 +8,10 @@ import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 import { serveMux } from "#transport/mux/open.ts";
 import { MUX_COOL_DESTINATION, MUX_DESTINATION } from "#transport/mux/preface.ts";
-import { encodeAnswer, takeStreamRequest } from "#transport/mux/request.ts";
+import { REQUEST_TIMEOUT_MS } from "#transport/mux/session.ts";
+import { encodeAnswer, type StreamRequest, takeStreamRequest } from "#transport/mux/request.ts";
 import { datagramFraming, packetFraming } from "./packets.ts";
 
-const REQUEST_TIMEOUT_MS = 60_000;
 /** Asked for by clients with `brutal-opts`. */
 const BRUTAL_HOST = "_brutalbwexchange";
 
@@ -49,27 +49,46 @@ export function acceptMux(wire: Duplex, context: MuxContext): void {
   });
 }
 
-async function acceptOne(stream: Duplex, { onStream, onFlow, log }: MuxContext): Promise<void> {
+async function acceptOne(stream: Duplex, context: MuxContext): Promise<void> {
   try {
-    const { kind, destination } = await readHandshake(stream, takeStreamRequest, REQUEST_TIMEOUT_MS);
-    log.debug(() => `mux: ${kind} for ${destinationText(destination)}`);
-    if (destination.host === BRUTAL_HOST) return refuse(stream, "TCP Brutal is not available here");
-    if (kind === "stream") return onStream(stream, destination, (failure) => answer(stream, failure));
-    stream.write(encodeAnswer(null));
-    const framing = kind === "packets" ? packetFraming("ip") : datagramFraming(destination);
-    onFlow(new StreamFlow(stream, framing), destination);
+    const request = await readHandshake(stream, takeStreamRequest, REQUEST_TIMEOUT_MS);
+    if (serveOther(request, () => stream, context)) return;
+    context.onStream(stream, request.destination, (failure) => answer(stream, failure));
   } catch (error) {
-    log.debug(() => `mux: ${messageOf(error)}`);
+    context.log.debug(() => `mux: ${messageOf(error)}`);
     stream.destroy();
   }
 }
 
+/** What asks for no stream of bytes. False: it does. */
+export function serveOther(
+  { kind, destination }: StreamRequest,
+  streamOf: () => Duplex,
+  { log, onFlow }: Pick<MuxContext, "log" | "onFlow">,
+): boolean {
+  log.debug(() => `mux: ${kind} for ${destinationText(destination)}`);
+  const isBrutal = destination.host === BRUTAL_HOST;
+  if (!isBrutal && kind === "stream") return false;
+  const stream = streamOf();
+  if (isBrutal) refuse(stream, "TCP Brutal is not available here");
+  else {
+    stream.write(encodeAnswer(null));
+    const framing = kind === "packets" ? packetFraming("ip") : datagramFraming(destination);
+    onFlow(new StreamFlow(stream, framing), destination);
+  }
+  return true;
+}
+
 function answer(stream: Duplex, failure: Error | null): void {
   if (failure === null) stream.write(encodeAnswer(null));
-  else refuse(stream, failure instanceof DialError ? failure.reason : "failed");
+  else refuseDial(stream, failure);
 }
 
 /** A short word: the client must not learn about the network behind this server. */
+export function refuseDial(stream: Duplex, failure: Error): void {
+  refuse(stream, failure instanceof DialError ? failure.reason : "failed");
+}
+
 function refuse(stream: Duplex, why: string): void {
   endWithReply(stream, encodeAnswer(why));
 }

@@ -1,4 +1,3 @@
-import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import { continueWith } from "#lib/continue-with.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
@@ -75,14 +74,8 @@ function serve(
   const version = versionOf(destination);
   const isMany = isMux(destination) || isMuxCool(destination);
   if (!isMany && version === null) return connection.serve(client, opened, destination);
+  if (isMux(destination)) return connection.serveMuxClient(client, opened, mux, true);
   const stream = connection.openStream(client, opened);
-  const onStream = (sub: Duplex, to: Destination, reply: (failure: Error | null) => void): void => {
-    const inner = versionOf(to);
-    if (inner === null) return connection.onStream(sub, to, reply);
-    reply(null);
-    connection.serveUdpOverTcp(sub, inner);
-  };
-  if (isMux(destination)) connection.serveMux(stream, mux, onStream);
-  else if (isMuxCool(destination)) connection.serveMuxCool(stream);
+  if (isMuxCool(destination)) connection.serveMuxCool(stream);
   else if (version !== null) connection.serveUdpOverTcp(stream, version);
 }

@@ -88,6 +88,7 @@ const OPENED: ClientStream = {
   // Workers take a bare socket and close it here; only what lies over it can still be ended by us.
   open: (below) => (isPlainSocket(below) ? new CodecStream(below, new RequestCodec(null)) : below),
   wire: { begin: () => ({ kind: "plain", numbers: [], unread: null }) },
+  ahead: (shown) => shown,
 };
 
 function serve(
@@ -98,10 +99,10 @@ function serve(
 ): void | Promise<void> {
   const isMany = isMux(destination) || isMuxCool(destination);
   if (command !== COMMAND_UDP && !isMany) return connection.serve(client, OPENED, destination);
+  if (command !== COMMAND_UDP && isMux(destination)) return connection.serveMuxClient(client, OPENED, mux);
   const stream = connection.openStream(client, OPENED);
   if (command === COMMAND_UDP) return serveDatagrams(stream, connection);
-  if (isMux(destination)) connection.serveMux(stream, mux, connection.onStream);
-  else connection.serveMuxCool(stream);
+  connection.serveMuxCool(stream);
 }
 
 /** Takes nothing but the request; what is refused stays where it is, for the fallback. */

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import type { WireStart } from "#core/handover.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { continueWith } from "#lib/continue-with.ts";
 import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
@@ -138,15 +139,18 @@ function serve(
   const opened = openedBy(carried, user, request);
   if (command === COMMAND_TCP && destination !== null && !isMux(destination))
     return connection.serve(carried, opened, destination);
+  if (command === COMMAND_TCP && destination !== null) return connection.serveMuxClient(carried, opened, mux);
   const stream = connection.openStream(carried, opened);
   if (command === COMMAND_MUX || destination === null) connection.serveMuxCool(stream, user.flow === VISION);
-  else if (command === COMMAND_TCP) connection.serveMux(stream, mux, connection.onStream);
   else return serveDatagrams(stream, destination, connection.onFlow);
 }
+
+const NOTHING = new Uint8Array(0);
 
 const WITHOUT_FLOW: ClientStream = {
   open: (below) => new CodecStream(below, new ServerCodec()),
   wire: { begin: beginAnswer },
+  ahead: (shown) => shown,
 };
 
 function openedBy(carried: Secured, user: VlessUser, { flow }: VlessRequest): ClientStream {
@@ -159,7 +163,8 @@ function openedBy(carried: Secured, user: VlessUser, { flow }: VlessRequest): Cl
     const secured = { stream, serverName, alpn, bypass };
     return new VisionStream({ secured, id, opening: ANSWER, answer: null, openAfterMs: null });
   };
-  return { open, wire: { begin: () => beginPaddedAnswer(Uint8Array.from(id)) } };
+  const begin = (): WireStart => beginPaddedAnswer(Uint8Array.from(id));
+  return { open, wire: { begin }, ahead: () => NOTHING }; // it is padded
 }
 
 /** Takes nothing but the request; what is refused stays where it is, for the fallback. */

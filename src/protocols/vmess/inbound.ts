@@ -47,22 +47,18 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
         const { command, destination } = request;
         if (command === COMMAND_TCP && destination !== null && !isMux(destination))
           return connection.serve(client, opened, destination);
-        serve(connection.openStream(client, opened), request, connection, options["mux-option"]);
+        if (command === COMMAND_TCP && destination !== null)
+          return connection.serveMuxClient(client, opened, options["mux-option"]);
+        serve(connection.openStream(client, opened), request, connection);
       });
     },
   });
 }
 
-/** All but one stream to one destination. */
-function serve(
-  stream: Duplex,
-  { command, destination }: RequestHeader,
-  connection: AuthenticatedConnection,
-  mux: InboundOptions["mux-option"],
-): void {
+/** Mux.cool, and datagrams. */
+function serve(stream: Duplex, { destination }: RequestHeader, connection: AuthenticatedConnection): void {
   const { onFlow } = connection;
   if (destination === null) connection.serveMuxCool(stream);
-  else if (command === COMMAND_TCP) connection.serveMux(stream, mux, connection.onStream);
   else if (destination.host === PACKET_ADDR_HOST) acceptPacketAddr(stream, onFlow);
   else onFlow(new StreamFlow(stream, plainFraming(destination, "server")), destination);
 }

@@ -5,6 +5,8 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/address/socks-address.ts";
 
+/** In front of the address. */
+export const FLAGS_BYTES = 2;
 const FLAG_UDP = 1;
 const FLAG_ADDRESSES = 2;
 /** Of an answer, one byte; behind another one a text says why. */
@@ -28,8 +30,8 @@ export function encodeStreamRequest({ kind, destination }: StreamRequest): Buffe
 
 /** Takes the request; null: more bytes are needed. Throws `ProtocolError`. */
 export function takeStreamRequest(arrived: ByteQueue): StreamRequest | null {
-  const head = arrived.peekUpTo(2 + MAX_SOCKS_ADDRESS);
-  const address = decodeSocksAddress(head, 2);
+  const head = arrived.peekUpTo(FLAGS_BYTES + MAX_SOCKS_ADDRESS);
+  const address = decodeSocksAddress(head, FLAGS_BYTES);
   if (address === null) return null;
   const flags = head.readUInt16BE(0);
   arrived.skip(address.next);

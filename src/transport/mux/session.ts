@@ -36,3 +36,5 @@ export const MAX_STREAMS = 1024;
 export const CLIENT_IDLE_MS = 25_000;
 /** Idle timeout of a server's session: long, because the client decides whether it will use the session again. */
 export const SERVER_IDLE_MS = 300_000;
+/** By then a stream has said where it leads to, or a server ends it. */
+export const REQUEST_TIMEOUT_MS = 60_000;

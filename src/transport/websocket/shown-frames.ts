@@ -9,13 +9,14 @@ type Piece = readonly [from: number, to: number];
 /** The first frames of a client, as far as a worker shows them. They are still in its socket. */
 export class ShownFrames implements ClientFrames {
   readonly payload: Buffer;
+  behind: Buffer;
   /** Where the reading goes on: behind all that is shown, or behind what of it was understood. */
   reading: WebSocketFrame;
   readonly #shown: Buffer;
   readonly #pieces: readonly Piece[];
 
   private constructor(shown: Buffer, payload: Buffer, reading: WebSocketFrame, pieces: readonly Piece[]) {
-    this.payload = payload;
+    this.payload = this.behind = payload;
     this.reading = reading;
     this.#shown = shown;
     this.#pieces = pieces;
@@ -45,6 +46,7 @@ export class ShownFrames implements ClientFrames {
     const reader = new FrameReader("server", { onPayload() {}, onPing() {}, onClose() {} });
     reader.read(Buffer.from(this.#shown.subarray(0, size)), 0, size);
     this.reading = reader.within;
+    this.behind = this.payload.subarray(payloadBytes);
     return size;
   }
 

@@ -3,12 +3,13 @@ import type { Direction, Meter, MeterObserver } from "#core/meter.ts";
 import type { RelayOwner, RelayTimeouts, Resettable } from "#dataplane/backend.ts";
 import type { IdleEntry } from "#dataplane/idle-timers.ts";
 import type { CommandObserver } from "./commands.ts";
+import { takeOpenDescriptor } from "./open-descriptor.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
-import { PLAIN, type HandedWire, LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
+import type { HandedWire } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { CLOSE, FREE, GRANT, LIMIT, RESET } from "#dataplane/workers/shared/relay-memory.ts";
-import { float64At, int32At } from "#lib/at.ts";
+import { float64At } from "#lib/at.ts";
 
 /** What each direction has in what the thread shares. */
 const UP = 0;
@@ -260,13 +261,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
 
   /** Once it has ended: the descriptor of a side that was not closed and is the caller's from here on; -1: there is none. */
   takeOpenDescriptor(side: Side): number {
-    const { descriptors, kinds } = this.#thread.table;
-    const index = this.#slot * 2 + side;
-    if (kinds[index] !== LEFT_OPEN) return -1;
-    const fd = int32At(descriptors, index);
-    kinds[index] = PLAIN;
-    descriptors[index] = -1;
-    return fd;
+    return takeOpenDescriptor(this.#thread.table, this.#slot * 2 + side);
   }
 
   /** The same for the state of its wire. */

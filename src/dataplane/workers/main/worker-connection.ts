@@ -12,6 +12,7 @@ import type { DialPlan } from "#core/dial-plan.ts";
 import { atNode } from "#core/errors.ts";
 import { layersOf, type WireStart } from "#core/handover.ts";
 import type { Endpoint } from "#core/session.ts";
+import type { ClientSession } from "#core/wire-details.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
 import { connectError, lateError } from "#net/dial/dial.ts";
@@ -37,6 +38,7 @@ import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
 import { specOf } from "#dataplane/workers/shared/wire-spec.ts";
 import { DIAL, OPEN_SESSION, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
+import { takeOpenDescriptor } from "./open-descriptor.ts";
 import { takeStream } from "./taken-stream.ts";
 import { int32At } from "#lib/at.ts";
 
@@ -185,13 +187,15 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.thread.command(this.slot, DIAL);
   }
 
-  openSession(padding: Uint8Array, observer: SessionObserver): boolean {
-    if (this.tls === null || !this.isKept) return false;
+  openSession(session: ClientSession, observer: SessionObserver, wire: ClientWire): boolean {
+    if (!this.isKept) return false;
+    const start = this.#overSocket(wire.begin());
     const { accepts } = this.thread;
     accepts.sizes[requestSlotOf(int32At(accepts.tags, this.slot))] = this.handshakeBytes;
     this.request = NO_BYTES;
     this.#session = observer;
-    this.#describe(CLIENT, { kind: "tls", numbers: [Number(this.tls.address)], unread: padding });
+    this.#takeBack = wire.takeBack;
+    this.#describe(CLIENT, { ...start, details: { ...start.details, session } });
     this.thread.command(this.slot, OPEN_SESSION);
     return true;
   }
@@ -325,9 +329,16 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#isOver = true;
     this.events?.ended();
     this.#session?.onEnded();
+    if (this.#session !== null) this.#giveBack();
     // What a stream had to say may still lie between the threads, unless it was cut off.
     const isCut = this.#of !== null && this.thread.table.halfClosed[this.slot] === 0;
     if (isCut && this.#stream !== null) abortStream(this.#stream);
+  }
+
+  /** Of a session: what its wire has left open. */
+  #giveBack(): void {
+    const fd = takeOpenDescriptor(this.thread.table, this.slot * 2 + CLIENT);
+    if (fd >= 0) this.#takeBack?.(fd);
   }
 }
 

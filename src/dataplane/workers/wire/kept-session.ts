@@ -5,6 +5,7 @@ import { type PaddingScheme, sessionFrames as codes } from "#protocols/begin-wir
 import { encodeFrame, PSH } from "#protocols/shared/stream-frame.ts";
 import { FrameReader, type FrameReceiver } from "./frame-reader.ts";
 import { FrameWriter } from "./frame-writer.ts";
+import type { KeptSessionHost } from "./kept-client.ts";
 import { KeptStream, type StreamOwner } from "./kept-stream.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
@@ -14,16 +15,6 @@ const MOST_STREAMS = 1024;
 const MOST_UNSENT_BYTES = 1 << 20;
 /** Headers of one write. */
 const HEADERS_BYTES = 64;
-
-/** What the thread does for a session. */
-export interface KeptSessionHost {
-  /** A stream has said where it leads to. False: there is no room for it. */
-  onStream(stream: KeptStream): boolean;
-  /** The session wants a turn. */
-  wake(): void;
-  /** What relays the stream, or is about to, is to look at it again; `events` are epoll(7) bits. */
-  wakeStream(slot: number, events: number): void;
-}
 
 /**
  * The session of a listener's client, over the wire of its connection. Frames say which stream they are for; there is no

@@ -1,8 +1,9 @@
 import { performance } from "node:perf_hooks";
 import { byteAt } from "#lib/at.ts";
-import { decodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/address/socks-address.ts";
 import { EAGAIN, EINTR, FAULT, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
+import { AskedAddress } from "./asked-address.ts";
+import type { KeptClientStream, KeptSessionHost } from "./kept-client.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
 /** So much may wait for what the stream leads to; then nothing more of its session is read. */
@@ -15,8 +16,7 @@ const NOTHING = new Uint8Array(0);
 /** The session of a stream. Errnos are those of its wire. */
 export interface StreamOwner {
   readonly inner: Pick<Wire, "readable">;
-  /** `wakeStream`: what relays the stream, or is about to, is to look at it again; `events` are epoll(7) bits. */
-  readonly host: { wakeStream(slot: number, events: number): void };
+  readonly host: Pick<KeptSessionHost, "wakeStream">;
   /** The stream that reads the session by itself; null: none does. */
   readonly reader: KeptStream | null;
   readonly isWritable: boolean;
@@ -37,7 +37,7 @@ export interface StreamOwner {
 }
 
 /** One stream of a client's session, in a slot of its own. Either side's FIN ends both directions. */
-export class KeptStream implements Wire {
+export class KeptStream implements KeptClientStream {
   readonly fd = -1;
   readonly bareSource = -1;
   readonly bareTarget = -1;
@@ -47,9 +47,7 @@ export class KeptStream implements Wire {
   /** -1: it has none yet, or any more. */
   slot = -1;
   readonly #origin: StreamOwner;
-  /** Where it leads to, in SOCKS form; incomplete until `isNamed`. */
-  address: Uint8Array = NOTHING;
-  isNamed = false;
+  readonly #asked = new AskedAddress(0);
   isRelayed = false;
   /** Null: it is over for both sides. */
   #session: StreamOwner | null;
@@ -70,19 +68,20 @@ export class KeptStream implements Wire {
     this.id = id;
   }
 
+  get request(): Uint8Array {
+    return this.#asked.bytes;
+  }
+
+  get isNamed(): boolean {
+    return this.#asked.isWhole;
+  }
+
   /** First data, which begins with the address. */
   name(data: Uint8Array): "named" | "incomplete" | "faulty" {
-    const bytes = this.address.length === 0 ? data : Buffer.concat([this.address, data]);
-    try {
-      const found = decodeSocksAddress(bytes.subarray(0, MAX_SOCKS_ADDRESS));
-      this.address = found === null ? bytes : bytes.subarray(0, found.next);
-      if (found === null) return "incomplete";
-      this.isNamed = true;
-      if (found.next < bytes.length) this.arrive(bytes.subarray(found.next));
-      return "named";
-    } catch {
-      return "faulty";
-    }
+    const size = this.#asked.take(data);
+    if (size < 0) return "faulty";
+    if (size < data.length) this.arrive(data.subarray(size));
+    return this.isNamed ? "named" : "incomplete";
   }
 
   /** True: it has as much waiting as it may. */

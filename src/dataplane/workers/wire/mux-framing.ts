@@ -3,7 +3,7 @@ export interface MuxFraming {
   readonly headBytes: number;
   /** Of one data frame. */
   readonly mostBodyBytes: number;
-  /** Of our streams, which have odd numbers. */
+  /** Of a client's streams, which have odd numbers. */
   readonly firstId: number;
   /** What a stream may send before it is granted more, and what its peer may; Infinity: there are no windows. */
   readonly sendWindow: number;
@@ -11,6 +11,10 @@ export interface MuxFraming {
   /** Peers take an end for the end of both directions: ours is told when the peer has been silent for a while. */
   readonly isPatient: boolean;
   encodeOpen(id: number): Uint8Array;
+  /** Of a client; `isOpen`: there is such a stream already. */
+  mayOpen(id: number, isOpen: boolean): boolean;
+  /** A server's, for a stream that it takes; null: it says nothing. */
+  encodeAccepted(id: number): Uint8Array | null;
   writeDataHead(out: Uint8Array, at: number, id: number, size: number): void;
   encodeEnd(id: number): Uint8Array;
   /** For a stream that is given up, or over; null: the peer knows it. */
@@ -42,11 +46,14 @@ export interface SessionStream {
   onFarEnd(): void;
   /** Behind its end the peer still says that nothing more is taken. */
   onReset(): void;
+  /** Its session is over. */
+  onLost(): void;
 }
 
 /** What a header may mean. Streams that are not known were closed a moment ago. False: the peer may not say it. */
 export interface MuxHeard {
   /** So many bytes of it follow; `isLast`: behind them it has ended. */
+  onOpen(id: number): boolean;
   onData(id: number, bytes: number, isLast: boolean): boolean;
   onCredit(id: number, bytes: number): boolean;
   onFarEnd(id: number): void;

@@ -1,12 +1,15 @@
 import { byteAt } from "#lib/at.ts";
 import type { MuxFraming, MuxHeard, SessionStream } from "./mux-framing.ts";
 
+/** What is heard of no stream that is known. */
+export type MuxListener = Pick<MuxHeard, "onOpen" | "say" | "retire">;
+
 /** What comes over a session's connection, taken apart: bodies go to their streams as they come, so frames may be of any length. */
 export class MuxInput implements MuxHeard {
   readonly #framing: MuxFraming;
   /** By their numbers. */
   readonly #streams: ReadonlyMap<number, SessionStream>;
-  readonly #session: Pick<MuxHeard, "say" | "retire">;
+  readonly #session: MuxListener;
   readonly #head: Buffer;
   #headBytes = 0;
   /** Of the data frame that is under way, still to come. */
@@ -15,15 +18,16 @@ export class MuxInput implements MuxHeard {
   #reader: SessionStream | null = null;
   #isLastOfReader = false;
 
-  constructor(
-    framing: MuxFraming,
-    streams: ReadonlyMap<number, SessionStream>,
-    session: Pick<MuxHeard, "say" | "retire">,
-  ) {
+  constructor(framing: MuxFraming, streams: ReadonlyMap<number, SessionStream>, session: MuxListener) {
     this.#framing = framing;
     this.#streams = streams;
     this.#session = session;
     this.#head = Buffer.alloc(framing.headBytes);
+  }
+
+  /** What comes first is no frame. */
+  skip(bytes: number): void {
+    this.#left = bytes;
   }
 
   /** The first so many bytes. False: the peer has broken the protocol. */
@@ -54,6 +58,10 @@ export class MuxInput implements MuxHeard {
   /** It takes nothing any more. */
   forget(stream: SessionStream): void {
     if (this.#reader === stream) this.#reader = null;
+  }
+
+  onOpen(id: number): boolean {
+    return this.#session.onOpen(id);
   }
 
   onData(id: number, bytes: number, isLast: boolean): boolean {

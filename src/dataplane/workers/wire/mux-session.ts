@@ -1,9 +1,8 @@
 import { performance } from "node:perf_hooks";
-import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import { CLIENT_IDLE_MS } from "#transport/mux/session.ts";
+import { BUFFER_BYTES, EAGAIN, EINTR, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { hasArrived } from "./has-arrived.ts";
-import { MuxInput } from "./mux-input.ts";
+import { MuxInput, type MuxListener } from "./mux-input.ts";
 import { MuxOutput } from "./mux-output.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
@@ -18,24 +17,22 @@ const LEAST_BYTES = 16 * 1024;
 const TICK_MS = 15_000;
 /** By then all that was said has gone out, and has arrived, or the connection is closed as it is. */
 const CLOSING_MS = 10_000;
-/** Numbers of streams are never used again; a session that has come so far takes no more. */
-const LAST_ID = 0xffff_fffd;
 
 /**
- * Many streams over the wire of one connection to the server of a node. What comes is kept at the streams until their tasks
- * have their turn; what they say is gathered until the session has its own.
+ * Many streams over the wire of one connection. What comes is kept at the streams until their tasks have their turn; what they
+ * say is gathered until the session has its own.
  */
-export class MuxSession {
+export abstract class MuxSession<Stream extends SessionStream = SessionStream> implements MuxListener {
   readonly framing: MuxFraming;
-  readonly #inner: Wire;
+  protected readonly inner: Wire;
+  /** Those that the peer has heard of. */
+  protected readonly opened = new Map<number, Stream>();
+  protected readonly all = new Set<Stream>();
+  protected readonly input: MuxInput;
+  readonly #idleMs: number;
   readonly #output: MuxOutput;
-  readonly #input: MuxInput;
   /** The session wants a turn. */
   readonly #wake: () => void;
-  /** Those that the peer has heard of. */
-  readonly #opened = new Map<number, SessionStream>();
-  readonly #streams = new Set<SessionStream>();
-  #nextId: number;
   #heldBytes = 0;
   #isPaused = false;
   #isRunning = false;
@@ -51,25 +48,24 @@ export class MuxSession {
   #isOver = false;
   #isDead = false;
 
-  /** `opening`: what goes out in front of all frames. */
-  constructor(inner: Wire, framing: MuxFraming, opening: Uint8Array, wake: () => void) {
-    this.#inner = inner;
+  /** `idleMs`: how long it stays without streams. */
+  constructor(inner: Wire, framing: MuxFraming, idleMs: number, wake: () => void) {
+    this.inner = inner;
     this.framing = framing;
+    this.#idleMs = idleMs;
     this.#output = new MuxOutput(inner, framing);
-    this.#output.say(opening);
     this.#wake = wake;
-    this.#input = new MuxInput(framing, this.#opened, this);
-    this.#nextId = framing.firstId;
+    this.input = new MuxInput(framing, this.opened, this);
   }
 
   /** Those that are open, or about to be. */
   get streams(): number {
-    return this.#streams.size;
+    return this.all.size;
   }
 
-  get isUsable(): boolean {
-    if (this.#isDead || this.#isRetiring) return false;
-    return this.#nextId + 2 * this.#streams.size < LAST_ID;
+  /** It takes further streams. */
+  get isOpen(): boolean {
+    return !this.#isDead && !this.#isRetiring;
   }
 
   get isDead(): boolean {
@@ -85,22 +81,14 @@ export class MuxSession {
     return this.#output.takesData;
   }
 
+  /** The peer opens a stream. */
+  abstract onOpen(id: number): boolean;
+  /** The peer has ended the connection. */
+  protected abstract onEnd(): void;
+  /** Now and then, while there are streams. */
+  protected onTick(_nowMs: number): void {}
+
   // For its streams.
-
-  enter(stream: SessionStream): void {
-    this.#streams.add(stream);
-  }
-
-  /** With the next write. Answers with its number. */
-  open(stream: SessionStream, request: Uint8Array): number {
-    const id = this.#nextId;
-    this.#nextId += 2;
-    this.#opened.set(id, stream);
-    const head = Buffer.alloc(this.framing.headBytes);
-    this.framing.writeDataHead(head, 0, id, request.length);
-    for (const piece of [this.framing.encodeOpen(id), head, request]) this.say(piece);
-    return id;
-  }
 
   writeData(io: WireIo, id: number, size: number, most: number): number {
     const taken = this.#output.writeData(io, id, size, most);
@@ -111,14 +99,22 @@ export class MuxSession {
 
   /** Who has filled the connection is the last one to write once it takes more. */
   #sendBack(id: number): void {
-    const stream = this.#opened.get(id);
-    if (stream !== undefined && this.#streams.delete(stream)) this.#streams.add(stream);
+    const stream = this.opened.get(id);
+    if (stream !== undefined && this.all.delete(stream)) this.all.add(stream);
   }
 
   say(frame: Uint8Array): void {
     if (this.#isDead || this.#isClosing) return;
     this.#output.say(frame);
     this.#onSaid();
+  }
+
+  /** Short data of a stream, with the next write. */
+  sayData(id: number, data: Uint8Array): void {
+    const head = Buffer.alloc(this.framing.headBytes);
+    this.framing.writeDataHead(head, 0, id, data.length);
+    this.say(head);
+    this.say(data);
   }
 
   #onSaid(): void {
@@ -137,14 +133,14 @@ export class MuxSession {
   }
 
   /** It is over for its user. */
-  leave(stream: SessionStream): void {
-    if (!this.#streams.delete(stream)) return;
+  leave(stream: Stream): void {
+    if (!this.all.delete(stream)) return;
     const { id, endSent, farEnded } = stream;
-    this.#opened.delete(id);
-    this.#input.forget(stream);
+    this.opened.delete(id);
+    this.input.forget(stream);
     const frame = id === 0 ? null : this.framing.encodeLeft(id, endSent, farEnded);
     if (frame !== null) this.say(frame);
-    if (this.#streams.size > 0) return;
+    if (this.all.size > 0) return;
     this.#idleSinceMs = performance.now();
     if (this.#isRetiring) this.retire();
   }
@@ -152,29 +148,29 @@ export class MuxSession {
   /** Opens no further streams, and ends with its last one. */
   retire(): void {
     this.#isRetiring = true;
-    if (this.#streams.size === 0) this.#close();
+    if (this.all.size === 0) this.#close();
   }
 
   #close(): void {
     if (this.#isClosing || this.#isDead) return;
-    this.#closeWith(this.framing.encodeFinal(false));
+    this.closeWith(false);
   }
 
-  #closeWith(frame: Uint8Array): void {
-    this.say(frame);
+  /** What it has said until now goes out still. */
+  protected closeWith(isFault: boolean): void {
+    this.say(this.framing.encodeFinal(isFault));
     this.#isClosing = true;
     this.#closeAtMs = performance.now() + CLOSING_MS;
   }
 
   // For its connection.
 
-  onEvents(events: number): void {
-    this.#inner.onEvents(events);
-  }
-
-  /** What the kernel says of its socket is nothing new where this is true, and that it can be written to. */
-  get isWaiting(): boolean {
-    return !this.#output.isOwing && this.#inner.writable && !this.#isClosing;
+  /** Of its socket. False: it is nothing new. */
+  onEvents(events: number): boolean {
+    const isWaiting = !this.#output.isOwing && this.inner.writable && !this.#isClosing;
+    if (events === WRITABLE && isWaiting) return false;
+    if (events !== 0) this.inner.onEvents(events);
+    return true;
   }
 
   /** Reads and writes what it can. True: there is more at once. */
@@ -193,32 +189,33 @@ export class MuxSession {
   #end(io: WireIo): void {
     if (!this.#output.isOwing && !this.#isEnded) {
       this.#isEnded = true;
-      this.#inner.endWriting(io);
+      this.inner.endWriting(io);
     }
-    const isOut = this.#isEnded && !this.#output.isOwing && hasArrived(io.calls, this.#inner.fd);
+    const isOut = this.#isEnded && !this.#output.isOwing && hasArrived(io.calls, this.inner.fd);
     this.#isOver = isOut || performance.now() >= this.#closeAtMs;
   }
 
   get #reads(): boolean {
-    return this.#inner.readable && !this.#isPaused && !this.#isClosing && !this.#isDead;
+    return this.inner.readable && !this.#isPaused && !this.#isClosing && !this.#isDead;
   }
 
   #flush(io: WireIo): void {
     if (this.#isDead) return;
     this.#output.flush(io);
-    if (this.#output.hasFailed) return this.#die();
+    if (this.#output.hasFailed) return this.die();
     const isBlocked = !this.#output.takesData;
-    if (this.#wasBlocked && !isBlocked) for (const stream of this.#streams) stream.wake();
+    if (this.#wasBlocked && !isBlocked) for (const stream of this.all) stream.wake();
     this.#wasBlocked = isBlocked;
   }
 
   #read(io: WireIo): void {
     let size = READ_BYTES;
     for (let spent = 0; spent < TURN_BYTES && this.#reads;) {
-      const bytes = this.#inner.read(io, size);
+      const bytes = this.inner.read(io, size);
       if (bytes === EAGAIN) return;
-      if (bytes <= 0 && bytes !== EINTR) return this.#die();
-      if (!this.#input.take(io.calls.buffer, bytes)) return this.#fail();
+      if (bytes === 0) return this.onEnd();
+      if (bytes < 0 && bytes !== EINTR) return this.die();
+      if (!this.input.take(io.calls.buffer, bytes)) return this.#fail();
       if (bytes >= READ_BYTES) size = BUFFER_BYTES;
       spent += Math.max(LEAST_BYTES, bytes);
     }
@@ -227,10 +224,11 @@ export class MuxSession {
   #tick(): void {
     const nowMs = performance.now();
     this.#tickAtMs = nowMs + TICK_MS;
-    if (this.#streams.size === 0) {
-      if (nowMs - this.#idleSinceMs > CLIENT_IDLE_MS) this.retire();
+    if (this.all.size === 0) {
+      if (nowMs - this.#idleSinceMs > this.#idleMs) this.retire();
       return;
     }
+    this.onTick(nowMs);
     const frame = this.framing.keepAlive();
     if (frame === null) this.#fail();
     else this.#output.say(frame);
@@ -239,19 +237,19 @@ export class MuxSession {
   /** The peer has broken the protocol, or answers no more. */
   #fail(): void {
     this.#isRetiring = true;
-    if (!this.#isClosing) this.#closeWith(this.framing.encodeFinal(true));
-    for (const stream of this.#streams) stream.onReset();
+    if (!this.#isClosing) this.closeWith(true);
+    for (const stream of this.all) stream.onReset();
   }
 
   /** Its connection has failed, or ended. */
-  #die(): void {
+  protected die(): void {
     this.#isDead = true;
-    for (const stream of this.#streams) stream.wake();
+    for (const stream of this.all) stream.onLost();
   }
 
   drop(io: WireIo): void {
-    if (!this.#isDead) this.#die();
+    if (!this.#isDead) this.die();
     this.#output.drop(io);
-    this.#inner.drop(io);
+    this.inner.drop(io);
   }
 }

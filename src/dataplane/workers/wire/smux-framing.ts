@@ -28,6 +28,14 @@ export class SmuxFraming implements MuxFraming {
     return encodeHead(SYN, id, 0);
   }
 
+  mayOpen(): boolean {
+    return true; // as other implementations do
+  }
+
+  encodeAccepted(): null {
+    return null;
+  }
+
   writeDataHead(out: Uint8Array, at: number, id: number, size: number): void {
     writeHead(out, at, PSH, id, size);
   }
@@ -60,7 +68,9 @@ export class SmuxFraming implements MuxFraming {
     const id = head.readUInt32LE(4);
     if (byteAt(head, 0) !== VERSION) return false;
     if (command === PSH) return heard.onData(id, length, false);
+    if (length !== 0) return false;
+    if (command === SYN) return heard.onOpen(id);
     if (command === FIN) heard.onFarEnd(id);
-    return length === 0 && (command === FIN || command === NOP); // servers open nothing
+    return command === FIN || command === NOP;
   }
 }

@@ -37,6 +37,14 @@ export class YamuxFraming implements MuxFraming {
     return encodeHead(WINDOW_UPDATE, SYN, id, OUR_WINDOW - INITIAL_WINDOW);
   }
 
+  mayOpen(id: number, isOpen: boolean): boolean {
+    return id % 2 === 1 && !isOpen;
+  }
+
+  encodeAccepted(id: number): Uint8Array {
+    return encodeHead(WINDOW_UPDATE, ACK, id, OUR_WINDOW - INITIAL_WINDOW);
+  }
+
   writeDataHead(out: Uint8Array, at: number, id: number, size: number): void {
     writeHead(out, at, DATA, 0, id, size);
   }
@@ -77,7 +85,7 @@ export class YamuxFraming implements MuxFraming {
   }
 
   #onStream(type: number, flags: number, id: number, length: number, heard: MuxHeard): boolean {
-    if ((flags & SYN) !== 0) return false; // servers open nothing
+    if ((flags & SYN) !== 0 && !heard.onOpen(id)) return false;
     if ((flags & RST) !== 0) heard.onReset(id);
     const ends = (flags & FIN) !== 0;
     if (type === DATA) return heard.onData(id, length, ends);

@@ -1,9 +1,9 @@
-import type { KeptStream } from "#dataplane/workers/wire/kept-stream.ts";
+import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
 
 /** What a client says before it is relayed. */
 export interface ClientBytes {
   /** It is one of a session, and has no socket of its own. Null: it is not. */
-  readonly stream: KeptStream | null;
+  readonly stream: KeptClientStream | null;
   /** Nothing is added to what was looked at before that was consumed. */
   readonly comesWhole: boolean;
   /** Into `AcceptCalls.bytes`, where they stay to be looked at again; as `AcceptCalls.look`. */

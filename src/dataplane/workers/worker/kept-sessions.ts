@@ -1,16 +1,22 @@
 /** The sessions of clients that one thread reads. Each has the slot of its client, and each of its streams one of its own. */
+import type { ClientSession } from "#core/wire-details.ts";
 import { READABLE } from "#platform/linux/relay-calls.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { parseScheme } from "#protocols/begin-wire.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
-import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
-import { KeptSession, type KeptSessionHost } from "#dataplane/workers/wire/kept-session.ts";
-import type { KeptStream } from "#dataplane/workers/wire/kept-stream.ts";
+import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
+import type { KeptClientStream, KeptSessionHost } from "#dataplane/workers/wire/kept-client.ts";
+import { KeptMuxSession } from "#dataplane/workers/wire/kept-mux-session.ts";
+import { KeptSession } from "#dataplane/workers/wire/kept-session.ts";
+import { newMuxFraming } from "#dataplane/workers/wire/mux-framings.ts";
+import type { Wire } from "#dataplane/workers/wire/wire.ts";
+import { MuxSessionTask } from "./mux-session-task.ts";
 import { PendingConnection } from "./pending-connection.ts";
 import type { ClientSessions, PendingOwner, RequestingTask } from "./pending-owner.ts";
 import { SessionTask } from "./session-task.ts";
-import { StreamBytes } from "./stream-bytes.ts";
+import { StreamBytes, type StreamSession } from "./stream-bytes.ts";
+import type { Task } from "./task.ts";
 
 /** Of the acceptor. */
 interface KeptOwner extends PendingOwner {
@@ -28,27 +34,32 @@ export class KeptSessions implements ClientSessions {
     this.#owner = owner;
   }
 
-  /** In the place of a client that has proved itself. `unread` of the message is the padding that the listener asks for. */
+  /** In the place of a client that has proved itself. */
   open(client: Client, message: WireMessage): void {
     const { host } = this.#owner;
     const { slot } = client;
-    const inner = host.open(slot * 2 + CLIENT, NO_MESSAGE);
-    if (inner === null) return host.end(slot, true);
-    const services: KeptSessionHost = {
-      onStream: (stream) => this.#onStream(client, session, stream),
-      wake: () => host.wake(slot * 2 + CLIENT, 0),
-      wakeStream: (at, events) => host.wake(at * 2 + CLIENT, events),
-    };
-    const session: KeptSession = new KeptSession(
-      inner,
-      parseScheme(Buffer.from(message.unread ?? [])),
-      services,
-    );
-    host.put(slot, new SessionTask(session));
+    const inner = host.open(slot * 2 + CLIENT, message);
+    const { session } = message.details;
+    if (inner === null || session === undefined) return host.end(slot, true);
+    host.put(slot, this.#begin(client, inner, session));
     host.wake(slot * 2 + CLIENT, READABLE); // it may have come with what was understood
   }
 
-  #onStream({ slot, listener }: Client, session: KeptSession, stream: KeptStream): boolean {
+  #begin(client: Client, inner: Wire, asked: ClientSession): Task {
+    const { host } = this.#owner;
+    const services: KeptSessionHost = {
+      onStream: (stream) => this.#onStream(client, session, stream),
+      wake: () => host.wake(client.slot * 2 + CLIENT, 0),
+      wakeStream: (at, events) => host.wake(at * 2 + CLIENT, events),
+    };
+    const session: KeptSession | KeptMuxSession =
+      asked.frames === "padded"
+        ? new KeptSession(inner, parseScheme(Buffer.from(asked.padding)), services)
+        : new KeptMuxSession(inner, newMuxFraming(asked.frames), asked.prefaceBytes, services);
+    return session instanceof KeptSession ? new SessionTask(session) : new MuxSessionTask(session);
+  }
+
+  #onStream({ slot, listener }: Client, session: StreamSession, stream: KeptClientStream): boolean {
     const owner = this.#owner;
     const own = owner.takeSlot();
     if (own < 0) return false;

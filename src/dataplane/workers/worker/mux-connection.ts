@@ -1,21 +1,13 @@
 import { performance } from "node:perf_hooks";
 import type { MuxRecipe } from "#core/wire-recipe.ts";
-import { WRITABLE } from "#platform/linux/relay-calls.ts";
 import { encodePreface } from "#transport/mux/preface.ts";
 import { NO_MESSAGE, PLAIN, TLS } from "#dataplane/workers/shared/wire-spec.ts";
-import type { MuxFraming } from "#dataplane/workers/wire/mux-framing.ts";
-import { MuxSession } from "#dataplane/workers/wire/mux-session.ts";
-import { SmuxFraming } from "#dataplane/workers/wire/smux-framing.ts";
-import { YamuxFraming } from "#dataplane/workers/wire/yamux-framing.ts";
+import { newMuxFraming } from "#dataplane/workers/wire/mux-framings.ts";
+import { NodeMuxSession } from "#dataplane/workers/wire/node-mux-session.ts";
 import type { SharedConnection } from "./mux-pool.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import type { RemoteDial } from "./remote-dial.ts";
 import { FAILED, MORE, OVER, WAITS, type Outcome, type Task, type TaskIo } from "./task.ts";
-
-const FRAMINGS: Readonly<Record<MuxRecipe["protocol"], () => MuxFraming>> = {
-  smux: () => new SmuxFraming(),
-  yamux: () => new YamuxFraming(),
-};
 
 /** A connection to the server of a node that many streams share, in a slot of its own: from its dial to its end. */
 export class MuxConnection implements Task, SharedConnection {
@@ -28,7 +20,7 @@ export class MuxConnection implements Task, SharedConnection {
   /** Null: it is open, or over. */
   #remote: RemoteDial | null;
   #deadlineMs: number;
-  #session: MuxSession | null = null;
+  #session: NodeMuxSession | null = null;
   #isRetiring = false;
   /** Slots whose stream is about to be opened. */
   readonly #awaiting = new Set<number>();
@@ -64,7 +56,7 @@ export class MuxConnection implements Task, SharedConnection {
     return isBegun;
   }
 
-  get session(): MuxSession | null {
+  get session(): NodeMuxSession | null {
     return this.#session;
   }
 
@@ -96,11 +88,7 @@ export class MuxConnection implements Task, SharedConnection {
 
   onEvents(_side: number, events: number): boolean {
     if (this.#remote !== null) this.#remote.events |= events;
-    const session = this.#session;
-    if (session === null || events === 0) return true;
-    const isNews = events !== WRITABLE || !session.isWaiting;
-    if (isNews) session.onEvents(events);
-    return isNews;
+    return this.#session?.onEvents(events) ?? true;
   }
 
   limit(): void {} // its streams are
@@ -116,7 +104,7 @@ export class MuxConnection implements Task, SharedConnection {
   }
 
   /** Null: there is no session yet, or there will be none. */
-  #open(io: TaskIo): MuxSession | null {
+  #open(io: TaskIo): NodeMuxSession | null {
     const remote = this.#remote;
     const result = remote?.takeResult() ?? this.#awaitMore(io);
     if (result === null || remote === null) return null;
@@ -149,7 +137,7 @@ export class MuxConnection implements Task, SharedConnection {
     inner.begin?.(io);
     inner.onEvents(remote.events);
     const opening = encodePreface({ protocol, padding: false });
-    this.#session = new MuxSession(inner, FRAMINGS[protocol](), opening, () => host.wake(index));
+    this.#session = new NodeMuxSession(inner, newMuxFraming(protocol), opening, () => host.wake(index));
     if (this.#isRetiring) this.retire();
   }
 

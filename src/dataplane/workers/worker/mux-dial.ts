@@ -4,7 +4,7 @@ import { MUX_DESTINATION } from "#transport/mux/preface.ts";
 import { type Dial, UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
 import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
 import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
-import { MuxStream } from "#dataplane/workers/wire/mux-stream.ts";
+import { NodeMuxStream } from "#dataplane/workers/wire/node-mux-stream.ts";
 import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
 import { MuxConnection } from "./mux-connection.ts";
 import type { MuxPool, SharedConnection } from "./mux-pool.ts";
@@ -96,7 +96,7 @@ export class MuxDial implements Remote {
     const session = this.#connection?.session ?? null;
     if (layer?.kind !== "stream" || session === null) throw new TypeError("a stream of nothing");
     const index = this.#slot * 2 + 1;
-    const stream = new MuxStream(session, layer.target, () => this.#owner.host.wake(index));
+    const stream = new NodeMuxStream(session, layer.target, () => this.#owner.host.wake(index));
     this.drop();
     return { ...NO_MESSAGE, made: stream };
   }

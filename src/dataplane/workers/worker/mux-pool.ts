@@ -1,10 +1,10 @@
 import type { MuxRecipe } from "#core/wire-recipe.ts";
-import type { MuxSession } from "#dataplane/workers/wire/mux-session.ts";
+import type { NodeMuxSession } from "#dataplane/workers/wire/node-mux-session.ts";
 
 /** One connection of a node, open or about to be. */
 export interface SharedConnection {
   /** Null: it is still to be opened. */
-  readonly session: MuxSession | null;
+  readonly session: NodeMuxSession | null;
   readonly isUsable: boolean;
   /** It will have no session any more. */
   readonly isOver: boolean;

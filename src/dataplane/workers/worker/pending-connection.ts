@@ -13,7 +13,7 @@ import {
   type Dial,
 } from "#dataplane/workers/shared/accept-memory.ts";
 import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
-import type { KeptStream } from "#dataplane/workers/wire/kept-stream.ts";
+import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
 import { int32At } from "#lib/at.ts";
 import { NOT_DIALLED, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { AcceptedTask } from "./accepted-task.ts";
@@ -206,7 +206,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
   }
 
   /** To the descriptor of the main thread's that stands in the slot. */
-  #relay(stream: KeptStream): void {
+  #relay(stream: KeptClientStream): void {
     const { host, table } = this.acceptor;
     this.#freeRequestSlot();
     stream.awaitAnswer();

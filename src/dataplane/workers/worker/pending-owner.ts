@@ -20,7 +20,7 @@ export interface RequestingTask extends PendingTask {
 
 /** Those of clients that have proved themselves. */
 export interface ClientSessions {
-  /** In the place of the client. `unread` of the message is the padding that the listener asks for. */
+  /** In the place of the client. The details of the message say of which protocol. */
   open(client: Pick<RequestingTask, "slot" | "listener">, message: WireMessage): void;
 }
 

@@ -1,20 +1,24 @@
-import type { KeptStream } from "#dataplane/workers/wire/kept-stream.ts";
+import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
 import { SESSION_BYTES } from "#dataplane/workers/shared/accept-memory.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
-import type { KeptSession } from "#dataplane/workers/wire/kept-session.ts";
 import { REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { ClientBytes } from "./client-bytes.ts";
+
+/** That of a stream, whatever its protocol. */
+export interface StreamSession {
+  readonly isDead: boolean;
+}
 
 /** The request of a stream in a session: the slot of that, and where the stream leads to. */
 export class StreamBytes implements ClientBytes {
   readonly comesWhole = true;
-  readonly stream: KeptStream;
+  readonly stream: KeptClientStream;
   readonly #shown: Buffer;
-  readonly #session: KeptSession;
+  readonly #session: StreamSession;
   readonly #slot: number;
 
   /** `shown` is what `look` fills; the session has the slot `slot`. */
-  constructor(shown: Buffer, session: KeptSession, slot: number, stream: KeptStream) {
+  constructor(shown: Buffer, session: StreamSession, slot: number, stream: KeptClientStream) {
     this.#shown = shown;
     this.#session = session;
     this.#slot = slot;
@@ -24,10 +28,10 @@ export class StreamBytes implements ClientBytes {
   /** Once the session is dead its slot may be another client's: who has not asked by then asks no more. */
   look(): number {
     if (this.#session.isDead) return BROKEN;
-    const { address } = this.stream;
+    const { request } = this.stream;
     this.#shown.writeUInt32BE(this.#slot);
-    this.#shown.set(address, SESSION_BYTES);
-    return SESSION_BYTES + address.length;
+    this.#shown.set(request, SESSION_BYTES);
+    return SESSION_BYTES + request.length;
   }
 
   /** It was taken out of the session already. */

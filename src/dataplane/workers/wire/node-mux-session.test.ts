@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { BUFFER_BYTES, EAGAIN, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import * as yamux from "#transport/mux/yamux-frame.ts";
-import { MuxSession } from "./mux-session.ts";
-import { MuxStream } from "./mux-stream.ts";
+import { NodeMuxSession } from "./node-mux-session.ts";
+import { NodeMuxStream } from "./node-mux-stream.ts";
 import { SmuxFraming } from "./smux-framing.ts";
 import { MemoryWire } from "../../../../test/support/memory-wire.ts";
 import type { WireIo } from "./wire.ts";
@@ -35,8 +35,8 @@ const newIo = (): WireIo => {
 };
 
 const REQUEST = Buffer.from("where");
-const open = (session: MuxSession, io: WireIo): MuxStream => {
-  const stream = new MuxStream(session, REQUEST, () => {});
+const open = (session: NodeMuxSession, io: WireIo): NodeMuxStream => {
+  const stream = new NodeMuxStream(session, REQUEST, () => {});
   stream.begin(io);
   io.calls.buffer.set(Buffer.from("ping"));
   assert.equal(stream.write(io, 4), 4);
@@ -49,7 +49,7 @@ test("a session without streams ends in time, and one with streams stays", (t) =
   for (const framing of [new SmuxFraming(), new YamuxFraming()]) {
     const wire = new SlowWire(NOTHING);
     const io = newIo();
-    const session = new MuxSession(wire, framing, Buffer.of(0, 0), () => {});
+    const session = new NodeMuxSession(wire, framing, Buffer.of(0, 0), () => {});
     const stream = open(session, io);
     for (let ticks = 0; ticks < 3; ticks++) {
       io.wakeAtMs = Infinity;
@@ -75,7 +75,7 @@ test("a peer of yamux that answers no pings loses its streams, one that does kee
   for (const answers of [true, false]) {
     const wire = new SlowWire(NOTHING);
     const io = newIo();
-    const session = new MuxSession(wire, new YamuxFraming(), Buffer.of(0, 1), () => {});
+    const session = new NodeMuxSession(wire, new YamuxFraming(), Buffer.of(0, 1), () => {});
     const stream = open(session, io);
     for (let ticks = 0; ticks < 5; ticks++) {
       nowMs += 15_000;
@@ -90,7 +90,7 @@ test("a peer of yamux that answers no pings loses its streams, one that does kee
 test("numbers of streams do not begin anew", () => {
   const io = newIo();
   const last = Object.assign(new SmuxFraming(), { firstId: 0xffff_fff7 });
-  const session = new MuxSession(new SlowWire(NOTHING), last, Buffer.of(0, 0), () => {});
+  const session = new NodeMuxSession(new SlowWire(NOTHING), last, Buffer.of(0, 0), () => {});
   let streams = 0;
   for (; session.isUsable; streams++) open(session, io);
   assert.ok(streams > 0 && streams <= 3, `${streams}`);
@@ -99,7 +99,7 @@ test("numbers of streams do not begin anew", () => {
 test("a peer that asks without reading fills no memory", () => {
   const wire = new SlowWire(NOTHING);
   const io = newIo();
-  const session = new MuxSession(wire, new YamuxFraming(), Buffer.of(0, 1), () => {});
+  const session = new NodeMuxSession(wire, new YamuxFraming(), Buffer.of(0, 1), () => {});
   const ping = yamux.encodeHead(yamux.PING, yamux.SYN, 0, 1);
   const pings = Buffer.concat(Array.from({ length: 10_000 }, () => ping));
   wire.writable = false;
@@ -116,7 +116,7 @@ test("a connection that takes nothing any more is closed as it is", (t) => {
   t.mock.method(performance, "now", () => nowMs);
   const wire = new SlowWire(NOTHING);
   const io = newIo();
-  const session = new MuxSession(wire, new YamuxFraming(), Buffer.of(0, 1), () => {});
+  const session = new NodeMuxSession(wire, new YamuxFraming(), Buffer.of(0, 1), () => {});
   wire.writable = false;
   session.retire();
   session.turn(io);
@@ -129,7 +129,7 @@ test("a connection that takes nothing any more is closed as it is", (t) => {
 test("what a reader leaves is bounded, and what comes behind waits in the connection", () => {
   const wire = new SlowWire(NOTHING);
   const io = newIo();
-  const session = new MuxSession(wire, new SmuxFraming(), Buffer.of(0, 0), () => {});
+  const session = new NodeMuxSession(wire, new SmuxFraming(), Buffer.of(0, 0), () => {});
   const stream = open(session, io);
   const body = Buffer.alloc(32_768, 7);
   const frame = Buffer.concat([Buffer.of(1, 2, 0, 128, 3, 0, 0, 0), body]);

@@ -1,0 +1,45 @@
+import { CLIENT_IDLE_MS } from "#transport/mux/session.ts";
+import type { MuxFraming, SessionStream } from "./mux-framing.ts";
+import { MuxSession } from "./mux-session.ts";
+import type { Wire } from "./wire.ts";
+
+/** Numbers of streams are never used again; a session that has come so far takes no more. */
+const LAST_ID = 0xffff_fffd;
+
+/** That of a connection to the server of a node. */
+export class NodeMuxSession extends MuxSession {
+  #nextId: number;
+
+  /** `opening`: what goes out in front of all frames. */
+  constructor(inner: Wire, framing: MuxFraming, opening: Uint8Array, wake: () => void) {
+    super(inner, framing, CLIENT_IDLE_MS, wake);
+    this.say(opening);
+    this.#nextId = framing.firstId;
+  }
+
+  get isUsable(): boolean {
+    return this.isOpen && this.#nextId + 2 * this.streams < LAST_ID;
+  }
+
+  enter(stream: SessionStream): void {
+    this.all.add(stream);
+  }
+
+  /** With the next write. Answers with its number. */
+  open(stream: SessionStream, request: Uint8Array): number {
+    const id = this.#nextId;
+    this.#nextId += 2;
+    this.opened.set(id, stream);
+    this.say(this.framing.encodeOpen(id));
+    this.sayData(id, request);
+    return id;
+  }
+
+  onOpen(): boolean {
+    return false; // servers open nothing
+  }
+
+  protected onEnd(): void {
+    this.die();
+  }
+}
