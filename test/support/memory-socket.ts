@@ -1,14 +1,17 @@
 /** Memory in place of the kernel, for wires that seal by libcrypto. */
 import assert from "node:assert/strict";
 import { CipherMemory } from "#dataplane/workers/wire/cipher-memory.ts";
-import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { BUFFER_BYTES, EAGAIN } from "#platform/linux/relay-calls.ts";
 
-export const PLAIN_BYTES = 256 * 1024;
+export const PLAIN_BYTES = BUFFER_BYTES;
+/** The thread's buffer of a worker is somewhat longer, too. */
+const TAILROOM_BYTES = 64;
 let shared: CipherMemory | null = null;
 
 /** One for all wires of a process, as for all of a worker: nothing in it outlasts a call. */
 export function cipherMemory(): CipherMemory {
-  return (shared ??= CipherMemory.open(new Uint8Array(PLAIN_BYTES)) ?? assert.fail("no libcrypto by FFI"));
+  return (shared ??=
+    CipherMemory.open(new Uint8Array(PLAIN_BYTES + TAILROOM_BYTES)) ?? assert.fail("no libcrypto by FFI"));
 }
 
 /** A socket of memory: `arrived` is what it has, `sent` what was written to it. */

@@ -51,8 +51,8 @@ export class EncryptedReader extends SealedReader {
     this.#cipher = new Cipher(memory, direction);
   }
 
-  protected wanted(size: number, end: number): number {
-    return Math.max(size, 2 * (HEADER_BYTES + MOST_SEALED_BYTES)) - end;
+  protected due(end: number): number {
+    return end - this.at < HEADER_BYTES ? 0 : HEADER_BYTES + lengthIn(this.memory.wire, this.at);
   }
 
   protected open(_io: WireIo, end: number, room: number): number {
@@ -71,7 +71,7 @@ export class EncryptedReader extends SealedReader {
     const { at } = this;
     if (this.last !== null || end - at < HEADER_BYTES) return 0;
     const start = (byteAt(wire, at) << 16) | (byteAt(wire, at + 1) << 8) | byteAt(wire, at + 2);
-    const size = (byteAt(wire, at + 3) << 8) | byteAt(wire, at + 4);
+    const size = lengthIn(wire, at);
     if (start !== HEADER || size <= TAG_BYTES || size > MOST_SEALED_BYTES) this.last = BROKEN;
     return this.last === null && end - at >= HEADER_BYTES + size ? size : 0;
   }
@@ -84,6 +84,7 @@ export class EncryptedReader extends SealedReader {
     const from = headerAt + BigInt(HEADER_BYTES);
     if (!evp.openAt(this.#cipher.context, plainAt + BigInt(to), from, size - TAG_BYTES)) this.last = BROKEN;
     else this.at += HEADER_BYTES + size;
+    this.opened(HEADER_BYTES + size, size - TAG_BYTES);
     return this.last === null;
   }
 }
@@ -109,6 +110,11 @@ export class EncryptedWriter extends SealedWriter {
     }
     return end;
   }
+}
+
+/** Of the record there, as its header says. */
+function lengthIn(wire: Uint8Array, at: number): number {
+  return (byteAt(wire, at + 3) << 8) | byteAt(wire, at + 4);
 }
 
 function writeHeader(out: Uint8Array, at: number, size: number): void {

@@ -11,8 +11,9 @@ import type { WireIo } from "./wire.ts";
 
 /** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
 const MAX_USELESS = 32;
-/** The longest record and a part of the next one. */
-const LEAST_WANTED_BYTES = 2 * (HEADER_BYTES + MAX_SEALED_BYTES);
+
+/** Behind the content, and sealed with it. */
+const TYPE_BYTES = 1;
 
 /** What the peer's records call for besides passing payload on. */
 export interface RecordAnswers {
@@ -58,16 +59,17 @@ export class RecordReader extends SealedReader {
     return this.last === null && this.#messages.waiting === 0;
   }
 
-  protected wanted(size: number, end: number): number {
-    return Math.max(size, LEAST_WANTED_BYTES) - end;
+  protected due(end: number): number {
+    return end - this.at < HEADER_BYTES ? 0 : HEADER_BYTES + lengthIn(this.memory.wire, this.at);
   }
 
   protected open(io: WireIo, end: number, room: number): number {
+    // The type behind the content of the last one may lie beyond the room, but not beyond the buffer.
+    const most = Math.min(room, this.memory.plain.length - TYPE_BYTES);
     let bytes = 0;
     try {
       for (let size = this.#arrived(end); size >= 0; size = this.#arrived(end)) {
-        // With its type behind the content it is to fit as well.
-        this.isFull = bytes > 0 && bytes + size - TAG_BYTES > room;
+        this.isFull = bytes > 0 && bytes + size - TAG_BYTES - TYPE_BYTES > most;
         if (this.isFull) break;
         bytes += this.#openRecord(bytes, size);
         this.isFull = this.isExact && bytes > 0 && this.at < end;
@@ -88,7 +90,7 @@ export class RecordReader extends SealedReader {
     if (this.last !== null || end - at < HEADER_BYTES) return -1;
     if (byteAt(wire, at) !== RECORD.applicationData || byteAt(wire, at + 1) !== 3)
       throw new TlsFault("unexpected_message", "a record without protection");
-    const size = (byteAt(wire, at + 3) << 8) | byteAt(wire, at + 4);
+    const size = lengthIn(wire, at);
     if (size > MAX_SEALED_BYTES) throw new TlsFault("record_overflow", `a record of ${size} bytes`);
     if (size <= TAG_BYTES) throw new TlsFault("bad_record_mac", "a protected record without content");
     return end - at >= HEADER_BYTES + size ? size : -1;
@@ -103,6 +105,7 @@ export class RecordReader extends SealedReader {
     if (!evp.openAt(this.#cipher.context, plainAt + BigInt(to), from + BigInt(HEADER_BYTES), plainBytes))
       throw new TlsFault("bad_record_mac", "a record that is not authentic");
     this.at += HEADER_BYTES + size;
+    this.opened(HEADER_BYTES + size, plainBytes - TYPE_BYTES);
     let end = to + plainBytes - 1;
     while (end >= to && plain[end] === 0) end--; // padding
     if (end < to) throw new TlsFault("unexpected_message", "a record of padding alone");
@@ -160,4 +163,9 @@ export class RecordReader extends SealedReader {
     this.#cipher.update();
     if (isWanted) this.#answers.onKeyWanted();
   }
+}
+
+/** Of the record there, as its header says. */
+function lengthIn(wire: Uint8Array, at: number): number {
+  return (byteAt(wire, at + 3) << 8) | byteAt(wire, at + 4);
 }

@@ -1,5 +1,5 @@
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import type { CipherMemory } from "./cipher-memory.ts";
+import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import type { SealedBelow } from "./sealed-below.ts";
 import type { WireIo } from "./wire.ts";
 
@@ -8,6 +8,8 @@ export const BROKEN = -71;
 
 /** What is left of a message is kept in pieces of at least this. */
 const REST_BYTES = 4096;
+/** Where messages are shorter, a part of one is kept at no cost. */
+const LONG_BYTES = 4096;
 
 /**
  * The direction from the peer, in sealed messages: those that are whole are opened, what follows them is kept. One that is
@@ -28,6 +30,11 @@ export abstract class SealedReader {
   #buffered: Uint8Array | null = null;
   #isDry = false;
   #ended = false;
+  /** The longest message of those that were opened last: all of it, and its plain bytes. */
+  #longestBytes = 0;
+  #longestPlain = 0;
+  /** Those belong to an earlier turn. */
+  #isStale = false;
 
   /** `rest` was read from below already, and fits into the memory for the wire. */
   constructor(memory: CipherMemory, below: SealedBelow, rest: Uint8Array | null) {
@@ -42,8 +49,8 @@ export abstract class SealedReader {
    * More than `room` only where the first message is longer.
    */
   protected abstract open(io: WireIo, end: number, room: number): number;
-  /** What to read from below behind `end`, so that `size` plain bytes or a whole message may come of it. */
-  protected abstract wanted(size: number, end: number): number;
+  /** From `at` to the end of the next message, which is not whole before `end`. 0: its length has not come. */
+  protected abstract due(end: number): number;
   /** Within a message, though every byte that came was opened. */
   protected abstract get isCut(): boolean;
 
@@ -103,8 +110,27 @@ export abstract class SealedReader {
     return this.last ?? (got === EAGAIN ? EAGAIN : EINTR);
   }
 
+  /** One was opened: of so many bytes, framing and tags included. */
+  protected opened(bytes: number, plainBytes: number): void {
+    if (bytes <= this.#longestBytes && !this.#isStale) return;
+    this.#isStale = false;
+    this.#longestBytes = bytes;
+    this.#longestPlain = plainBytes;
+  }
+
+  /**
+   * Enough for `size` plain bytes, and up to the end of a message where they are as long as before: what is left of one is
+   * copied twice.
+   */
+  #wanted(size: number, due: number): number {
+    if (this.#longestPlain < LONG_BYTES) return Math.max(size + TAG_BYTES, due, LONG_BYTES);
+    const more = Math.max(0, Math.floor(size / this.#longestPlain) - 1);
+    return (due || this.#longestBytes) + more * this.#longestBytes;
+  }
+
   #receive(io: WireIo, end: number, size: number): number {
-    const room = Math.min(this.wanted(size, end), this.memory.wire.length - end);
+    const wanted = this.#wanted(size, this.due(end)) - (end - this.at);
+    const room = Math.min(wanted, this.memory.wire.length - end);
     const got = this.#below.receive(io, end, room);
     this.#isDry = this.#below.isDry;
     if (got === 0) this.#ended = true;
@@ -113,6 +139,7 @@ export abstract class SealedReader {
 
   #openAll(io: WireIo, end: number, room: number): number {
     this.isFull = false;
+    this.#isStale = true;
     const bytes = this.open(io, end, room);
     if (bytes > room) this.#buffered = this.memory.plain.slice(room, bytes);
     return Math.min(bytes, room);

@@ -3,6 +3,11 @@ import type { CipherMemory } from "./cipher-memory.ts";
 import type { SealedBelow } from "./sealed-below.ts";
 import type { WireIo } from "./wire.ts";
 
+/** What each message carries of `size` bytes, above 0, where none may carry more than `most`: all about the same. */
+export function evenly(size: number, most: number): number {
+  return Math.ceil(size / Math.ceil(size / most));
+}
+
 /** The direction to the peer, in sealed messages. What was not taken of them below is kept: they cannot be sealed again. */
 export abstract class SealedWriter {
   protected readonly memory: CipherMemory;

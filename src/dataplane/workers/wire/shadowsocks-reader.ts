@@ -5,6 +5,9 @@ import { BROKEN, SealedReader } from "./sealed-reader.ts";
 import type { ShadowsocksAnswer } from "./shadowsocks-answer.ts";
 import { byteAt } from "#lib/at.ts";
 
+/** Of a chunk, besides its payload. */
+const FRAMING_BYTES = LENGTH_BYTES + 2 * TAG_BYTES;
+
 export interface ShadowsocksDirection {
   /** Of the cipher's context, which is its owner's; 0: there is none yet. */
   readonly context: bigint;
@@ -55,8 +58,9 @@ export class ShadowsocksReader extends SealedReader {
     return this.#payloadBytes >= 0;
   }
 
-  protected wanted(size: number): number {
-    return Math.max(size, this.#payloadBytes, this.#answer?.bytes ?? LENGTH_BYTES) + TAG_BYTES;
+  protected due(): number {
+    if (this.#answer !== null) return this.#answer.bytes;
+    return this.#payloadBytes < 0 ? 0 : this.#payloadBytes + TAG_BYTES;
   }
 
   protected open(_io: WireIo, end: number, room: number): number {
@@ -70,6 +74,7 @@ export class ShadowsocksReader extends SealedReader {
         break;
       }
       if (!this.#openPart(plainAt + BigInt(bytes), this.#payloadBytes)) break;
+      this.opened(FRAMING_BYTES + this.#payloadBytes, this.#payloadBytes);
       this.#payloadBytes = -1;
       bytes = next;
     }

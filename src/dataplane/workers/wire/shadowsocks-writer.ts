@@ -2,8 +2,11 @@ import { type CipherMemory, LENGTH_BYTES, TAG_BYTES } from "./cipher-memory.ts";
 import type { ShadowsocksDetails } from "#core/wire-details.ts";
 import { fixedInto } from "./shadowsocks-answer.ts";
 import type { SealedBelow } from "./sealed-below.ts";
-import { SealedWriter } from "./sealed-writer.ts";
+import { evenly, SealedWriter } from "./sealed-writer.ts";
 import type { ShadowsocksDirection } from "./shadowsocks-reader.ts";
+
+/** The thread's buffer is a multiple of it, so readers of all of one have nothing left. */
+const MOST_CHUNK_BYTES = 32 * 1024;
 
 /** The direction to the peer, in chunks. */
 export class ShadowsocksWriter extends SealedWriter {
@@ -33,8 +36,9 @@ export class ShadowsocksWriter extends SealedWriter {
     const firstBytes = requestSalt === null ? 0 : Math.min(size, this.#chunkBytes);
     if (this.#unsaid !== null && firstBytes > 0) end = this.#sealFirst(end, this.#unsaid, firstBytes);
     this.#unsaid = null;
-    for (let from = firstBytes; from < size; from += this.#chunkBytes) {
-      const bytes = Math.min(this.#chunkBytes, size - from);
+    const most = evenly(size - firstBytes, Math.min(this.#chunkBytes, MOST_CHUNK_BYTES));
+    for (let from = firstBytes; from < size; from += most) {
+      const bytes = Math.min(most, size - from);
       length[0] = bytes >>> 8;
       length[1] = bytes & 0xff;
       end = this.#sealPart(end, lengthAt, LENGTH_BYTES);

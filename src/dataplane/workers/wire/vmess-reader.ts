@@ -50,8 +50,9 @@ export class VmessReader extends SealedReader {
     return this.#size >= 0 || this.#awaited !== null;
   }
 
-  protected wanted(size: number): number {
-    return Math.max(size, this.#size, this.#responseBytes, RESPONSE_LENGTH_BYTES) + TAG_BYTES;
+  protected due(): number {
+    if (this.#awaited === null) return Math.max(0, this.#size);
+    return this.#responseBytes < 0 ? RESPONSE_LENGTH_BYTES : this.#responseBytes;
   }
 
   protected open(_io: WireIo, end: number, room: number): number {
@@ -91,6 +92,7 @@ export class VmessReader extends SealedReader {
       plainBytes,
     );
     this.#cipher.advance();
+    this.opened(this.#cipher.sizeBytes + this.#size, plainBytes);
     this.at += this.#size;
     this.#size = -1;
     if (!isAuthentic) this.last = BROKEN;

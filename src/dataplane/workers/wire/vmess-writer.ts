@@ -2,7 +2,7 @@ import type { VmessDetails } from "#core/wire-details.ts";
 import { MAX_CHUNK, MAX_PADDING } from "#protocols/vmess/body.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import type { SealedBelow } from "./sealed-below.ts";
-import { SealedWriter } from "./sealed-writer.ts";
+import { evenly, SealedWriter } from "./sealed-writer.ts";
 import type { VmessCipher } from "./vmess-cipher.ts";
 
 const MAX_PLAIN_BYTES = MAX_CHUNK - TAG_BYTES - MAX_PADDING;
@@ -29,8 +29,9 @@ export class VmessWriter extends SealedWriter {
 
   protected seal(size: number): number {
     let end = this.#sayResponse();
+    const most = evenly(size, MAX_PLAIN_BYTES);
     for (let from = 0; from < size;) {
-      const bytes = Math.min(this.#nextBytes, size - from);
+      const bytes = Math.min(this.#nextBytes, most, size - from);
       end = this.#sealChunk(end, from, bytes);
       from += bytes;
       this.#nextBytes = MAX_PLAIN_BYTES;
