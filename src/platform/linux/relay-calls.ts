@@ -217,6 +217,11 @@ export class RelayCalls {
     return this.answer(this.#library.functions.recv(this.words.of(fd), this.#pointers.buffer, 1n, PEEK));
   }
 
+  /** What `receiveAt` would do, with nothing taken off the socket. */
+  peekAt(fd: number, address: bigint, size: number): number {
+    return this.answer(this.#library.functions.recv(this.words.of(fd), address, this.words.of(size), PEEK));
+  }
+
   /** From `buffer`. */
   send(fd: number, size: number): number {
     return this.sendAt(fd, this.#pointers.buffer, size);

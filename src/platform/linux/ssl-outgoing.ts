@@ -15,6 +15,7 @@ const SIGNATURES = {
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
+const NOTHING = new Uint8Array(0);
 /** What one call of `Ssl.write` can come to, and more: of a buffer of 256 KiB each record gets 22 bytes, 90 in TLS 1.2. */
 const OUTGOING_BYTES = 512 * 1024;
 
@@ -65,6 +66,13 @@ export class SslOutgoing {
     const errno = sent < 0 ? -int32At(this.#errno, 0) : 0;
     const rest = this.#takeOut(Math.max(0, sent), size);
     return errno === 0 || errno === EAGAIN || errno === EINTR ? rest : errno;
+  }
+
+  /** Shows the ciphertext of the last write and where it lies, with nothing sent; valid until it is sent or taken. */
+  show(): { readonly sealed: Uint8Array; readonly address: bigint } {
+    const size = Math.max(0, this.#waitingBytes());
+    const address = size === 0 ? 0n : itemAt(this.#answer, 0);
+    return { sealed: size === 0 ? NOTHING : this.#ffi.toBuffer(address, size, false), address };
   }
 
   /** The ciphertext itself, with nothing sent. */

@@ -28,6 +28,7 @@ const SIGNATURES = {
   SSL_set_num_tickets: { arguments: ["pointer", "u64"], return: "i32" },
   SSL_has_pending: { arguments: ["pointer"], return: "i32" },
   SSL_pending: { arguments: ["pointer"], return: "i32" },
+  SSL_key_update: { arguments: ["pointer", "i32"], return: "i32" },
   SSL_shutdown: { arguments: ["pointer"], return: "i32" },
   SSL_get_error: { arguments: ["pointer", "i32"], return: "i32" },
   ERR_clear_error: { arguments: [], return: "void" },
@@ -36,6 +37,8 @@ const SIGNATURES = {
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
+/** The peer need not answer by one of its own. */
+const SSL_KEY_UPDATE_NOT_REQUESTED = 0;
 const SSL_ERROR_WANT_READ = 2;
 const SSL_ERROR_WANT_WRITE = 3;
 const SSL_ERROR_ZERO_RETURN = 6;
@@ -75,6 +78,8 @@ export class Ssl {
   readonly buffer: Uint8Array;
   /** Why the last `read` gave no more: `FULL`, EAGAIN, EINTR, `BLOCKED_BY_WRITE`, `BROKEN`, or `ENDED`. */
   outcome = FULL;
+  /** Pieces that the last `read` has put together: each is a record or the rest of one. */
+  pieces = 0;
   /** What the library says of the last handshake that failed; 0: nothing, it was the connection. */
   fault = 0;
   readonly #ffi: typeof Ffi;
@@ -160,7 +165,7 @@ export class Ssl {
     let total = 0;
     this.outcome = FULL;
     this.#functions.ERR_clear_error();
-    for (let records = 0; total < size && records < MOST_RECORDS; records++) {
+    for (this.pieces = 0; total < size && this.pieces < MOST_RECORDS;) {
       this.#errno[0] = 0;
       const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(total), BigInt(size - total));
       if (bytes <= 0) {
@@ -168,7 +173,8 @@ export class Ssl {
         break;
       }
       total += bytes;
-      if (!once || this.#functions.SSL_has_pending(ssl) > 0) continue;
+      this.pieces++;
+      if (!once || this.hasPending(ssl)) continue;
       this.outcome = EAGAIN;
       break;
     }
@@ -181,9 +187,20 @@ export class Ssl {
     this.#functions.ERR_clear_error();
     this.#errno[0] = 0;
     const bytes = this.#functions.SSL_read(ssl, this.#start, BigInt(size));
+    this.pieces = bytes > 0 ? 1 : 0;
     if (bytes > 0) return bytes;
     this.outcome = this.#outcomeOf(ssl, bytes);
     return 0;
+  }
+
+  /** It has read more from its socket than it has given. */
+  hasPending(ssl: bigint): boolean {
+    return this.#functions.SSL_has_pending(ssl) > 0;
+  }
+
+  /** The next write is sealed with another key, and says so in front. */
+  updateKey(ssl: bigint): void {
+    if (this.#functions.SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) !== 1) this.#forget(0);
   }
 
   /**

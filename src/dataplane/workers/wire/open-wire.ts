@@ -33,6 +33,7 @@ import { RecordWire, type RecordStart } from "./record-wire.ts";
 import { IN_NUMBERS, POSTED, RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { readShortOpening } from "#dataplane/workers/shared/short-opening.ts";
 import { TlsWire } from "./tls.ts";
+import { TlsRecordSource } from "./tls-records.ts";
 import { type LeavableWire, VisionWire } from "./vision-wire.ts";
 import { WebSocketWire } from "./websocket-wire.ts";
 import { int32At, float64At } from "#lib/at.ts";
@@ -65,6 +66,15 @@ export class Wires {
   readonly nodes = new NodeTlsTable();
   readonly browsers = new BrowserTlsTable();
   readonly #maskKeys = new MaskKeys();
+  #recordSource: TlsRecordSource | null | undefined;
+  /** Of the thread; null: there is none. */
+  readonly #records = (): TlsRecordSource | null => {
+    if (this.#recordSource === undefined) {
+      const memory = this.#cipherMemory();
+      this.#recordSource = memory === null ? null : TlsRecordSource.open(memory);
+    }
+    return this.#recordSource;
+  };
 
   /** `buffer` is the thread's; `streams` are those of connections that it has. */
   constructor(
@@ -130,6 +140,7 @@ export class Wires {
       tickets,
       returns: layers.some(isFramed),
       isExact: layers.some(mayLeave),
+      records: this.#records,
     });
   }
 

@@ -1,17 +1,27 @@
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
+import { BROKEN, ENDED, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
 import type { SslTickets } from "#platform/linux/ssl-tickets.ts";
+import { type AlertName, encodeAlert } from "#transport/tls13/alerts.ts";
+import { RECORD } from "#transport/tls13/records.ts";
 import type { ReleasedWire, ReturningWire } from "./framed.ts";
+import type { RecordReader } from "./record-reader.ts";
+import type { RecordWriter } from "./record-writer.ts";
+import type { TlsRecords, TlsRecordSource } from "./tls-records.ts";
 import type { LeavableWire } from "./vision-wire.ts";
 import type { WireIo } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
 
-/** A read of this size marks a connection as bulk. */
+/** A read or write of this size marks a connection as bulk. */
 const BULK_BYTES = 64 * 1024;
 /** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
 const MOST_WIRE_BYTES = 320 * 1024;
 
+/** Records at whose start keys are looked for, of either direction, before it is left to the library. */
+const ATTEMPTS = 16;
+
 export interface TlsWireOptions {
+  /** Of the thread, for bulk; null: the library does it all. */
+  readonly records?: () => TlsRecordSource | null;
   /** What its session is kept in at the end; null: nowhere. */
   readonly tickets?: SslTickets | null;
   /** It may be released, so all that was read is to lie in the object. */
@@ -34,6 +44,17 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   #wide = false;
   /** The result of all further reads: 0 or an errno; null while reading continues. */
   #last: number | null = null;
+  readonly #source: () => TlsRecordSource | null;
+  /** Null: the library does it all; undefined: there was no bulk yet. */
+  #records: TlsRecords | null | undefined;
+  /** Null: the library reads; and writes. */
+  #reader: RecordReader | null = null;
+  #writer: RecordWriter | null = null;
+  #readAttempts = 0;
+  #writeAttempts = 0;
+  /** Records that the library has opened and sealed, more or less. */
+  #opened = 0;
+  #sealed = 0;
   /** Sealed, and not taken by the socket yet. */
   #wire: Uint8Array | null = null;
   #said = false;
@@ -45,7 +66,7 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     ssl: Ssl,
     address: bigint,
     fd: number,
-    { tickets = null, returns = false, isExact = false }: TlsWireOptions = {},
+    { tickets = null, returns = false, isExact = false, records = () => null }: TlsWireOptions = {},
   ) {
     super();
     this.#returns = returns;
@@ -53,26 +74,70 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     this.#ssl = ssl;
     this.#address = address;
     this.#tickets = tickets;
+    this.#source = records;
     this.fd = fd;
     ssl.readAhead(address, !isExact);
   }
 
   get pending(): boolean {
-    return this.#wire !== null;
+    return this.#wire !== null || this.#writer?.pending === true;
   }
 
   read(io: WireIo, size: number): number {
     if (this.#last !== null) return this.#last;
-    const bytes = this.#isExact
-      ? this.#ssl.readRecord(this.#address, size)
-      : this.#ssl.read(this.#address, size);
+    if (this.#readAttempts > 0) this.#takeReading(io);
+    if (this.#reader !== null) return this.#found(this.#reader, this.#reader.read(io, size));
+    const bytes =
+      this.#isExact || this.#readAttempts > 0
+        ? this.#ssl.readRecord(this.#address, size)
+        : this.#ssl.read(this.#address, size);
+    this.#opened += this.#ssl.pieces;
     const why = this.#see(io, this.#ssl.outcome);
-    if (bytes >= BULK_BYTES && this.readable && !this.#wide && !this.#returns)
-      this.#wide = this.#ssl.incoming.widen(this.#address);
+    if (bytes >= BULK_BYTES && this.readable && !this.#wide && !this.#returns) this.#onBulk();
     return bytes > 0 ? bytes : why;
   }
 
+  #onBulk(): void {
+    if (this.#records === undefined) this.#beginRecords();
+    else if (this.#readAttempts === 0) this.#wide = this.#ssl.incoming.widen(this.#address);
+  }
+
+  /** Keys of both directions are looked for from now on. */
+  #beginRecords(): void {
+    const { fd } = this;
+    const answers = {
+      onTicket: () => {},
+      onKeyWanted: () => this.#changeKey(),
+      onFault: (io: WireIo, alert: AlertName) => void this.#sayAlert(io, alert),
+    };
+    this.#records = this.#source()?.for({ object: this.#address, fd, answers }) ?? null;
+    if (this.#records === null) return;
+    this.#readAttempts = this.#writeAttempts = ATTEMPTS;
+    this.#ssl.readAhead(this.#address, false);
+  }
+
+  /** Where the library has nothing of the next record. */
+  #takeReading(io: WireIo): void {
+    if (this.#ssl.hasPending(this.#address)) return;
+    this.#reader = this.#records?.takeReading(io, this.#opened) ?? null;
+    this.#readAttempts = this.#reader === null ? this.#readAttempts - 1 : 0;
+    if (this.#reader === null && this.#readAttempts === 0) this.#ssl.readAhead(this.#address);
+  }
+
+  /** A short read says that there is no more, unless it is the last. */
+  #found(reader: RecordReader, bytes: number): number {
+    if (!reader.isDry) this.readable = true;
+    else if (!this.hungUp) this.readable = false;
+    return bytes === BROKEN ? this.#fail(bytes) : bytes;
+  }
+
+  #changeKey(): void {
+    if (this.#writer === null) this.#ssl.updateKey(this.#address);
+    else this.#writer.mustUpdateKey = true;
+  }
+
   available(io: WireIo): number {
+    if (this.#reader !== null) return this.#found(this.#reader, this.#reader.available(io));
     return this.#last ?? this.#see(io, this.#ssl.available(this.#address));
   }
 
@@ -98,13 +163,33 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   }
 
   write(io: WireIo, size: number): number {
+    if (this.#writer !== null) return this.#writeRecords(io, this.#writer, size);
     const bytes = this.#ssl.write(this.#address, size);
+    const writer = size >= BULK_BYTES ? this.#takeWriting() : null;
+    this.#sealed += Math.ceil(Math.max(0, bytes) / RECORD_BYTES);
     const sent = this.#send(io);
+    this.#writer = writer;
     return sent < 0 ? sent : bytes;
+  }
+
+  #writeRecords(io: WireIo, writer: RecordWriter, size: number): number {
+    const taken = writer.write(io, size);
+    this.writable = !writer.pending;
+    return taken < 0 ? this.#fail(taken) : taken;
+  }
+
+  /** For what follows the write that the library has just sealed. */
+  #takeWriting(): RecordWriter | null {
+    if (this.#records === undefined && !this.#returns && !this.#isExact) this.#beginRecords();
+    if (this.#writeAttempts === 0) return null;
+    this.#writeAttempts--;
+    const { sealed, address } = this.#ssl.outgoing.show();
+    return this.#records?.takeWriting(sealed, address, this.#sealed) ?? null;
   }
 
   /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
   #send(io: WireIo): number {
+    if (this.#writer !== null) return this.#answer(this.#writer);
     if (this.#isSilent) this.#ssl.outgoing.discard();
     const rest = this.#wire === null ? this.#ssl.outgoing.send(this.fd) : this.#ssl.outgoing.take();
     if (rest === null) return 0;
@@ -115,13 +200,19 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     return this.#wire.length > MOST_WIRE_BYTES ? this.#fail(BROKEN) : 0;
   }
 
+  /** The library has answered a change of keys by one that its own numbers do not fit any more. */
+  #answer(writer: RecordWriter): number {
+    if (this.#ssl.outgoing.discard()) writer.mustUpdateKey = true;
+    return 0;
+  }
+
   #fail(errno: number): number {
     this.#failed = true;
     return errno;
   }
 
   flush(io: WireIo): number {
-    if (this.#wire === null) return EAGAIN;
+    if (this.#wire === null) return this.#writer === null ? EAGAIN : this.#flushRecords(io, this.#writer);
     const piece = this.#wire.subarray(0, io.calls.buffer.length);
     io.calls.buffer.set(piece);
     const sent = io.calls.send(this.fd, piece.length);
@@ -134,13 +225,33 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     return sent;
   }
 
+  #flushRecords(io: WireIo, writer: RecordWriter): number {
+    const sent = writer.flush(io);
+    if (writer.pending) this.writable = false;
+    return sent;
+  }
+
   /** First in TLS, then in TCP. */
   endWriting(io: WireIo): number {
-    const said = this.#said ? 0 : this.#ssl.shutdown(this.#address);
+    const said = this.#sayAlert(io, "close_notify");
+    const sent = said < 0 ? said : this.#send(io);
+    if (sent < 0) return sent;
+    if (!this.pending) return io.calls.endWriting(this.fd);
+    this.writable = false;
+    return EAGAIN;
+  }
+
+  /** Nothing follows it. The library says only the end. */
+  #sayAlert(io: WireIo, alert: AlertName): number {
+    if (this.#said) return 0;
     this.#said = true;
-    const sent = this.#send(io);
-    if (said < 0 || sent < 0) return said < 0 ? said : sent;
-    return this.#wire === null ? io.calls.endWriting(this.fd) : EAGAIN;
+    if (this.#writer !== null) return this.#writer.writeShort(io, RECORD.alert, encodeAlert(alert));
+    return alert === "close_notify" ? this.#ssl.shutdown(this.#address) : 0;
+  }
+
+  override onEvents(events: number): void {
+    super.onEvents(events);
+    if (this.readable) this.#reader?.wake();
   }
 
   stay(): void {
@@ -168,6 +279,8 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   drop(io: WireIo): void {
     this.#ssl.outgoing.discard(); // a fault of ours may have left something
     this.#narrow(false);
+    this.#writer?.drop(io);
+    this.#records?.free();
     this.#tickets?.keep(this.#address, performance.now());
     this.#ssl.free(this.#address);
     this.#forget(io);

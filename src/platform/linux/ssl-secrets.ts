@@ -1,0 +1,90 @@
+/**
+ * The secrets of the traffic of TLS 1.3 (RFC 8446 §7.1) in connections of the libssl inside the Node binary. Behind a handshake the
+ * library has no call that tells them. They lie in its object, and where is found by trial: a place is right when what its secret
+ * leads to opens a record. docs/adr/0123-bulk-over-tls-is-sealed-without-libssl.md
+ */
+import type * as Ffi from "node:ffi";
+
+const SIGNATURES = {
+  OpenSSL_version_num: { arguments: [], return: "u64" },
+  SSL_version: { arguments: ["pointer"], return: "i32" },
+  SSL_is_server: { arguments: ["pointer"], return: "i32" },
+  SSL_get_current_cipher: { arguments: ["pointer"], return: "pointer" },
+  SSL_CIPHER_get_protocol_id: { arguments: ["pointer"], return: "u16" },
+  malloc_usable_size: { arguments: ["pointer"], return: "u64" },
+} as const;
+
+/** Whose objects begin where their memory does. */
+const MAJOR_VERSION = 3n;
+const TLS_1_3 = 0x0304;
+/** Where secrets begin, as numbers in front of them are aligned. */
+const STEP_BYTES = 4;
+/** Of a secret; addresses, numbers and flags have more. */
+const MOST_ZEROS = 3;
+
+/** Whose records: what comes in, or what goes out. */
+export type Side = "inward" | "outward";
+
+export class SslSecrets {
+  readonly #ffi: typeof Ffi;
+  readonly #functions;
+  /** How far behind the start of the object the secrets of clients and of servers lie. */
+  readonly #places = new Map<"client" | "server", number>();
+
+  /** Null where this runtime's library is another one. */
+  static open(): SslSecrets | null {
+    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
+    if (ffi === undefined) return null;
+    try {
+      const { functions } = ffi.dlopen(null, SIGNATURES);
+      const isKnown = functions.OpenSSL_version_num() >> 28n === MAJOR_VERSION;
+      return isKnown ? new SslSecrets(ffi, functions) : null;
+    } catch {
+      return null; // a runtime linked without these names
+    }
+  }
+
+  private constructor(
+    ffi: typeof Ffi,
+    functions: ReturnType<typeof Ffi.dlopen<typeof SIGNATURES>>["functions"],
+  ) {
+    this.#ffi = ffi;
+    this.#functions = functions;
+  }
+
+  /** The number of its cipher suite; 0: it does not speak TLS 1.3. */
+  suiteOf(ssl: bigint): number {
+    const { SSL_version, SSL_get_current_cipher, SSL_CIPHER_get_protocol_id } = this.#functions;
+    if (SSL_version(ssl) !== TLS_1_3) return 0;
+    const cipher = SSL_get_current_cipher(ssl);
+    return cipher === 0n ? 0 : SSL_CIPHER_get_protocol_id(cipher);
+  }
+
+  /** A copy of the present secret, of so many bytes, as soon as one `fits`; null: none does. */
+  find(ssl: bigint, side: Side, bytes: number, fits: (secret: Uint8Array) => boolean): Uint8Array | null {
+    const isServer = this.#functions.SSL_is_server(ssl) === 1;
+    const owner = isServer === (side === "outward") ? "server" : "client";
+    const size = Number(this.#functions.malloc_usable_size(ssl));
+    const object = this.#ffi.toBuffer(ssl, size, true);
+    try {
+      const known = this.#places.get(owner);
+      const places = known === undefined ? randomPlaces(object, bytes) : [known];
+      const place = places.find((at) => fits(object.subarray(at, at + bytes)));
+      if (place === undefined) return null;
+      this.#places.set(owner, place);
+      return Buffer.from(object.subarray(place, place + bytes));
+    } finally {
+      object.fill(0);
+    }
+  }
+}
+
+/** Where so many bytes look like random ones. */
+function randomPlaces(object: Buffer, bytes: number): readonly number[] {
+  const places: number[] = [];
+  for (let at = 0; at + bytes <= object.length; at += STEP_BYTES) {
+    const zeros = object.subarray(at, at + bytes).filter((byte) => byte === 0);
+    if (zeros.length <= MOST_ZEROS) places.push(at);
+  }
+  return places;
+}

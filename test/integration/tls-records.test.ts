@@ -1,0 +1,260 @@
+/** Connections of libssl whose bulk goes on without it: the same bytes, the same ends, and the peer notices nothing. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { test } from "node:test";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
+import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
+import { detachable, type Detachable } from "#core/handover.ts";
+import { CipherMemory } from "#dataplane/workers/wire/cipher-memory.ts";
+import { TlsRecordSource } from "#dataplane/workers/wire/tls-records.ts";
+import { TlsWire } from "#dataplane/workers/wire/tls.ts";
+import type { WireIo } from "#dataplane/workers/wire/wire.ts";
+import { BUFFER_BYTES, EAGAIN, EINTR, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { Ssl } from "#platform/linux/ssl.ts";
+import type { NativeTls } from "#platform/tls.ts";
+import { openListenerTls } from "../support/listener-tls.ts";
+import { nativeTls } from "../support/native-tls.ts";
+import { missing } from "../support/peer.ts";
+
+const native = nativeTls as NativeTls;
+const skip = native === null ? "SKIP bulk over TLS: needs Linux and node:ffi" : false;
+const BULK_BYTES = 3 * 1024 * 1024;
+const pattern = (bytes: number): Buffer => Buffer.alloc(bytes, createHash("sha256").update("bulk").digest());
+
+/** Says how much it has done. */
+class CountingSsl extends Ssl {
+  opened = 0;
+  sealed = 0;
+
+  constructor() {
+    super(process.getBuiltinModule("node:ffi"), native.calls.buffer);
+  }
+
+  override read(object: bigint, size: number): number {
+    const bytes = super.read(object, size);
+    this.opened += bytes;
+    return bytes;
+  }
+
+  override readRecord(object: bigint, size?: number): number {
+    const bytes = super.readRecord(object, size);
+    this.opened += bytes;
+    return bytes;
+  }
+
+  override write(object: bigint, size: number): number {
+    this.sealed += size;
+    return super.write(object, size);
+  }
+}
+
+/** The runtime takes it, but its types do not say so. */
+const HALF_OPEN = { allowHalfOpen: true };
+const sources = new Map<Uint8Array, TlsRecordSource | null>();
+
+/** Of this thread. */
+function source(): TlsRecordSource | null {
+  const { buffer } = native.calls;
+  const memory = sources.has(buffer) ? null : CipherMemory.open(buffer);
+  if (memory !== null) sources.set(buffer, TlsRecordSource.open(memory));
+  return sources.get(buffer) ?? null;
+}
+
+class Bench implements AsyncDisposable {
+  readonly ssl = new CountingSsl();
+  readonly io: WireIo = { calls: native.calls, bufferedBytes: 0, wakeAtMs: Infinity };
+  readonly wire: TlsWire;
+  readonly #fd: number;
+
+  private constructor(offer: Detachable) {
+    const object = BigInt(offer.detach().numbers[0] as number);
+    this.#fd = offer.socket as number;
+    assert.ok(this.ssl.outgoing.collect(object));
+    this.wire = new TlsWire(this.ssl, object, this.#fd, { records: source });
+  }
+
+  /** A worker's side of what a listener has accepted from whom `dial` connects to it. */
+  static async open<Client>(dial: (port: number) => Client): Promise<{ bench: Bench; client: Client }> {
+    using tls = await openListenerTls(native);
+    const server = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const client = dial((server.address() as AddressInfo).port);
+    const [socket] = (await once(server, "connection")) as [Socket];
+    server.close();
+    const { stream } = await tls.accept(socket, { bypassable: true });
+    return { bench: new Bench(detachable(stream) as Detachable), client };
+  }
+
+  /** Until so many bytes came, or reading says something else. */
+  async read(most: number): Promise<{ text: Buffer; last: number }> {
+    const parts: Buffer[] = [];
+    for (let got = 0; got < most;) {
+      const bytes = this.wire.readable ? this.wire.read(this.io, Math.min(BUFFER_BYTES, most - got)) : EAGAIN;
+      if (bytes > 0) parts.push(Buffer.from(native.calls.buffer.subarray(0, bytes)));
+      else if (bytes !== EAGAIN && bytes !== EINTR) return { text: Buffer.concat(parts), last: bytes };
+      got += Math.max(0, bytes);
+      if (bytes === EAGAIN) await nextTurn();
+      this.wire.onEvents(READABLE);
+    }
+    return { text: Buffer.concat(parts), last: EAGAIN };
+  }
+
+  async write(bytes: Buffer): Promise<void> {
+    for (let at = 0; at < bytes.length;) {
+      const piece = bytes.subarray(at, at + BUFFER_BYTES);
+      native.calls.buffer.set(piece);
+      const taken = this.wire.write(this.io, piece.length);
+      assert.ok(taken > 0, `${taken}`);
+      at += taken;
+      while (this.wire.pending) {
+        await nextTurn();
+        this.wire.onEvents(WRITABLE);
+        const sent = this.wire.flush(this.io);
+        assert.ok(sent > 0 || sent === EAGAIN, `${sent}`);
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.wire.drop(this.io);
+    native.calls.close(this.#fd);
+    await nextTurn();
+  }
+}
+
+/** With a client of node:tls. */
+async function openBoth(
+  options: Pick<ConnectionOptions, "ciphers" | "minVersion" | "maxVersion">,
+): Promise<{ bench: Bench; client: TLSSocket } & AsyncDisposable> {
+  const both = await Bench.open((port) => {
+    const client = connect({ port, rejectUnauthorized: false, ...HALF_OPEN, ...options });
+    return client.setNoDelay(true);
+  });
+  const close = async (): Promise<void> => {
+    await both.bench[Symbol.asyncDispose]();
+    both.client.destroy();
+  };
+  return { ...both, [Symbol.asyncDispose]: close };
+}
+
+async function allOf(client: TLSSocket, bytes: number): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of client.iterator({ destroyOnReturn: false })) {
+    parts.push(part as Buffer);
+    if (parts.reduce((sum, { length }) => sum + length, 0) >= bytes) break;
+  }
+  return Buffer.concat(parts);
+}
+
+for (const ciphers of ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"])
+  test(`${ciphers}: the library does the beginning, and the end is said in TLS`, { skip }, async () => {
+    await using both = await openBoth({ ciphers, minVersion: "TLSv1.3" });
+    const { bench, client } = both;
+    const { ssl, wire, io } = bench;
+    const bytes = pattern(BULK_BYTES);
+    client.write(bytes);
+    assert.ok((await bench.read(BULK_BYTES)).text.equals(bytes));
+    assert.ok(ssl.opened < BULK_BYTES / 2, `the library has opened ${ssl.opened}`);
+    const arrived = allOf(client, BULK_BYTES);
+    await bench.write(bytes);
+    assert.ok((await arrived).equals(bytes));
+    assert.ok(ssl.sealed < BULK_BYTES / 2, `the library has sealed ${ssl.sealed}`);
+    const ended = once(client, "end");
+    client.resume();
+    assert.equal(wire.endWriting(io), 0);
+    await ended;
+    client.end("and the last words");
+    const { text, last } = await bench.read(Infinity);
+    assert.deepEqual([String(text), last], ["and the last words", 0]);
+  });
+
+test("behind many small messages, too", { skip }, async () => {
+  await using both = await openBoth({ minVersion: "TLSv1.3" });
+  const { bench, client } = both;
+  const { ssl } = bench;
+  for (let round = 0; round < 500; round++) {
+    client.write("x");
+    assert.equal((await bench.read(1)).text.length, 1);
+    const answer = allOf(client, 1);
+    await bench.write(Buffer.of(round % 256));
+    assert.equal((await answer)[0], round % 256);
+  }
+  const bytes = pattern(BULK_BYTES);
+  client.write(bytes);
+  assert.ok((await bench.read(BULK_BYTES)).text.equals(bytes));
+  assert.ok(ssl.opened < BULK_BYTES / 2, `the library has opened ${ssl.opened}`);
+  const arrived = allOf(client, BULK_BYTES);
+  await bench.write(bytes);
+  assert.ok((await arrived).equals(bytes));
+  assert.ok(ssl.sealed < BULK_BYTES / 2, `the library has sealed ${ssl.sealed}`);
+});
+
+test("TLS 1.2 stays the library's", { skip }, async () => {
+  await using both = await openBoth({ maxVersion: "TLSv1.2" });
+  const { bench, client } = both;
+  const { ssl } = bench;
+  const bytes = pattern(BULK_BYTES);
+  client.write(bytes);
+  assert.ok((await bench.read(BULK_BYTES)).text.equals(bytes));
+  const arrived = allOf(client, BULK_BYTES);
+  await bench.write(bytes);
+  assert.ok((await arrived).equals(bytes));
+  assert.deepEqual([ssl.opened, ssl.sealed], [BULK_BYTES, BULK_BYTES]);
+});
+
+const MARK = 0x7e; // "~"
+const WAYS = [
+  { what: "only what it sends is bulk", up: true, down: false },
+  { what: "only what it is sent is bulk", up: false, down: true },
+  { what: "both directions are bulk", up: true, down: true },
+];
+
+for (const { what, up, down } of WAYS)
+  test(
+    `a peer changes its keys, and asks for ours to be changed: ${what}`,
+    { skip: skip || missing("openssl") },
+    async () => {
+      const { bench, client: peer } = await Bench.open((port) =>
+        spawn("openssl", ["s_client", "-tls1_3", "-connect", `127.0.0.1:${port}`]),
+      );
+      await using _ = bench;
+      let [updates, heard] = [0, 0];
+      peer.stdout.on("data", (text: Buffer) => {
+        heard += text.filter((byte) => byte === MARK).length;
+      });
+      peer.stderr.on("data", (text: Buffer) => (updates += String(text).split("KEYUPDATE").length - 1));
+      const until = async (isSo: () => boolean): Promise<void> => {
+        while (!isSo() && peer.exitCode === null) await delay(1);
+      };
+      let marks = 0;
+      const tell = async (bytes: number): Promise<void> => {
+        await bench.write(Buffer.alloc(bytes, MARK));
+        marks += bytes;
+        await until(() => heard >= marks);
+        assert.equal(heard, marks);
+      };
+      const hear = async (text: string): Promise<void> => {
+        peer.stdin.write(text);
+        assert.equal(String((await bench.read(text.length)).text), text);
+      };
+      await tell(1);
+      if (up) await hear("x".repeat(BULK_BYTES));
+      if (down) await tell(BULK_BYTES);
+      for (const command of ["k", "K", "K", "k"]) {
+        const before = updates;
+        await delay(20); // a command is one only where it begins what is read at once
+        peer.stdin.write(`${command}\n`);
+        await until(() => updates > before);
+        await hear(`behind ${command}\n`);
+        await tell(10);
+        if (down) await tell(100_000);
+      }
+      assert.ok(!up || bench.ssl.opened < BULK_BYTES / 2, `the library has opened ${bench.ssl.opened}`);
+      assert.ok(!down || bench.ssl.sealed < BULK_BYTES / 2, `the library has sealed ${bench.ssl.sealed}`);
+      peer.kill();
+      await once(peer, "close");
+    },
+  );
