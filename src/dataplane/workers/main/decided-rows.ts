@@ -190,7 +190,7 @@ export class DecidedRows {
       user: null,
       destination:
         ipFrom === "client" || faked !== null
-          ? { host: null, ...askedFor }
+          ? { host: null, ip: askedFor.ip, port: askedFor.port }
           : { host: accepts.nameOf(slot), ip: null, port },
     } as const;
     const acceptedAtMs = float64At(accepts.startedAtMs, slot);

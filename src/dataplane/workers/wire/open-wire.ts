@@ -222,8 +222,10 @@ export class Wires {
 
   /** To be called before a wire is dropped: should this worker die meanwhile, its objects are not freed twice. */
   disown(index: number): void {
-    this.#table.owned[index] = PLAIN;
-    this.#table.wireNumbers.fill(0, index * WIRE_NUMBERS + LAYER_CONTEXTS, (index + 1) * WIRE_NUMBERS);
+    const { owned, wireNumbers } = this.#table;
+    owned[index] = PLAIN;
+    // One by one: four words are fewer than what `fill` costs.
+    for (let at = LAYER_CONTEXTS; at < WIRE_NUMBERS; at++) wireNumbers[index * WIRE_NUMBERS + at] = 0;
   }
 
   #number(index: number, at: number): number {

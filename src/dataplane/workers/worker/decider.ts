@@ -15,8 +15,7 @@ import { NamedAddresses } from "#net/address/named-addresses.ts";
 import { ForeignAddresses } from "#net/address/own-address.ts";
 import { THIS_MACHINE } from "#net/address/special-ranges.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
-import { decide, openTables, UNRULED, type FoundRule, type RuleTables } from "#router/tables/decide.ts";
-import type { ListenerFacts } from "#router/tables/decision-tables.ts";
+import { decide, openTables, UNRULED, type RuleTables } from "#router/tables/decide.ts";
 import type { AcceptMemory, Dial } from "#dataplane/workers/shared/accept-memory.ts";
 import {
   CONNECTED,
@@ -69,6 +68,9 @@ interface Version {
   readonly clock: Float64Array;
 }
 
+/** Of one connection, while they are collected. */
+type KnownFacts = { -readonly [Name in keyof Facts]: Facts[Name] };
+
 /** What a handshake has answered to a client of this address. */
 interface Answer extends Endpoint {
   readonly success: Wish["success"];
@@ -76,6 +78,7 @@ interface Answer extends Endpoint {
 }
 
 const NO_BYTES = new Uint8Array();
+const unnamed = ({ ip, port }: Endpoint): Destination => ({ host: null, ip, port });
 const saysNothing = (): Uint8Array => NO_BYTES;
 /** What is not connected by then goes to the main thread, which dials anew with the whole timeout: no client waits for two. */
 const SOON_MS = 1_000;
@@ -117,12 +120,12 @@ export class Decider {
   /** What all clients of a listener want that are asked for nothing; null: the main thread knows. `decide` looks whether it still holds. */
   wishOf(listener: number): Wish | null {
     const to = this.#version?.data.listeners[listener]?.destination ?? null;
-    return to === null ? null : { type: "Tunnel", destination: { host: null, ...to }, success: saysNothing };
+    return to === null ? null : { type: "Tunnel", destination: unnamed(to), success: saysNothing };
   }
 
   /** What a client wants that the kernel has brought here, on its way to this socket address. */
   captured(type: "Redir" | "TProxy", to: Uint8Array): Wish {
-    return { type, destination: { host: null, ...this.#wanted.original(to) }, success: saysNothing };
+    return { type, destination: unnamed(this.#wanted.original(to)), success: saysNothing };
   }
 
   /** How to dial for a client; null: the main thread has to decide. */
@@ -136,8 +139,14 @@ export class Decider {
     if (sniffed !== null && mayBeSniffed(sniffed, means)) return null;
     const source = this.#sockaddrs.source(this.#shared.sources, asked.slot * SOCKADDR_BYTES);
     if (captures && !this.#foreign.has(source.ip)) return null; // it may be one of ours that has come back
-    const find: FindRule = (ip, lookUp) =>
-      this.#find({ ...asked, destination: means }, source, ip, listener, version, lookUp);
+    const find: FindRule = (ip, lookUp) => {
+      const { fixed, root } = listener;
+      if (fixed !== null) return { target: fixed, list: UNRULED, position: 0, end: 0 };
+      const facts = this.#factsOf(asked, means, source, listener.name);
+      if (ip !== null) facts.ip = ip;
+      if (version.data.ignoresPrograms) facts.process = facts.uid = null;
+      return decide(version.tables, root, facts, lookUp);
+    };
     const chosen = choose(means, version, find);
     if (chosen === null || !isFree(source.ip, chosen.to.ip)) return null;
     const { way, to } = chosen;
@@ -149,31 +158,25 @@ export class Decider {
     return dial;
   }
 
-  /** `ip` null: not looked up. */
-  #find(
-    asked: AskedConnection,
+  /** What is known of every connection. Written out: a literal with others spread in costs a call into the runtime for each name. */
+  #factsOf(
+    { type, local }: AskedConnection,
+    { host, port }: Destination,
     source: Endpoint,
-    ip: Ip | null,
-    listener: ListenerFacts,
-    { data, tables }: Version,
-    lookUp?: () => Ip | null,
-  ): FoundRule | null {
-    if (listener.fixed !== null) return { target: listener.fixed, list: UNRULED, position: 0, end: 0 };
-    const facts: Facts = {
+    inboundName: string,
+  ): KnownFacts {
+    return {
       network: "tcp",
-      host: asked.destination.host,
-      ...(ip === null ? {} : { ip }),
-      port: asked.destination.port,
+      host,
+      port,
       sourceIp: source.ip,
       sourcePort: source.port,
-      inboundName: listener.name,
-      inboundType: asked.type,
-      inboundPort: this.#sockaddrs.local(asked.local).port,
+      inboundName,
+      inboundType: type,
+      inboundPort: this.#sockaddrs.local(local).port,
       inboundUser: null,
       dscp: null,
-      ...(data.ignoresPrograms ? NO_PROGRAM : {}),
     };
-    return decide(tables, listener.root, facts, lookUp);
   }
 
   #dialOf(
@@ -183,7 +186,7 @@ export class Decider {
     if (!(familyOf(ip) === 4 ? way.v4 : way.v6) || (!way.loopback && isLoopback(ip))) return null;
     const { probes, interfaceName, names, node } = way;
     const timeoutMs = isOnly || names === null ? Math.min(way.timeoutMs, SOON_MS) : names.timeoutMs;
-    return {
+    const dial: Dial = {
       address: this.#sockaddrs.encode({ ip, port }),
       mark: way.routingMark,
       timeoutMs,
@@ -192,8 +195,8 @@ export class Decider {
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
       replyBytes: this.#answerOf(success, this.#sockaddrs.local(local)),
       isFirstOfMany: !isOnly,
-      ...(node === undefined ? {} : this.#overlay(node, wants)),
     };
+    return node === undefined ? dial : { ...dial, ...this.#overlay(node, wants) };
   }
 
   #overlay({ recipe }: NodeTemplate, wants: Destination): Pick<Dial, "under" | "wire"> {
@@ -218,7 +221,8 @@ export class Decider {
   ): void {
     const { slot, type, local, destination } = asked;
     const { target, list, position, end } = found;
-    const [speaks, origin] = [REQUEST_TYPES.indexOf(type), ADDRESS_ORIGINS.indexOf(seen.from)];
+    const speaks = REQUEST_TYPES.indexOf(type);
+    const origin = ADDRESS_ORIGINS.indexOf(seen.from);
     const { ip, port } = destination;
     const faked = host === destination.host ? null : ip;
     const row = [version, speaks, target, list, position, end, origin, faked === null ? 0 : 1] as const;
@@ -291,5 +295,3 @@ function meantBy(destination: Destination, named: NamedAddresses | null): Destin
   const name = host === null && ip !== null ? (named?.nameOf(ip) ?? null) : null;
   return name === null ? destination : { ...destination, host: name, ip: null };
 }
-
-const NO_PROGRAM: Facts = { process: null, uid: null };

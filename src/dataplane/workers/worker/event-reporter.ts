@@ -2,8 +2,10 @@ import { performance } from "node:perf_hooks";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 
-/** Lazy events wait no longer than this. */
+/** Lazy events wait so long, and then for a moment in which nothing happens: the main thread would take a core from clients. */
 const LAZY_MS = 20;
+const MOST_LAZY_MS = 40;
+const MOMENT_MS = 1;
 
 /** The events of one worker to the main thread, which is woken for them once a turn. */
 export class EventReporter {
@@ -34,10 +36,11 @@ export class EventReporter {
     this.#atSeam?.("reported");
   }
 
-  /** Once a turn, behind all events. How long the worker may sleep, in ms: at most `sleepMs`. */
-  signal(sleepMs: number): number {
+  /** Once a turn, behind all events; `isBusy`: it had some. How long the worker may sleep, in ms: at most `sleepMs`. */
+  signal(sleepMs: number, isBusy: boolean): number {
     if (!this.#hasEvents && this.#waitsSinceMs > 0) {
-      const leftMs = this.#waitsSinceMs + LAZY_MS - performance.now();
+      const waitedMs = performance.now() - this.#waitsSinceMs;
+      const leftMs = Math.max(LAZY_MS - waitedMs, isBusy && waitedMs < MOST_LAZY_MS ? MOMENT_MS : 0);
       if (leftMs > 0) return Math.min(sleepMs, Math.ceil(leftMs));
       this.#hasEvents = true;
     }

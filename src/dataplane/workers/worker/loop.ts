@@ -178,7 +178,7 @@ export class Loop {
     if (count > 0 || !mayWait) this.#table.endTurn();
     const sleepMs = this.#alarms.sleepMs(LONGEST_SLEEP_MS);
     const acceptor = this.#acceptor;
-    this.#sleepMs = this.#events.signal(acceptor.sessions.tick(acceptor.tick(sleepMs)));
+    this.#sleepMs = this.#events.signal(acceptor.sessions.tick(acceptor.tick(sleepMs)), count > 0);
   }
 
   /** Every remaining connection is reset, and nothing is to be called any more. */
