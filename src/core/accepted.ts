@@ -4,6 +4,7 @@ import type { DialPlan } from "./dial-plan.ts";
 import type { Endpoint, Ip } from "./endpoint.ts";
 import type { DialError } from "./errors.ts";
 import type { WireStart } from "./handover.ts";
+import type { RealityRules } from "./reality-rules.ts";
 import type { TlsContextSource } from "./tls-contexts.ts";
 import type { ClientSession } from "./wire-details.ts";
 
@@ -44,6 +45,11 @@ export type Handshake =
       /** Asks the kernel where a connection was going before it was redirected; null: it was not. */
       readonly originalOf: (descriptor: number, client: Ip) => Endpoint | null;
     }
+  | {
+      /** A handshake of REALITY, behind which workers show what clients say, as of `first-bytes`. */
+      readonly handshake: "reality";
+      readonly rules: RealityRules;
+    }
   | ({
       readonly handshake: "tls";
       readonly contexts: TlsContextSource;
@@ -69,10 +75,14 @@ export interface AcceptedConnection {
   readonly worker: WorkerConnection | null;
   /** A TLS handshake that a worker has begun; null: TLS, if any, is still to begin on `stream`. */
   readonly tls: OffloadedTls | null;
+  /** Records of TLS 1.3 lie over the socket, behind a handshake that a worker has done. Absent: they do not. */
+  readonly records?: OffloadedRecords | null;
+  /** A worker has found that it is not the listener's client, and is to be connected with that site. Absent: it has not. */
+  readonly left?: LeftToDest | null;
   /**
    * Always the same stream, with an 'error' listener, `allowHalfOpen`, and everything that was not part of a greeting
    * still to be read. Takes the socket from a worker, which is done with it: not while it dials, and not after. Without
-   * a descriptor left it is destroyed already. Throws where `tls` is not null.
+   * a descriptor left it is destroyed already. Throws where `tls` or `records` is not null.
    */
   stream(): Duplex;
   /** Answers a part of the handshake. What a worker has answered in place of the event loop is not sent again. */
@@ -152,4 +162,39 @@ export interface OffloadedTls {
   take(): { readonly fd: number; readonly ssl: bigint };
   /** `stream` has the descriptor from now on; see `follow`. */
   continueBy(stream: Duplex): void;
+}
+
+/** Records of TLS 1.3 as a worker leaves them. */
+export interface OffloadedRecords {
+  /** Which of the listener's names the client has asked for. */
+  readonly name: number;
+  /** What it has offered: an index in `ALPN_KINDS`. */
+  readonly alpn: number;
+  /** The caller's from then on; to be called once. */
+  take(): TakenRecords;
+  /** `stream` has the descriptor from now on; see `follow`. */
+  continueBy(stream: Duplex): void;
+}
+
+export interface TakenRecords {
+  /** -1: nothing is left of the client. */
+  readonly fd: number;
+  readonly suite: number;
+  /** Records so far with the present keys. */
+  readonly opened: number;
+  readonly sealed: number;
+  /** The traffic secrets of opening and sealing. */
+  readonly secrets: Uint8Array;
+  /** It was opened, and not understood. */
+  readonly payload: Buffer;
+}
+
+/** The connection of a client of REALITY with dest. */
+export interface LeftToDest {
+  readonly dest: Duplex;
+  /** Still to be said to each, in front of all else. */
+  readonly toClient: Buffer;
+  readonly toDest: Buffer;
+  /** For the log. */
+  readonly why: string;
 }

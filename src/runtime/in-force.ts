@@ -50,6 +50,7 @@ export function inForce(runtime: () => UsedInForce | null): InForce {
 function later(dialer: () => Dialer): Dialer {
   return {
     connect: async (destination, context) => dialer().connect(destination, context),
+    plain: (...asked) => dialer().plain?.(...asked) ?? null,
     associate: async (destination, context) => dialer().associate(destination, context),
   };
 }

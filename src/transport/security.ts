@@ -4,6 +4,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { TlsAccepted, TlsClient, TlsProvider } from "#core/tls.ts";
+import type { RealityRules } from "#core/reality-rules.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -32,6 +33,8 @@ export interface SecurityServer extends Disposable {
   readonly kind: "none" | "tls";
   /** By what threads may shake hands in its place; null: there is nothing to shake. */
   readonly contexts: TlsContextSource | null;
+  /** The same of REALITY. */
+  readonly rules: RealityRules | null;
   /**
    * Owns the client from here. Throws `ProtocolError` or `AuthError`; the client is destroyed then, or (REALITY) lives
    * on as a plain relay.
@@ -105,8 +108,9 @@ export async function chooseSecurityServer(
     return {
       kind: "tls",
       contexts: null,
+      rules: server.rules,
       accept: (connection) => server.accept(connection, context.bypassable()),
-      keep: () => null,
+      keep: (connection) => server.keep(connection, context.bypassable()),
       [Symbol.dispose]: () => server[Symbol.dispose](),
     };
   }
@@ -115,6 +119,7 @@ export async function chooseSecurityServer(
     return {
       kind: "none",
       contexts: null,
+      rules: null,
       accept: async (connection) => plain(connection.stream()),
       keep: () => null,
       [Symbol.dispose]() {},
@@ -123,6 +128,7 @@ export async function chooseSecurityServer(
   return {
     kind: "tls",
     contexts: server.contexts,
+    rules: null,
     accept: (connection) => server.acceptConnection(connection, { bypassable: context.bypassable() }),
     keep: (connection) => server.keep(connection, context.bypassable()),
     [Symbol.dispose]: () => server[Symbol.dispose](),

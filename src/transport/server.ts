@@ -4,6 +4,7 @@ import { ConfigError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { TlsProvider } from "#core/tls.ts";
+import type { RealityRules } from "#core/reality-rules.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -46,6 +47,8 @@ export interface TransportServer extends Disposable {
   readonly upgradePath: string | null;
   /** By what threads may shake hands in its place; null: they may not. */
   readonly contexts: TlsContextSource | null;
+  /** By what threads may shake hands of REALITY in its place, where nothing more lies below the protocol; absent: they may not. */
+  readonly rules?: RealityRules | null;
   /** False: it is reached over `quic` alone. */
   readonly isOverTcp: boolean;
   /** Null: nothing of it is reached over UDP. */
@@ -126,6 +129,7 @@ export async function openTransportServer(
     isBare: carriers.bare,
     upgradePath: canSwitch ? (carriers.upgrade?.path ?? null) : null,
     contexts: carriers.http2 === null ? security.contexts : null,
+    rules: carriers.bare ? security.rules : null,
     isOverTcp: carriers.isOverTcp,
     quic,
     serve(connection, on) {

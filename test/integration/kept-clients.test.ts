@@ -180,7 +180,8 @@ for (const [name, kind] of Object.entries(KINDS)) {
     const noise = await connectTo(kind, server.port);
     noise.on("data", () => assert.fail("a byte for one who has not authenticated"));
     noise.write(Buffer.alloc(600, 0xa5));
-    if (kind.protocol === vless || kind.protocol === trojan) await outcome(noise);
+    const isDests = "reality-config" in kind.server; // and ends as that ends it
+    if (isDests || kind.protocol === vless || kind.protocol === trojan) await outcome(noise);
     else {
       await delay(50);
       noise.write(Buffer.alloc(600, 0xa5));
@@ -199,6 +200,7 @@ for (const name of [
   "Shadowsocks 2022, users",
   "VLESS in TLS",
   "VLESS with Vision",
+  "Vision in REALITY",
   "Trojan",
   "VLESS in TLS in WebSocket",
 ]) {
@@ -261,6 +263,7 @@ for (const name of [
   "Shadowsocks 2022",
   "VMess in TLS",
   "VLESS with Vision",
+  "VLESS in REALITY",
   "Trojan",
   "VMess in TLS in WebSocket",
 ])

@@ -51,6 +51,20 @@ export const directDialer: Dialer = {
   associate: async () => openDirectFlow(),
 };
 
+/** The same, where workers may dial as well. */
+export const planningDialer: Dialer = {
+  ...directDialer,
+  plain: (to) => ({
+    ip: addressOf(to),
+    port: to.port,
+    routingMark: 0,
+    interfaceName: "",
+    probes: null,
+    timeoutMs: 5_000,
+    isFirstOfMany: false,
+  }),
+};
+
 export async function openDirectFlow(localAddress = "127.0.0.1"): Promise<DatagramFlow> {
   const socket = createSocket("udp4");
   socket.bind(0, localAddress);

@@ -11,7 +11,7 @@ import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
-import { directDialer } from "./direct-accept.ts";
+import { planningDialer } from "./direct-accept.ts";
 import { openInboundEnv } from "./inbound-env.ts";
 import { unlimited } from "./relayed.ts";
 import { tlsLibrary } from "./tls.ts";
@@ -92,7 +92,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
   };
   let stopAccepting = (): Promise<void> => Promise.resolve();
   const env = openInboundEnv({
-    dialer: directDialer,
+    dialer: planningDialer,
     accept: (session) => {
       if (session.network === "tcp") accept(session);
       else owner.onFlow?.(session);

@@ -1,10 +1,12 @@
 /** The protocols whose clients may stay with the worker that has accepted them, by name. */
+import { after } from "node:test";
 import type { Protocol } from "#core/protocol.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
 import { makeCertificate } from "./certificate.ts";
+import { openSite, privateKey, publicKey, SHORT_ID, SITE } from "./reality.ts";
 
 export const ids = {
   ann: "b831381d-6324-4d53-ad4f-8cda48b30811",
@@ -24,6 +26,26 @@ const certificate = makeCertificate({ names: ["server.test"] });
 const TLS = {
   server: { certificate: certificate.cert, "private-key": certificate.key },
   client: { tls: true, servername: "server.test", sni: "server.test", fingerprint: certificate.fingerprint },
+};
+
+const dest = await openSite();
+after(() => dest[Symbol.asyncDispose]());
+const REALITY = {
+  server: {
+    "reality-config": {
+      dest: `127.0.0.1:${dest.port}`,
+      "private-key": privateKey,
+      "short-id": [SHORT_ID],
+      "server-names": [SITE],
+    },
+  },
+  client: {
+    tls: true,
+    servername: SITE,
+    sni: SITE,
+    "client-fingerprint": "chrome",
+    "reality-opts": { "public-key": publicKey, "short-id": SHORT_ID },
+  },
 };
 
 const list = Object.entries(ids).map(([username, uuid]) => ({ username, uuid }));
@@ -68,6 +90,29 @@ export const KINDS: Record<string, Kind> = {
     protocol: vless,
     server: { ...TLS.server, users: list.map((user) => ({ ...user, flow: "xtls-rprx-vision" })) },
     client: { ...TLS.client, uuid: ids.ann, flow: "xtls-rprx-vision" },
+  },
+  "VLESS in REALITY": {
+    protocol: vless,
+    server: { ...REALITY.server, users: list },
+    client: { ...REALITY.client, uuid: ids.ann },
+  },
+  "Vision in REALITY": {
+    protocol: vless,
+    server: { ...REALITY.server, users: list.map((user) => ({ ...user, flow: "xtls-rprx-vision" })) },
+    client: { ...REALITY.client, uuid: ids.ann, flow: "xtls-rprx-vision" },
+  },
+  "Trojan in REALITY": {
+    protocol: trojan,
+    server: {
+      ...REALITY.server,
+      users: Object.entries(ids).map(([username, password]) => ({ username, password })),
+    },
+    client: { ...REALITY.client, password: ids.ann },
+  },
+  "VMess in REALITY": {
+    protocol: vmess,
+    server: { ...REALITY.server, users: list },
+    client: { ...REALITY.client, uuid: ids.ann, cipher: "aes-128-gcm" },
   },
   Trojan: {
     protocol: trojan,

@@ -7,7 +7,10 @@ import { createServer as createTlsServer } from "node:tls";
 import { type Log, SILENT } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { TlsClient, TlsProvider } from "#core/tls.ts";
-import { toDestination } from "#net/address/ip.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
+import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import { mldsa65Key } from "#transport/reality/server/own-certificate.ts";
 import { sealHello } from "#transport/reality/token.ts";
@@ -18,9 +21,9 @@ import { CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
 import { plainRecord, RECORD } from "#transport/tls13/records.ts";
 import { acceptedSocket } from "./accepted.ts";
 import { makeCertificate } from "./certificate.ts";
-import { directDialer } from "./direct-accept.ts";
+import { directDialer, planningDialer } from "./direct-accept.ts";
 import { textFiles } from "./text-files.ts";
-import { tlsProvider } from "./tls.ts";
+import { tlsLibrary, tlsProvider } from "./tls.ts";
 
 export const SITE = "site.test";
 export const SHORT_ID = "0123456789abcdef";
@@ -73,6 +76,7 @@ export interface SecurityOptions {
   readonly bypassable?: boolean;
   readonly through?: (name: string) => Dialer;
   readonly log?: Log;
+  readonly dialer?: Dialer;
 }
 
 export interface RealityOptions extends SecurityOptions {
@@ -88,6 +92,7 @@ export interface Reality extends Listening {
 /** The security layer of a listener. */
 export function openSecurity(options: SecurityOptions): Promise<SecurityServer> {
   const { dest, more = {}, bypassable = false, through = noWay, log = SILENT } = options;
+  const { dialer = directDialer } = options;
   const reality = {
     dest: toDestination("127.0.0.1", dest),
     "private-key": privateKey,
@@ -108,12 +113,46 @@ export function openSecurity(options: SecurityOptions): Promise<SecurityServer> 
       carriesHttp2: false,
       tls: tlsProvider,
       files: textFiles,
-      dialer: directDialer,
+      dialer,
       through,
       nowMs: Date.now,
       log,
     },
   );
+}
+
+/** The same listener, whose clients are accepted by workers. */
+export async function openThreadedReality({ on = echo, ...options }: RealityOptions): Promise<Reality> {
+  await using opened = new AsyncDisposableStack();
+  const security = opened.use(await openSecurity({ ...options, dialer: planningDialer }));
+  const { rules } = security;
+  if (rules === null) throw new Error("workers may not shake hands for this listener");
+  const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads: 1, onDeath: () => {} }));
+  const pool = new SocketPool();
+  pool.useThreads(engine.accepting);
+  const refused: string[] = [];
+  const onAccepted = (connection: AcceptedConnection): void => {
+    const kept = security.keep(connection);
+    if (kept !== null) return on(kept.stream.on("error", () => {}));
+    security.accept(connection).then(
+      ({ stream }) => on(stream.on("error", () => {})),
+      (error: Error) => refused.push(error.message),
+    );
+  };
+  const asked = { ip: LOOPBACK_V4, port: 0, owner: "test" };
+  const lease = opened.use(
+    await pool.leaseTcp(asked, { handshake: "reality", rules, probes: null, onAccepted }),
+  );
+  lease.activate();
+  const all = opened.move();
+  return {
+    port: lease.endpoint.port,
+    refused,
+    async [Symbol.asyncDispose]() {
+      pool.cutOff();
+      await all.disposeAsync();
+    },
+  };
 }
 
 export async function openReality({ on = echo, ...options }: RealityOptions): Promise<Reality> {

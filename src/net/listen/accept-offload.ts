@@ -1,5 +1,5 @@
 /** Workers that accept in place of the event loop, as the pool of listening sockets knows them. */
-import type { AcceptedConnection, Handshake, Switched } from "#core/accepted.ts";
+import type { AcceptedConnection, Handshake, LeftToDest, Switched } from "#core/accepted.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import type { ListenerContext } from "./accept.ts";
 
@@ -17,8 +17,9 @@ export type AcceptOptions = Handshake & {
 export interface Answered {
   /** So much of the handshake's answer was sent, and the question is unread. */
   readonly repliedBytes: number;
-  /** As `AcceptedConnection` has it. */
+  /** As `AcceptedConnection` has them. */
   readonly switched: Switched | null;
+  readonly left?: LeftToDest;
 }
 
 export const NOT_ANSWERED: Answered = { repliedBytes: 0, switched: null };

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { AcceptedConnection, Switched } from "#core/accepted.ts";
+import type { AcceptedConnection, LeftToDest, Switched } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { REPLACED } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
@@ -21,6 +21,7 @@ export class StreamConnection implements AcceptedConnection {
   readonly worker = null;
   readonly tls = null;
   readonly switched: Switched | null;
+  readonly left: LeftToDest | null;
   readonly #stream: Duplex;
   #repliedBytes: number;
 
@@ -28,7 +29,7 @@ export class StreamConnection implements AcceptedConnection {
   constructor(
     stream: Duplex,
     { source, local, original = null }: AcceptedEnds,
-    { repliedBytes, switched }: Answered = NOT_ANSWERED,
+    { repliedBytes, switched, left }: Answered = NOT_ANSWERED,
   ) {
     this.source = source;
     this.local = local;
@@ -36,6 +37,7 @@ export class StreamConnection implements AcceptedConnection {
     this.#stream = stream;
     this.#repliedBytes = repliedBytes;
     this.switched = switched;
+    this.left = left ?? null;
     guardErrors(stream);
   }
 

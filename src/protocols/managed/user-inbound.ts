@@ -191,12 +191,13 @@ export class UserInbound<Table extends UserTable> {
 
 /** `readsFirst`: as `ListenOptions` has it. */
 function handshakeOf(
-  { contexts, isBare, security, upgradePath }: TransportServer,
+  { contexts, isBare, rules = null, security, upgradePath }: TransportServer,
   readsFirst: boolean,
 ): Handshake {
   const showsFirst = readsFirst && (isBare || upgradePath !== null);
   const first = upgradePath === null ? {} : { upgradePath };
   if (contexts !== null) return { handshake: "tls", contexts, showsFirst, ...first };
+  if (rules !== null && showsFirst) return { handshake: "reality", rules };
   return showsFirst && security === "none"
     ? { handshake: "first-bytes", ...first }
     : { handshake: "unknown" };

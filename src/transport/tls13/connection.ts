@@ -131,6 +131,25 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
     return this.#arrived.length;
   }
 
+  /** The payload of a record that stays to be read, behind all that was read; null: there is none in it, or it is not authentic. */
+  preview(record: RawRecord): Buffer | null {
+    try {
+      const opened = this.#opener?.preview(record) ?? null;
+      return opened?.type === RECORD.applicationData && opened.content.length > 0 ? opened.content : null;
+    } catch (error) {
+      if (error instanceof TlsFault) return null;
+      throw error;
+    }
+  }
+
+  /** For those who go on with it in place of this one, once it is secure; nothing of it may be unread. */
+  get state(): RecordState {
+    const [opening, sealing] = [this.#opener?.state, this.#sealer?.state];
+    if (!opening || !sealing) throw new Error("a connection that is not secure");
+    const secrets = Buffer.concat([opening.secret, sealing.secret]);
+    return { opened: opening.sequence, sealed: sealing.sequence, secrets };
+  }
+
   /** Payload goes both ways, nothing is half read, and its ciphers are such as a worker can go on with. */
   get canDepart(): boolean {
     const isOpen =

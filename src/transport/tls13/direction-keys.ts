@@ -49,6 +49,11 @@ export class DirectionKeys {
     return nonce;
   }
 
+  /** The last nonce was that of a record which is to be opened once more. */
+  stepBack(): void {
+    this.#sequence--;
+  }
+
   /** What follows a KeyUpdate (RFC 8446 §7.2). */
   update(): void {
     this.#secret = nextSecret(this.suite, this.#secret);

@@ -147,6 +147,12 @@ export class RecordSealer implements Disposable {
     return this.#protection.giveAway("sealing");
   }
 
+  /** As those who go on with it need it. */
+  get state(): Omit<GivenDirection, "context"> {
+    const { secret, sequence } = this.#protection.keys;
+    return { secret, sequence };
+  }
+
   /** Its cipher is one that a worker can go on with. */
   get canBeGiven(): boolean {
     return this.#protection.cipher.giveAway !== undefined;
@@ -194,6 +200,21 @@ export class RecordOpener implements Disposable {
     if (end < 0) throw new TlsFault("unexpected_message", "a record of padding alone");
     if (end > MAX_CONTENT_BYTES) throw new TlsFault("record_overflow", `${end} bytes in one record`);
     return { type: byteAt(plain, end), content: plain.subarray(0, end) };
+  }
+
+  /** The same of a record that stays the next one. */
+  preview(record: RawRecord): OpenedRecord {
+    try {
+      return this.open(record);
+    } finally {
+      this.#protection.keys.stepBack();
+    }
+  }
+
+  /** As those who go on with it need it. */
+  get state(): Omit<GivenDirection, "context"> {
+    const { secret, sequence } = this.#protection.keys;
+    return { secret, sequence };
   }
 
   /** The direction has a new owner. */

@@ -1,15 +1,13 @@
 /** What clients, sites and servers say to the two sides of REALITY before they are known. */
 import { fail } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { PassThrough } from "node:stream";
 import { checkProof, readLeafKey } from "#transport/reality/certificate.ts";
 import { admit, type Admitted } from "#transport/reality/server/admission.ts";
 import { readDestFlight } from "#transport/reality/server/dest-flight.ts";
-import { finishWithClient } from "#transport/reality/server/finishing.ts";
+import { Finishing } from "#transport/reality/server/finishing.ts";
 import { OwnCertificate } from "#transport/reality/server/own-certificate.ts";
 import { RealityConnection } from "#transport/reality/server/server-connection.ts";
 import { type ShapedFlight, shapeFlight } from "#transport/reality/server/server-handshake.ts";
-import { Tap } from "#transport/reality/server/tap.ts";
 import { sealHello } from "#transport/reality/token.ts";
 import { buildHello } from "#transport/tls13/fingerprints/build-hello.ts";
 import { CHROME_120 } from "#transport/tls13/fingerprints/chrome.ts";
@@ -75,12 +73,13 @@ function finishing(name: string, seeds: readonly Buffer[], from: "client" | "des
     run(pieces) {
       using connection = new RealityConnection(SHAPED, () => [100]);
       connection.start();
-      const ends = { client: new Tap(new PassThrough()), dest: new Tap(new PassThrough()) };
-      let isFinished = false;
-      void finishWithClient(ends, connection, NOTHING).then((done) => (isFinished ||= done.isFinished));
-      for (const piece of pieces) ends[from].stream.emit("data", piece);
-      if (isFinished || connection.isSecure) throw new TypeError("a client without the keys has finished");
-      for (const { stream } of [ends.client, ends.dest]) stream.destroy();
+      const visit = new Finishing(connection, { toClient() {}, toDest() {} });
+      for (const piece of pieces) {
+        const judgement = from === "client" ? visit.fromClient(piece) : visit.fromDest(piece);
+        if (judgement === "finished" || connection.isSecure)
+          throw new TypeError("a client without the keys has finished");
+        if (judgement === "dest") return void visit.giveBack();
+      }
     },
   };
 }

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { openReality, privateKey } from "../reality.ts";
+import { openThreadedReality, privateKey } from "../reality.ts";
 import { openPlainRelay } from "./dest.ts";
 
 const PROGRAM = fileURLToPath(import.meta.url);
@@ -25,7 +25,7 @@ export interface RealityWays {
 
 async function open(task: Task): Promise<RealityWays> {
   const more = { "max-time-difference": HOUR_MS, "private-key": task.privateKey };
-  const server = await openReality({ dest: task.dest, more });
+  const server = await openThreadedReality({ dest: task.dest, more });
   const relay = await openPlainRelay(task.dest);
   return { server: server.port, relay: relay.port };
 }

@@ -31,8 +31,9 @@ import type { DecidableListener } from "./decisions.ts";
 import { dialledFrom, type WorkerClientEnv, WorkerClient, socketOfSlot } from "./worker-connection.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
+import { LeftRecords } from "./left-records.ts";
 import { TlsAcceptedSocket, takeHandshake } from "./tls-accepted.ts";
-import { LISTEN, REQUESTED, TLS_ACCEPTED, UNLISTEN } from "#dataplane/workers/shared/relay-memory.ts";
+import { LEFT, LISTEN, REQUESTED, TLS_ACCEPTED, UNLISTEN } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
 import { int32At } from "#lib/at.ts";
 
@@ -144,6 +145,7 @@ export class AcceptDispatcher implements AcceptOffload {
       thread.accepts.setUpgradePath(number, path);
       Atomics.store(thread.accepts.states, number, OPEN);
       thread.holdProcess(1);
+      if (options.handshake === "reality") thread.post(options.rules);
       thread.command(number, LISTEN);
     }
     return {
@@ -204,6 +206,7 @@ export class AcceptDispatcher implements AcceptOffload {
     if (kind === REQUESTED && (word & OF_SESSION) !== 0) return this.#onStream(thread, slot);
     const listener = this.#listeners[listenerOf(word)] ?? null;
     if (kind === TLS_ACCEPTED) return this.#onTlsAccepted(thread, slot, listener);
+    if (kind === LEFT) return this.#onLeft(thread, slot, listener);
     const options = listener?.options ?? null;
     if (options !== null && kind === REQUESTED) {
       const client = WorkerClient.asking(thread, slot, options, this.#connectionEnv);
@@ -260,6 +263,39 @@ export class AcceptDispatcher implements AcceptOffload {
     if (options === undefined) return client.destroy();
     try {
       options.onAccepted(client);
+    } catch (error) {
+      client.destroy(); // a fault costs only this client
+      throw error;
+    }
+  }
+
+  #onLeft(thread: WorkerHandle, slot: number, listener: Listener | null): void {
+    const source = this.#connectionEnv.sockaddrs.source(thread.accepts.source(slot));
+    const left = thread.takeLeft(slot * 2);
+    const { descriptors } = thread.table;
+    const [fd, far] = [int32At(descriptors, slot * 2), int32At(descriptors, slot * 2 + 1)];
+    descriptors[slot * 2] = descriptors[slot * 2 + 1] = -1;
+    thread.release(slot);
+    if (left?.records) return this.#onLeftRecords(fd, left.records, source, listener);
+    const [client, dest] = [socketOf(fd, this.#calls), socketOf(far, this.#calls)];
+    if (left === null || client === null || dest === null || listener === null) {
+      client?.destroy();
+      dest?.destroy();
+      return;
+    }
+    const [toClient, toDest] = [Buffer.from(left.toClient), Buffer.from(left.toDest)];
+    listener.options.onSocket(client, {
+      ...NOT_ANSWERED,
+      left: { dest, toClient, toDest, why: left.why },
+    });
+  }
+
+  #onLeftRecords(fd: number, records: Uint8Array, source: Endpoint, listener: Listener | null): void {
+    const local = listener === null || listener.isBound ? listener?.local : this.#nameOf(fd).local;
+    const client = new LeftRecords(fd, records, { source, local: local ?? source }, this.#calls);
+    if (listener === null) return client.destroy();
+    try {
+      listener.options.onAccepted(client);
     } catch (error) {
       client.destroy(); // a fault costs only this client
       throw error;

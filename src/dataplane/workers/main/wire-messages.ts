@@ -4,7 +4,7 @@ import { describeWire } from "#dataplane/workers/shared/describe-wire.ts";
 import { IN_NUMBERS, POSTED, RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { writeShortOpening } from "#dataplane/workers/shared/short-opening.ts";
 import type { WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
-import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
+import type { LeftClient, ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 
 /** What a wire takes along to a worker and brings back: numbers in shared memory, unread bytes as messages. */
 export class WireMessages {
@@ -34,10 +34,24 @@ export class WireMessages {
    */
   takeRemainder(index: number): WireRemainder | null {
     if (this.#table.messageStates[index] !== RETURNED) return null;
+    return this.#take<ReturnedRemainder>(index)?.remainder ?? null;
+  }
+
+  /** The same of a client that was left; null: it has left nothing. */
+  takeLeft(index: number): LeftClient | null {
+    return this.#take<LeftClient>(index);
+  }
+
+  #take<Message extends { readonly index: number }>(index: number): Message | null {
     for (;;) {
-      const unread: ReturnedRemainder | undefined = receiveMessageOnPort(this.#messages)?.message;
-      if (unread === undefined || unread.index === index) return unread?.remainder ?? null;
+      const taken: Message | undefined = receiveMessageOnPort(this.#messages)?.message;
+      if (taken === undefined || taken.index === index) return taken ?? null;
     }
+  }
+
+  /** In front of the command that has the worker read it. */
+  post(message: unknown): void {
+    this.#messages.postMessage(message);
   }
 
   close(): void {

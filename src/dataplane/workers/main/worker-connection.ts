@@ -20,6 +20,7 @@ import { guardErrors } from "#net/listen/accept.ts";
 import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
+import { KeptRecords } from "./kept-records.ts";
 import { KeptTls } from "./kept-tls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
 import {
@@ -55,8 +56,9 @@ export interface WorkerClientEnv {
 interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original" | "switched"> {
   readonly request: Buffer;
   readonly handshakeBytes: number;
-  /** Behind a handshake of TLS that the thread has done. */
+  /** Behind a handshake of TLS that the thread has done, by the library or by our own engine. */
   readonly isTls: boolean;
+  readonly isRecords?: boolean;
   /** The client in whose session it is a stream. */
   readonly session?: WorkerClient;
 }
@@ -76,6 +78,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly #onTaken: (() => void) | undefined;
   /** Null: nothing lies over its socket. */
   readonly tls: KeptTls | null;
+  readonly records: KeptRecords | null;
   #stream: Duplex | null = null;
   #onStream: ((stream: Duplex) => void) | null = null;
   #way: DialPlan | null = null;
@@ -106,8 +109,9 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.local = seen.local;
     this.original = seen.original;
     this.switched = seen.switched;
-    this.request = seen.request;
-    this.handshakeBytes = seen.handshakeBytes;
+    this.records = seen.isRecords === true ? new KeptRecords(seen.request, this, env.calls) : null;
+    this.request = this.records?.payload ?? seen.request;
+    this.handshakeBytes = this.records === null ? seen.handshakeBytes : 0;
     this.#of = seen.session ?? null;
     const { native } = env.tlsLibrary;
     this.tls =
@@ -133,6 +137,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
       request: handshakeBytes === 0 ? NO_BYTES : accepts.request(index),
       handshakeBytes,
       isTls: options.handshake === "tls",
+      isRecords: options.handshake === "reality",
       switched: switchedOf(word),
     });
   }
@@ -208,7 +213,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   #overSocket(start: WireStart): WireStart {
-    const { tls } = this;
+    const { records, tls } = this;
+    if (records !== null) return records.over(start);
     if (tls === null) return start;
     return { kind: "tls", numbers: [Number(tls.address)], unread: null, layers: layersOf(start) };
   }
@@ -245,8 +251,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   destroy(): void {
     if (this.#stream === null && this.#of !== null) return this.reset();
-    if (this.#stream !== null || this.tls === null) return void this.stream().destroy();
+    if (this.#stream !== null || (this.tls === null && this.records === null))
+      return void this.stream().destroy();
     if (!this.isKept) return;
+    if (this.tls === null) return this.#env.calls.close(this.leave());
     const { fd, ssl } = this.tls.take();
     if (ssl !== 0n) this.#env.tlsLibrary.native?.ssl.free(ssl);
     if (fd >= 0) this.#env.calls.close(fd);
@@ -258,7 +266,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   stream(): Duplex {
     if (this.#stream !== null) return this.#stream;
-    if (this.tls !== null) throw new Error("TLS lies over the socket of this client");
+    if (this.tls !== null || this.records !== null)
+      throw new Error("TLS lies over the socket of this client");
     const socket = (this.isKept ? this.#take() : null) ?? new Socket().destroy();
     guardErrors(socket);
     this.#stream = socket;

@@ -4,6 +4,7 @@ import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/u
 import { Commands, type CommandObserver } from "./commands.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { closeOrphans, type Free, closeRest, freeOrphans } from "./orphans.ts";
+import type { LeftClient } from "#dataplane/workers/shared/worker-data.ts";
 import { PLAIN, type HandedWire, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import { type AtSeam, atSeams } from "#dataplane/workers/shared/seams.ts";
 import * as codes from "#dataplane/workers/shared/relay-memory.ts";
@@ -136,6 +137,11 @@ export class WorkerHandle implements AsyncDisposable {
     this.#wires.describe(index, wire);
   }
 
+  /** The same of what is no wire. */
+  post(message: unknown): void {
+    this.#wires.post(message);
+  }
+
   /** That was described, and comes to nothing. */
   forgetWires(slot: number): void {
     freeOrphans(this.table, slot, this.#options.free);
@@ -180,6 +186,11 @@ export class WorkerHandle implements AsyncDisposable {
   /** As `WireMessages.takeRemainder` says. */
   takeRemainder(index: number): WireRemainder | null {
     return this.#wires.takeRemainder(index);
+  }
+
+  /** As `WireMessages.takeLeft` says. */
+  takeLeft(index: number): LeftClient | null {
+    return this.#wires.takeLeft(index);
   }
 
   /**

@@ -59,6 +59,8 @@ export const NOT_DIALLED = 6;
 export const UNLISTENED = 7;
 /** A connection that the worker has decided has ended, and the main thread has not joined it; see decider.ts. */
 export const SERVED = 8;
+/** A client of a REALITY listener goes to the main thread as the message says; see `LeftClient`. The main thread releases the slot. */
+export const LEFT = 9;
 /** A client of a TLS listener goes to the main thread with the objects in its numbers; see tls-handshake.ts. The main thread releases the slot. */
 export const TLS_ACCEPTED = 11;
 

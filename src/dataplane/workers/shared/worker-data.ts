@@ -37,6 +37,18 @@ export interface ThreadMessage {
   readonly why?: string;
 }
 
+/** A client of REALITY whose descriptor, at that index, is the main thread's; and so is that of dest, where it is there. */
+export interface LeftClient {
+  readonly index: number;
+  /** Behind a handshake that was done: `ShownRecords`. Null: it is to be connected with dest. */
+  readonly records: Uint8Array | null;
+  /** Still to be said to each. */
+  readonly toClient: Uint8Array;
+  readonly toDest: Uint8Array;
+  /** For the log. */
+  readonly why: string;
+}
+
 /** What the worker returns of the wire at an index. */
 export interface ReturnedRemainder {
   readonly index: number;

@@ -1,5 +1,6 @@
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
+import type { RealityRules } from "#core/reality-rules.ts";
 import type { FramedLayer, Layer, SealedLayer, StreamLayer, WireRemainder } from "#core/handover.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
@@ -95,6 +96,16 @@ export class Wires {
     if (state === IN_NUMBERS) return readShortOpening(this.#table, index);
     if (state !== POSTED) return NO_MESSAGE;
     return receiveMessageOnPort(this.#messages)?.message ?? NO_MESSAGE;
+  }
+
+  /** The same of a listener; null: there are none. */
+  takeRules(): RealityRules | null {
+    return receiveMessageOnPort(this.#messages)?.message ?? null;
+  }
+
+  /** In front of the event that has the main thread read it. */
+  post(message: unknown): void {
+    this.#messages.postMessage(message);
   }
 
   /** Null: it cannot be had, and what its words name is left to the main thread. */

@@ -68,6 +68,8 @@ function openAcceptor() {
     report: (_, kind) => void events.push(kind),
     reportLazily() {},
     mayBeOwn: () => false,
+    post() {},
+    takeRules: () => null,
     ssl: () => null,
     nodes: new NodeTlsTable(),
     browsers: new BrowserTlsTable(),

@@ -54,6 +54,8 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl
     report: (slot, kind) => void reports.push([slot, kind]),
     reportLazily() {},
     mayBeOwn: () => false,
+    post() {},
+    takeRules: () => null,
     pair: () => null,
     ssl: () => ssl,
     nodes: new NodeTlsTable(),

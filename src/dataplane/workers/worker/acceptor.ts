@@ -26,6 +26,7 @@ import { Decider } from "./decider.ts";
 import { HeapTrimmer } from "./heap-trimmer.ts";
 import { KeptSessions } from "./kept-sessions.ts";
 import { NodeSessions } from "./node-sessions.ts";
+import { RealityClients } from "./reality-clients.ts";
 import { RequestSlots } from "./request-slots.ts";
 import { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
@@ -63,6 +64,7 @@ export class Acceptor implements PendingOwner {
   readonly tlsAccepted = new TlsAcceptedQueue();
   readonly sessions = new NodeSessions(this);
   readonly kept = new KeptSessions(this);
+  readonly #reality = new RealityClients(this);
   readonly #free: number[] = [];
   /** Of these the kernel's present batch of events may still have some. */
   readonly #freed: number[] = [];
@@ -101,6 +103,7 @@ export class Acceptor implements PendingOwner {
 
   listen(listener: number): void {
     this.#listening.add(listener);
+    if (this.#handshakeOf(listener) === "reality") this.#reality.listen(listener, this.host.takeRules());
     const { address } = this.calls;
     const isKnown = this.calls.localName(int32At(this.shared.listeners, listener)) >= 0;
     this.#upgradePaths[listener] = this.shared.upgradePath(listener);
@@ -135,7 +138,7 @@ export class Acceptor implements PendingOwner {
     this.#requestSlots.forEachWaiting((one) => {
       if (one.listener === listener) one.handOver();
     });
-    this.host.report(listener, UNLISTENED);
+    if (!this.#reality.unlisten(listener)) this.host.report(listener, UNLISTENED);
   }
 
   /** Accepts what the kernel has queued by now, and not what a flood keeps queueing. */
@@ -202,6 +205,7 @@ export class Acceptor implements PendingOwner {
 
   #newTask(fd: number, slot: number, listener: number): PendingTask {
     const handshake = this.#handshakeOf(listener);
+    if (handshake === "reality") return this.#reality.newTask({ slot, listener, fd });
     const isTls = handshake === "tls" || handshake === "tls-first-bytes";
     const client = { slot, listener, fd };
     const one = isTls
@@ -235,11 +239,19 @@ export class Acceptor implements PendingOwner {
   showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes): void {
     this.onGone(task);
     const one = new PendingConnection(this, task, "first-bytes", this.#upgradePath(task.listener), bytes);
-    this.#awaitFirst(one);
     this.host.put(one.slot, one);
+    if (!this.#listening.has(one.listener)) return one.handOver();
+    this.#awaitFirst(one);
     const source = sourceOf(this.shared.sources, one.slot * SOCKADDR_BYTES);
     one.member = this.#limiter.enter(source, CONNECTED_BYTES + OBJECT_BYTES, () => one.end(false));
     one.readNow();
+  }
+
+  giveBack(task: PendingTask & { readonly fd: number }): void {
+    this.onGone(task);
+    const one = new PendingConnection(this, task, "first-bytes", "");
+    this.host.put(one.slot, one);
+    one.handOver();
   }
 
   /** Nothing is accepted of it for a moment. */
@@ -322,7 +334,8 @@ export class Acceptor implements PendingOwner {
     while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
     this.#trimmer.tick(this.#limiter.takeSettled());
     const waiting = this.#pending.size + this.#silent.size + this.#requesting.size;
-    if (waiting + this.#dialling.size + this.#paused.size === 0) {
+    const attended = this.#dialling.size + this.#paused.size + this.#reality.size;
+    if (waiting + attended === 0) {
       this.#tickAtMs = 0;
       return longestMs;
     }
@@ -331,13 +344,14 @@ export class Acceptor implements PendingOwner {
       this.#tickAtMs = nowMs;
       this.#expire(nowMs);
     }
-    return this.#dialling.size + this.#paused.size > 0 ? TICK_MS : Math.min(longestMs, 1_000);
+    return attended > 0 ? TICK_MS : Math.min(longestMs, 1_000);
   }
 
   #expire(nowMs: number): void {
     this.#dialling.forEach((one) => {
       if (one.deadlineMs <= nowMs) one.timedOut();
     });
+    this.#reality.tick(nowMs);
     expire(this.#pending, nowMs);
     expire(this.#silent, nowMs);
     expire(this.#requesting, nowMs);

@@ -30,5 +30,6 @@ export function beginRelay(
   // A wire of plain bytes sets it by itself, once it has more than one piece.
   const isSet = far.under !== undefined;
   if (table.kinds[slot * 2 + 1] !== PLAIN && !isSet) calls.noDelay(remote.descriptor);
-  return host.pair(slot, [stream === null ? wires[CLIENT] : { ...NO_MESSAGE, made: stream }, far]);
+  const near = bytes.begin?.(wires[CLIENT]) ?? wires[CLIENT];
+  return host.pair(slot, [stream === null ? near : { ...NO_MESSAGE, made: stream }, far]);
 }

@@ -3,7 +3,7 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
 import { NO_AUTHENTICATION, REQUEST_BYTES } from "#dataplane/workers/shared/accept-memory.ts";
-import type { ClientBytes } from "./client-bytes.ts";
+import { type ClientBytes, FOR_MAIN } from "./client-bytes.ts";
 import { readSwitch } from "./client-upgrade.ts";
 
 /**
@@ -36,6 +36,7 @@ export class ClientReader {
   /** `isOver`: nothing follows what is there. */
   read(isOver: boolean): Reading {
     const size = this.#bytes.look();
+    if (size === FOR_MAIN || (size === EAGAIN && isOver)) return "other";
     if (size === EAGAIN || size === EINTR) return "wait";
     if (size <= 0) return size < 0 ? "fault" : "end";
     this.seen = size;

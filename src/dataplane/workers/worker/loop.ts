@@ -122,6 +122,8 @@ export class Loop {
       end: (slot, isFault) => this.#end(slot, isFault),
       threads: options.threads,
       report: (slot, kind) => this.#events.report(slot, kind),
+      post: (message) => wires.post(message),
+      takeRules: () => wires.takeRules(),
       mayBeOwn: (ip) => calls.mayBeOwn(bytesOfIp(ip)),
       reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),
       begin: (index, wire) => describeWire(table, index, specOf(wire)) ?? NO_MESSAGE,

@@ -15,7 +15,7 @@ import {
 import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
 import { int32At } from "#lib/at.ts";
-import { NOT_DIALLED, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { AcceptedTask } from "./accepted-task.ts";
 import { beginRelay } from "./begin-relay.ts";
 import type { ClientBytes } from "./client-bytes.ts";
@@ -99,6 +99,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.#remote?.drop();
     this.#remote = null;
     this.#bytes.stream?.drop();
+    this.#bytes.dispose?.();
     this.#freeRequestSlot();
     this.acceptor.onGone(this);
   }
@@ -182,7 +183,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     shared.tags[this.slot] = tag(this.listener, this.greeted, 0, this.#reader.switched);
     this.acceptor.onAsked(this);
     const event = this.#bytes.depart();
-    if (event === TLS_ACCEPTED) this.#forget();
+    if (event !== HANDED_OVER) this.#forget();
     host.report(this.slot, event);
   }
 
@@ -225,7 +226,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.#freeRequestSlot();
     if (this.#bytes.consume(understood) !== understood) return host.end(this.slot, true);
     this.#stage = GONE;
-    this.acceptor.kept.open(this, message);
+    this.acceptor.kept.open(this, this.#bytes.begin?.(message) ?? message);
   }
 
   #forget(): void {

@@ -37,6 +37,8 @@ export interface PendingOwner {
   readonly tlsAccepted: TlsAcceptedQueue;
   /** What the client says behind its handshake goes to the main thread, by another task in the same slot. */
   showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes): void;
+  /** A client of whom nothing was read goes to the main thread. */
+  giveBack(task: PendingTask & { readonly fd: number }): void;
   /** The request of a client to switch was answered: what it says next is waited for as what others say first. */
   onSwitched(task: PendingTask): void;
   /** The task holds so many bytes more. */

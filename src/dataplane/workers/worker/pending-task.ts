@@ -1,5 +1,6 @@
 /** The parts around the acceptor: the loop, and the clients that it has accepted. */
 import type { WireStart } from "#core/handover.ts";
+import type { RealityRules } from "#core/reality-rules.ts";
 import type { Ip } from "#core/session.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
@@ -31,6 +32,10 @@ export interface AcceptorHost {
   report(slot: number, kind: number): void;
   /** The same for an event that can wait a little. */
   reportLazily(slot: number, kind: number): void;
+  /** To the main thread, in front of the event that has it read. */
+  post(message: unknown): void;
+  /** Of a listener, come with the command to listen; null: none have. */
+  takeRules(): RealityRules | null;
   /** As `AcceptCalls` has it. */
   mayBeOwn(ip: Ip): boolean;
   /** A wire that is begun on this thread, in place of one that comes with a command. */

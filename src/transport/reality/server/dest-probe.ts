@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { asError } from "#core/errors.ts";
 import { Retry } from "#lib/retry.ts";
 import { CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
+import { ALPN_KINDS } from "./dest-board.ts";
 import { type DestHandshake, shakeHandsWithDest } from "./dest-handshake.ts";
 
 /** Dest may have changed by then. */
@@ -15,8 +16,8 @@ const TOLD_FAILURE = 3;
 
 export interface DestProbeEnv {
   readonly dial: (signal: AbortSignal) => Promise<Duplex>;
-  /** Each answer; or why there is none, once it has failed some times in a row. */
-  readonly onAnswer: (serverName: string, answer: DestHandshake | Error) => void;
+  /** Each answer, by kind of ALPN (`ALPN_KINDS`); or why there is none, once it has failed some times in a row. */
+  readonly onAnswer: (serverName: string, alpn: number, answer: DestHandshake | Error) => void;
 }
 
 /** Asks dest in advance, once for each name and kind of ALPN, and again when the answer is old. It is never waited for. */
@@ -29,9 +30,8 @@ export class DestProbe implements Disposable {
     this.#env = env;
   }
 
-  /** Of records with their headers, as far as they are known now. `serverName`: one of the listener's, so there are few. */
-  lengths(serverName: string, protocols: readonly string[]): readonly number[] {
-    const alpn = alpnOf(protocols);
+  /** Of records with their headers, as far as they are known now. `serverName`: one of the listener's, so there are few; `alpn`: as `alpnKind` has it. */
+  lengths(serverName: string, alpn: number): readonly number[] {
     const key = `${serverName} ${alpn}`;
     let question = this.#questions.get(key);
     if (question === undefined)
@@ -48,7 +48,7 @@ export class DestProbe implements Disposable {
 /** One kind of hello, and what dest answered last. */
 class Question {
   readonly #serverName: string;
-  readonly #alpn: string | null;
+  readonly #alpn: number;
   readonly #env: DestProbeEnv;
   readonly #signal: AbortSignal;
   readonly #retry = new Retry(() => this.#ask());
@@ -56,7 +56,7 @@ class Question {
   #askAgainMs = 0;
   #failures = 0;
 
-  constructor(serverName: string, alpn: string | null, env: DestProbeEnv, signal: AbortSignal) {
+  constructor(serverName: string, alpn: number, env: DestProbeEnv, signal: AbortSignal) {
     this.#serverName = serverName;
     this.#alpn = alpn;
     this.#env = env;
@@ -75,17 +75,18 @@ class Question {
   async #ask(): Promise<void> {
     const signal = this.#signal;
     const [serverName, alpn] = [this.#serverName, this.#alpn];
-    const protocols = alpn === "h2" ? null : alpn === null ? [] : [alpn];
+    const offered = ALPN_KINDS[alpn] ?? null;
+    const protocols = offered === "h2" ? null : offered === null ? [] : [offered];
     const asked = { template: CHROME_133, serverName, protocols, listenMs: LISTEN_MS, signal };
     try {
       const dest = await this.#env.dial(AbortSignal.any([signal, AbortSignal.timeout(DIAL_MS)]));
       const answer = await shakeHandsWithDest(dest, asked);
       this.#lengths = answer.later; // what was known before holds until then
       this.#failures = 0;
-      this.#env.onAnswer(serverName, answer);
+      this.#env.onAnswer(serverName, alpn, answer);
     } catch (error) {
       if (signal.aborted) return;
-      if (++this.#failures === TOLD_FAILURE) this.#env.onAnswer(serverName, asError(error));
+      if (++this.#failures === TOLD_FAILURE) this.#env.onAnswer(serverName, alpn, asError(error));
       throw error;
     }
   }
@@ -93,10 +94,4 @@ class Question {
   stop(): void {
     this.#retry.stop();
   }
-}
-
-/** Null: no ALPN at all. */
-function alpnOf(protocols: readonly string[]): "h2" | "http/1.1" | null {
-  if (protocols[0] === "h2") return "h2";
-  return protocols.length === 0 ? null : "http/1.1";
 }

@@ -4,61 +4,66 @@
  */
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { HEADER_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
-import { type Ends, untilSettled } from "./ends.ts";
 import type { RealityConnection } from "./server-connection.ts";
 
 /** Records of dest, such as tickets, that are imitated before the client has finished. */
 const MAX_IMITATED = 4;
 
-export interface Finishing {
-  /** False: the client is dest's business. */
-  readonly isFinished: boolean;
-  /** What dest has sent and was not imitated. */
-  readonly fromDest: Buffer;
+/** What is said to each end. The bytes are the callee's. */
+export interface EndsOfVisit {
+  toClient(bytes: Buffer): void;
+  toDest(bytes: Buffer): void;
 }
 
+/** What is known of a client behind something that it, or dest, has said. `dest`: it is dest's business, `giveBack` is to be called. */
+export type Judgement = "more" | "finished" | "dest";
+
 /**
- * `connection` has said its flight; `fromDest` came behind the flight of dest that it imitates. What the client says is
- * the connection's once it has finished, and dest's where it has not. Neither end is read then.
+ * `connection` has said its flight, and is its owner's. What the client says is the connection's once it has finished, and dest's
+ * where it has not.
  */
-export async function finishWithClient(
-  ends: Ends,
-  connection: RealityConnection,
-  fromDest: Buffer,
-): Promise<Finishing> {
-  const { client, dest } = ends;
-  const ofClient = new RecordsOfClient(connection, (bytes) => {
-    if (bytes.length > 0 && !dest.stream.destroyed) dest.stream.write(bytes);
-  });
-  const ofDest = new RecordsOfDest(connection);
-  const flush = (): void => {
-    const output = connection.takeOutput();
-    if (output !== null && !client.stream.destroyed) client.stream.write(output);
-  };
-  const giveUp = (): Finishing => {
-    ofClient.giveBack();
-    return { isFinished: false, fromDest: ofDest.left };
-  };
-  return await untilSettled<Finishing>(ends, giveUp, (settle) => {
-    const hear = (bytes: Buffer): void => {
-      const isImitable = ofDest.take(bytes);
-      flush();
-      if (!isImitable) settle(giveUp);
-      else if (ofDest.isFull) dest.stream.pause();
-    };
-    hear(fromDest);
-    return {
-      client: {
-        data(bytes) {
-          const verdict = ofClient.take(bytes);
-          if (verdict === "finished") settle(() => ({ isFinished: true, fromDest: ofDest.left }));
-          else if (verdict === "dest") settle(giveUp);
-        },
-        end: () => settle(giveUp),
-      },
-      dest: { data: hear, end: () => settle(giveUp) },
-    };
-  });
+export class Finishing {
+  readonly #connection: RealityConnection;
+  readonly #ends: EndsOfVisit;
+  readonly #ofClient: RecordsOfClient;
+  readonly #ofDest: RecordsOfDest;
+
+  constructor(connection: RealityConnection, ends: EndsOfVisit) {
+    this.#connection = connection;
+    this.#ends = ends;
+    this.#ofDest = new RecordsOfDest(connection);
+    this.#ofClient = new RecordsOfClient(connection, (bytes) => {
+      if (bytes.length > 0) ends.toDest(bytes);
+    });
+  }
+
+  /** Nothing more of dest is wanted. */
+  get isFull(): boolean {
+    return this.#ofDest.isFull;
+  }
+
+  fromClient(bytes: Buffer): Judgement {
+    const judgement = this.#ofClient.take(bytes);
+    if (judgement === "finished") this.#flush();
+    return judgement;
+  }
+
+  fromDest(bytes: Buffer): Judgement {
+    const isImitable = this.#ofDest.take(bytes);
+    this.#flush();
+    return isImitable ? "more" : "dest";
+  }
+
+  #flush(): void {
+    const output = this.#connection.takeOutput();
+    if (output !== null) this.#ends.toClient(output);
+  }
+
+  /** Dest is told what it has not heard yet. What dest has sent and was not imitated. */
+  giveBack(): Buffer {
+    this.#ofClient.giveBack();
+    return this.#ofDest.left;
+  }
 }
 
 /**
@@ -82,7 +87,7 @@ class RecordsOfClient {
   }
 
   /** `finished`: the connection has what is left; `dest`: `giveBack` has it. Dest hears nothing of the piece that finishes. */
-  take(bytes: Buffer): "more" | "finished" | "dest" {
+  take(bytes: Buffer): Judgement {
     this.#arrived.push(bytes);
     const verdict = this.#judge();
     if (verdict !== "finished") for (const change of this.#changes) this.#tellDest(change);
@@ -91,7 +96,7 @@ class RecordsOfClient {
     return verdict;
   }
 
-  #judge(): "more" | "finished" | "dest" {
+  #judge(): Judgement {
     for (;;) {
       const header = this.#arrived.peek(HEADER_BYTES);
       if (header !== null && !mayBeOurs(header)) return "dest";

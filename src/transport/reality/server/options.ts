@@ -11,6 +11,8 @@ export interface RealityServerOptions extends AdmissionRules {
   /** `listener edge`: named in the log. */
   readonly where: string;
   readonly dest: Destination;
+  /** What `privateKey` agrees by, 32 bytes. */
+  readonly rawPrivateKey: Buffer;
   /** The outbound or group by which dest is reached; empty: directly. */
   readonly proxy: string;
   /** Version of the PROXY protocol by which dest learns whose connection it is; 0: it does not. */
@@ -30,9 +32,11 @@ export function readRealityServer(fields: RealityServerFields, where: string): R
     throw new ConfigError(`${where}: reality-config.short-id: expected one, which may be empty`);
   if (seed !== "" && seed === fields["private-key"])
     throw new ConfigError(`${where}: reality-config.mldsa65-seed: it is the same as private-key`);
+  const rawPrivateKey = Buffer.from(fields["private-key"], "base64url");
   return {
     where,
-    privateKey: openX25519Agreement(Buffer.from(fields["private-key"], "base64url")),
+    rawPrivateKey,
+    privateKey: openX25519Agreement(rawPrivateKey),
     serverNames: new Set(names.map((name) => name.toLowerCase())),
     shortIds: new Set(ids.map((id) => id.padEnd(SHORT_ID_DIGITS, "0"))),
     maxTimeDifferenceMs: fields["max-time-difference"],

@@ -2,7 +2,7 @@
  * The throw-away certificate of a REALITY server: minimal, self-signed in name only. In place of a signature stands the
  * HMAC that the client expects; with ML-DSA-65 the only extension holds a signature of both hellos.
  */
-import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { der, sequence } from "#lib/der.ts";
 import { hmac } from "#platform/hmac.ts";
 
@@ -23,17 +23,16 @@ export interface Hellos {
 }
 
 export class OwnCertificate {
-  /** Ed25519, made anew at each start. */
+  /** Ed25519. */
   readonly key: KeyObject;
   readonly #raw: Buffer;
   readonly #template: Buffer;
   readonly #mldsa: KeyObject | null;
 
-  /** `mldsa65Seed`: 32 bytes; null: without ML-DSA-65. */
-  constructor(mldsa65Seed: Buffer | null) {
-    const pair = generateKeyPairSync("ed25519");
-    const spki = pair.publicKey.export({ type: "spki", format: "der" });
-    this.key = pair.privateKey;
+  /** `mldsa65Seed`: 32 bytes; null: without ML-DSA-65. `key`: Ed25519; absent: made anew. */
+  constructor(mldsa65Seed: Uint8Array | null, key = generateKeyPairSync("ed25519").privateKey) {
+    const spki = createPublicKey(key).export({ type: "spki", format: "der" });
+    this.key = key;
     this.#raw = spki.subarray(-32);
     this.#template = encodeCertificate(spki, mldsa65Seed !== null);
     this.#mldsa = mldsa65Seed === null ? null : mldsa65Key(mldsa65Seed);
@@ -42,6 +41,11 @@ export class OwnCertificate {
   /** Of one connection's DER. */
   get bytes(): number {
     return this.#template.length;
+  }
+
+  /** PKCS #8 in DER, for other threads. */
+  get privateKey(): Buffer {
+    return this.key.export({ type: "pkcs8", format: "der" });
   }
 
   /** DER for one connection. */
@@ -57,7 +61,7 @@ export class OwnCertificate {
 }
 
 /** ML-DSA-65 private key of a seed of 32 bytes. */
-export function mldsa65Key(seed: Buffer): KeyObject {
+export function mldsa65Key(seed: Uint8Array): KeyObject {
   return createPrivateKey({ key: Buffer.concat([MLDSA_PKCS8, seed]), type: "pkcs8", format: "der" });
 }
 

@@ -8,6 +8,11 @@ export class RealityConnection extends Tls13Connection<RealityHandshake> {
     super((output) => new RealityHandshake(flight, later, output));
   }
 
+  /** Its number. */
+  get suite(): number {
+    return this.handshake.suite.id;
+  }
+
   /** A record without payload, as long as one of dest's that came before the client has finished. */
   imitate(recordBytes: number): void {
     this.handshake.imitate(recordBytes);

@@ -3,29 +3,33 @@
  * another owner, byte by byte; who can is answered in the shape of dest's own handshake.
  */
 import type { Duplex } from "node:stream";
-import type { AcceptedConnection } from "#core/accepted.ts";
+import type { AcceptedConnection, LeftToDest } from "#core/accepted.ts";
 import { asError, AuthError, ProtocolError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
+import type { RealityRules } from "#core/reality-rules.ts";
 import { destinationText, type Ip } from "#core/session.ts";
 import type { TlsAccepted } from "#core/tls.ts";
 import { describe, guardErrors } from "#net/listen/accept.ts";
 import { proxyHeader } from "#net/listen/proxy-header.ts";
 import { RecordStream } from "#transport/record-stream.ts";
-import { type Admitted, admit } from "./admission.ts";
-import { certificateRecord, type DestFlight } from "./dest-flight.ts";
+import { Answers } from "./answers.ts";
+import { attend } from "./attend.ts";
+import { alpnKind, DestBoard } from "./dest-board.ts";
+import { certificateRecord } from "./dest-flight.ts";
 import type { DestHandshake } from "./dest-handshake.ts";
 import { DestProbe } from "./dest-probe.ts";
+import { DestWay } from "./dest-way.ts";
 import { relay } from "./fallback-relay.ts";
-import { finishWithClient } from "./finishing.ts";
-import { hearHello, readAnswer } from "./hearing.ts";
+import { KeptRealityClient } from "./kept-client.ts";
 import type { RealityServerOptions } from "./options.ts";
 import { OwnCertificate } from "./own-certificate.ts";
-import { RealityConnection } from "./server-connection.ts";
-import { type PreparedShare, prepareShare, type ShapedFlight, shapeFlight } from "./server-handshake.ts";
 import { Tap } from "./tap.ts";
+import { type Finished, Visit } from "./visit.ts";
 
 const DIAL_TIMEOUT_MS = 10_000;
+/** As the index of a kind of ALPN: browsers, and those who imitate them. */
+const H2 = alpnKind(["h2"]);
 /** Both ends of a connection without a client, in PROXY protocol. */
 const NO_CLIENT = { ip: "127.0.0.1" as Ip, port: 0 };
 
@@ -42,57 +46,93 @@ export class RealityServer implements Disposable {
   readonly #options: RealityServerOptions;
   readonly #env: RealityServerEnv;
   readonly #dialer: Dialer;
+  readonly #names: readonly string[];
   readonly #certificate: OwnCertificate;
   readonly #probe: DestProbe;
+  readonly #answers: Answers;
+  readonly #board: DestBoard;
+  readonly #way: DestWay;
   /** Of dest, and told already; asked again, dest mostly says the same. */
   readonly #warned = new Set<string>();
-  /** The key exchange that dest chose last; null: none yet. */
-  #group: number | null = null;
 
   /** Asks dest at once what it sends behind a handshake, and whether that can be imitated. */
   constructor(options: RealityServerOptions, env: RealityServerEnv) {
     this.#options = options;
     this.#env = env;
-    this.#dialer = options.proxy === "" ? env.dialer : env.through(options.proxy);
-    this.#certificate = new OwnCertificate(options.mldsa65Seed);
+    const { dest, mldsa65Seed, proxy, serverNames } = options;
+    const { nowMs } = env;
+    this.#dialer = proxy === "" ? env.dialer : env.through(proxy);
+    this.#names = [...serverNames];
+    this.#certificate = new OwnCertificate(mldsa65Seed);
+    this.#board = DestBoard.make(this.#names.length);
+    this.#way = new DestWay({ dest, dialer: this.#dialer, nowMs, board: this.#board });
     this.#probe = new DestProbe({
       dial: (signal) => this.#dialForProbe(signal),
-      onAnswer: (name, answer) => this.#judgeDest(name, answer),
+      onAnswer: (name, alpn, answer) => this.#onAnswer(name, alpn, answer),
     });
-    for (const name of options.serverNames) this.#probe.lengths(name, ["h2"]);
+    this.#answers = new Answers({
+      rules: options,
+      certificate: this.#certificate,
+      nowMs,
+      later: ({ serverName, protocols }) => this.#probe.lengths(serverName, alpnKind(protocols)),
+    });
+    for (const name of serverNames) this.#probe.lengths(name, H2);
+    this.#way.keepFresh();
+  }
+
+  /** By what workers do the same, up to the end of a handshake; null: the way to dest is none for them. */
+  get rules(): RealityRules | null {
+    const { proxy, rawPrivateKey, xver, shortIds, maxTimeDifferenceMs, mldsa65Seed } = this.#options;
+    if (proxy !== "" || xver > 0) return null;
+    return {
+      privateKey: Uint8Array.from(rawPrivateKey),
+      serverNames: this.#names,
+      shortIds: [...shortIds],
+      maxTimeDifferenceMs,
+      certificateKey: Uint8Array.from(this.#certificate.privateKey),
+      mldsa65Seed: mldsa65Seed && Uint8Array.from(mldsa65Seed),
+      board: this.#board.memory,
+    };
+  }
+
+  /** A client whose handshake a worker has done; null: `accept` is to be called. */
+  keep(connection: AcceptedConnection, bypassable: boolean): TlsAccepted | null {
+    const { records = null } = connection;
+    if (records === null) return null;
+    this.#way.keepFresh();
+    const name = this.#names[records.name] ?? "";
+    this.#probe.lengths(name, records.alpn);
+    return new KeptRealityClient(connection, records, name, bypassable);
   }
 
   /** As `SecurityServer.accept`: rejects where the client is connected with dest, or dest cannot be reached. */
   async accept(connection: AcceptedConnection, bypassable: boolean): Promise<TlsAccepted> {
+    this.#way.keepFresh();
     const stream = connection.stream();
     guardErrors(stream);
     const client = new Tap(stream);
+    const { left = null } = connection;
+    if (left !== null) return this.#relayLeft(client, left);
     client.listen(); // while dest is dialled
-    const ends = { client, dest: new Tap(await this.#dial(connection, stream)) };
-    const leave = (fromDest: Buffer): void => relay(ends.client, ends.dest, fromDest, this.#options);
-    const admission = (hello: Buffer): Admitted | null => admit(hello, this.#options, this.#env.nowMs());
-    const { admitted, fromDest } = await hearHello(ends, admission);
-    if (admitted === null) {
-      leave(fromDest);
-      throw new AuthError("no token of REALITY; the client is connected with dest");
+    const dest = new Tap(await this.#dial(connection, stream));
+    const visit = new Visit(this.#answers, {
+      toClient: (bytes) => void (client.stream.destroyed || client.stream.write(bytes)),
+      toDest: (bytes) => void (dest.stream.destroyed || dest.stream.write(bytes)),
+    });
+    await attend(visit, { client, dest });
+    if (visit.stage === "left") {
+      relay(client, dest, visit.unsaid, this.#options);
+      throw visit.why;
     }
-    const prepared = this.#group === null ? null : prepareShare(admitted, this.#group); // while dest makes its answer
-    const answer = await readAnswer(ends);
-    const { flight } = answer;
-    const shaped = flight === null ? null : this.#shape(admitted, flight, prepared);
-    if (flight === null || shaped === null) {
-      leave(answer.fromDest);
-      throw new ProtocolError("dest's handshake was not imitated; the client is connected with dest");
-    }
-    const own = this.#answer(admitted, shaped, stream);
-    const finishing = await finishWithClient(ends, own, answer.fromDest.subarray(flight.bytes));
-    if (!finishing.isFinished) {
-      own[Symbol.dispose]();
-      leave(finishing.fromDest);
-      throw new AuthError("the client has repeated another one's hello; it is connected with dest");
-    }
-    ends.dest.stream.destroy();
-    return secured(ends.client, own, admitted, bypassable);
+    dest.stream.destroy();
+    return secured(client, visit.takeFinished(), bypassable);
+  }
+
+  #relayLeft(client: Tap, { dest, toClient, toDest, why }: LeftToDest): never {
+    guardErrors(dest);
+    if (toDest.length > 0) dest.write(toDest);
+    relay(client, new Tap(dest), toClient, this.#options);
+    throw new AuthError(why);
   }
 
   [Symbol.dispose](): void {
@@ -127,16 +167,6 @@ export class RealityServer implements Disposable {
     }
   }
 
-  #shape(admitted: Admitted, flight: DestFlight, prepared: PreparedShare | null): ShapedFlight | null {
-    try {
-      const shaped = shapeFlight(admitted, flight, this.#certificate, prepared);
-      this.#group = shaped?.group ?? this.#group;
-      return shaped;
-    } catch {
-      return null; // shares or a ServerHello that are none: dest has the answer
-    }
-  }
-
   /** Where dest cannot be imitated its site is all that clients see, so that must not come as a surprise. */
   #judgeDest(name: string, answer: DestHandshake | Error): void {
     const asked = name === "" ? "a client without a name" : name;
@@ -163,29 +193,17 @@ export class RealityServer implements Disposable {
     );
   }
 
-  /** What the client gets in place of dest's answer. */
-  #answer({ serverName, protocols }: Admitted, shaped: ShapedFlight, client: Duplex): RealityConnection {
-    client.write(shaped.records);
-    const later = (): readonly number[] => this.#probe.lengths(serverName, protocols);
-    const connection = new RealityConnection(shaped, later);
-    connection.start();
-    return connection;
+  #onAnswer(name: string, alpn: number, answer: DestHandshake | Error): void {
+    if (!(answer instanceof Error)) this.#board.writeLater(this.#names.indexOf(name), alpn, answer.later);
+    this.#judgeDest(name, answer);
   }
 }
 
 /** The stream of a client that has finished. */
-function secured(
-  client: Tap,
-  connection: RealityConnection,
-  { serverName }: Admitted,
-  bypassable: boolean,
-): TlsAccepted {
+function secured(client: Tap, { admitted, connection }: Finished, bypassable: boolean): TlsAccepted {
   const { hasEnded } = client;
-  const below = client.release();
-  const output = connection.takeOutput();
-  if (output !== null) below.write(output);
-  const stream = new RecordStream(below, connection);
+  const stream = new RecordStream(client.release(), connection);
   guardErrors(stream);
   if (hasEnded) stream.destroy();
-  return { stream, alpn: null, serverName: serverName || null, bypass: bypassable ? stream : null };
+  return { stream, alpn: null, serverName: admitted.serverName || null, bypass: bypassable ? stream : null };
 }

@@ -1,0 +1,61 @@
+import type { Duplex } from "node:stream";
+import type { OffloadedRecords, TakenRecords } from "#core/accepted.ts";
+import type { WireStart } from "#core/handover.ts";
+import { layersOf } from "#core/handover.ts";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { decodeShown, type ShownRecords } from "#dataplane/workers/shared/shown-records.ts";
+
+/** What the client's owner does around it. */
+interface KeptRecordsOwner {
+  /** The thread waits for what becomes of it. */
+  readonly isKept: boolean;
+  /** The thread has nothing of the client any more. A descriptor of our own; -1: there is none. */
+  leave(): number;
+  onContinued(stream: Duplex): void;
+  /** So many bytes of its payload were understood, and are not to be read again. */
+  readonly handshakeBytes: number;
+}
+
+/** Records of TLS 1.3 over a client whose socket a worker has, and the payload of the first one, which is still in the socket. */
+export class KeptRecords implements OffloadedRecords {
+  readonly payload: Buffer;
+  readonly #shown: ShownRecords;
+  readonly #owner: KeptRecordsOwner;
+  readonly #calls: AcceptCalls;
+
+  /** `request`: as a worker has written it. */
+  constructor(request: Buffer, owner: KeptRecordsOwner, calls: AcceptCalls) {
+    const { size, ...shown } = decodeShown(request);
+    this.payload = request.subarray(size);
+    this.#shown = shown;
+    this.#owner = owner;
+    this.#calls = calls;
+  }
+
+  get name(): number {
+    return this.#shown.name;
+  }
+
+  get alpn(): number {
+    return this.#shown.alpn;
+  }
+
+  take(): TakenRecords {
+    const { recordBytes, ...shown } = this.#shown;
+    const { isKept, handshakeBytes } = this.#owner;
+    const fd = isKept ? this.#owner.leave() : -1;
+    if (fd < 0 || handshakeBytes === 0) return { ...shown, fd, payload: Buffer.alloc(0) };
+    this.#calls.consume(fd, recordBytes); // or a close over it would be a reset
+    const payload = Buffer.from(this.payload.subarray(handshakeBytes));
+    return { ...shown, fd, opened: shown.opened + 1, payload };
+  }
+
+  continueBy(stream: Duplex): void {
+    this.#owner.onContinued(stream);
+  }
+
+  /** What lies over it is described; the worker has the records themselves. */
+  over(start: WireStart): WireStart {
+    return { kind: "records", numbers: [0, 0], unread: null, layers: layersOf(start) };
+  }
+}

@@ -1,0 +1,164 @@
+/** Handshakes of REALITY in workers: what becomes of clients and visitors beside those who are simply let in. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { test } from "node:test";
+import { vless } from "#protocols/vless/index.ts";
+import { echoed, outcome } from "../support/client.ts";
+import { directDialer } from "../support/direct-accept.ts";
+import { type KeptClients, openKeptClients } from "../support/kept-clients.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
+import { openClient } from "../support/protocol-pair.ts";
+import {
+  helloWithToken,
+  listening,
+  openSite,
+  plainHello,
+  privateKey,
+  publicKey,
+  readAll,
+  SHORT_ID,
+  SITE,
+} from "../support/reality.ts";
+import { until } from "../support/until.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP handshakes in workers: needs Linux";
+const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
+
+const open = (dest: number, more: object = {}): Promise<KeptClients> =>
+  openKeptClients(vless, {
+    users: [{ username: "ann", uuid }],
+    "reality-config": {
+      dest: `127.0.0.1:${dest}`,
+      "private-key": privateKey,
+      "short-id": [SHORT_ID],
+      "server-names": [SITE],
+      ...more,
+    },
+  });
+
+async function dial(port: number, to: number, keys: object = {}) {
+  const client = {
+    server: "127.0.0.1",
+    port,
+    uuid,
+    tls: true,
+    servername: SITE,
+    "client-fingerprint": "chrome",
+    "reality-opts": { "public-key": publicKey, "short-id": SHORT_ID, ...keys },
+  };
+  const outbound = await openClient(vless, client, { dialer: directDialer });
+  const context = { signal: AbortSignal.timeout(20_000), metadata: null };
+  const stream = await outbound.connect(toDestination("127.0.0.1", to), context);
+  return stream.on("error", () => {});
+}
+
+async function visit(port: number): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+  await once(
+    socket.on("error", () => {}),
+    "connect",
+  );
+  return socket;
+}
+
+for (const [group, hybrid] of [
+  ["X25519", false],
+  ["X25519MLKEM768", true],
+] as const)
+  test(`many clients at once, where the site chooses ${group}`, { skip }, async () => {
+    await using site = await openSite({ ecdhCurve: group });
+    await using server = await open(site.port);
+    await using origin = await openTcpOrigin(echo);
+    const keys = { "support-x25519mlkem768": hybrid };
+    const streams = await Promise.all(Array.from({ length: 20 }, () => dial(server.port, origin.port, keys)));
+    await Promise.all(streams.map((stream) => echoed(stream, 500)));
+    assert.equal(server.kept.length, 20);
+    for (const stream of streams) stream.end();
+    await until("all have ended", () => server.ended.length === 20);
+  });
+
+test("who comes while it is not known how the site is reached is the event loop's", { skip }, async () => {
+  await using site = await openSite();
+  await using server = await open(site.port, { proxy: "" });
+  await using origin = await openTcpOrigin(echo);
+  await delay(5_500); // an address is good for five seconds
+  const first = await dial(server.port, origin.port);
+  await echoed(first, 1_000);
+  assert.equal(server.kept.length, 0);
+  const second = await dial(server.port, origin.port);
+  await echoed(second, 1_000);
+  assert.equal(server.kept.length, 1);
+  for (const stream of [first, second]) stream.destroy();
+});
+
+test(
+  "a listener that goes: who is silent goes on, who has begun is let in, who repeats a hello is dest's",
+  { skip },
+  async () => {
+    await using site = await openSite();
+    let isHeld = true;
+    const held: (() => void)[] = [];
+    await using slow = await listening(
+      createServer({ allowHalfOpen: true }, (near) => {
+        const far = connect({ port: site.port, host: "127.0.0.1", allowHalfOpen: true });
+        far.on("error", () => near.destroy()).pipe(near);
+        near.once("close", () => far.destroy());
+        const pass = (): void => void near.pipe(far);
+        if (isHeld) held.push(pass);
+        else pass();
+      }),
+    );
+    await using server = await open(slow.port);
+    await using origin = await openTcpOrigin(echo);
+    await until("the site was asked in advance", () => held.length === 1);
+    const silent = await visit(server.port);
+    const begun = dial(server.port, origin.port);
+    const repeated = await visit(server.port);
+    repeated.write(helloWithToken());
+    await until("all have come", () => held.length === 4);
+    await delay(100); // the hellos have been read
+    const stopped = server.stopAccepting();
+    isHeld = false;
+    for (const pass of held) pass();
+    const stream = await begun;
+    await echoed(stream, 1_000);
+    silent.write(plainHello());
+    const [shown] = (await once(silent, "data")) as [Buffer];
+    assert.equal(shown[0], 22);
+    await stopped;
+    repeated.end(Buffer.alloc(200, 23));
+    await Promise.race([outcome(repeated), readAll(repeated)]);
+    for (const socket of [silent, stream, repeated]) socket.destroy();
+  },
+);
+
+test("a site that is not there: closed without a byte", { skip }, async () => {
+  const site = await openSite();
+  await using server = await open(site.port);
+  await site[Symbol.asyncDispose]();
+  const visitor = await visit(server.port);
+  visitor.write(helloWithToken());
+  const heard = await Promise.race([readAll(visitor), outcome(visitor).then(() => Buffer.alloc(0))]);
+  assert.equal(heard.length, 0);
+});
+
+test("a visitor who breaks off breaks off with the site, and the other way round", { skip }, async () => {
+  const seen: Socket[] = [];
+  await using site = await listening(createServer((socket) => void seen.push(socket)));
+  await using server = await open(site.port);
+  await until("the site was asked in advance", () => seen.length === 1);
+  const gone = await visit(server.port);
+  gone.write("GET");
+  await until("it has come", () => seen.length === 2);
+  gone.resetAndDestroy();
+  await until("the site has noticed", () => (seen[1] as Socket).destroyed);
+  const left = await visit(server.port);
+  left.write("GET");
+  await until("it has come", () => seen.length === 3);
+  (seen[2] as Socket).resetAndDestroy();
+  await until("the visitor has noticed", () => left.destroyed);
+  assert.ok(left.errored !== null);
+});
