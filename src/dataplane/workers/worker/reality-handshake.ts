@@ -49,6 +49,7 @@ export class RealityHandshake extends AcceptedTask implements PendingTask {
   readonly #ofDest = new Inlet();
   #isConnected = false;
   #hasHeard = false;
+  #isListened = true;
   #isGone = false;
   #finished: Finished | null = null;
 
@@ -153,8 +154,6 @@ export class RealityHandshake extends AcceptedTask implements PendingTask {
       this.deadlineMs = performance.now() + ANSWER_TIMEOUT_MS;
     else if (stage === "finishes" && this.#isListened) this.deadlineMs = Infinity;
   }
-
-  #isListened = true;
 
   #finish(): void {
     if (this.#toClient.waiting.length > 0 || this.#finished === null || this.#keys === null) return;

@@ -14,6 +14,8 @@ export class RealityListener {
   readonly answers: Answers;
   readonly #names: readonly string[];
   readonly #board: DestBoard;
+  /** Unix time when this thread began, as far as is known; NaN: it is not. */
+  #beganMs = Number.NaN;
 
   constructor(rules: RealityRules) {
     const { serverNames, shortIds, privateKey, maxTimeDifferenceMs, certificateKey, mldsa65Seed } = rules;
@@ -28,7 +30,7 @@ export class RealityListener {
         maxTimeDifferenceMs,
       },
       certificate: new OwnCertificate(mldsa65Seed, key),
-      nowMs: () => this.#board.nowMs(),
+      nowMs: () => this.#nowMs(),
       later: (admitted) => this.#board.later(this.nameOf(admitted), alpnKind(admitted.protocols)),
     });
   }
@@ -36,6 +38,13 @@ export class RealityListener {
   /** Its index among the listener's. */
   nameOf({ serverName }: Admitted): number {
     return this.#names.indexOf(serverName);
+  }
+
+  /** Unix time; by what was known before, should the main thread be writing. */
+  #nowMs(): number {
+    const beganMs = this.#board.nowMs() - performance.now();
+    if (!Number.isNaN(beganMs)) this.#beganMs = beganMs;
+    return this.#beganMs + performance.now();
   }
 
   /** To dest; null: the main thread has to. */

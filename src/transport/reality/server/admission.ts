@@ -49,7 +49,7 @@ function readAdmitted(hello: Buffer, rules: AdmissionRules, nowMs: number): Admi
   const token = shared === null ? null : openToken(hello, shared);
   if (token === null || !rules.shortIds.has(token.shortId)) return null;
   const most = rules.maxTimeDifferenceMs;
-  if (most > 0 && Math.abs(token.timeMs - nowMs) > most) return null;
+  if (most > 0 && !(Math.abs(token.timeMs - nowMs) <= most)) return null; // nor by a clock that is not known
   const alpn = extensions.get(EXTENSION.alpn);
   const protocols = alpn === undefined ? [] : readProtocols(alpn);
   return { hello, shares, sessionId, authKey: token.authKey, serverName, protocols };
