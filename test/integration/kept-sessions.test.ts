@@ -9,9 +9,12 @@ import type { Direction } from "#core/meter.ts";
 import { relay } from "#dataplane/event-loop/pump.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { connect as connectTls } from "node:tls";
+import { anytls } from "#protocols/anytls/index.ts";
 import * as wire from "#protocols/anytls/wire.ts";
 import { openFrameClient, pingPong } from "../support/anytls-sessions.ts";
 import { outcome, readAll, roundTrip } from "../support/client.ts";
+import { openKeptClients } from "../support/kept-clients.ts";
+import { REALITY } from "../support/kept-kinds.ts";
 import { framesTo, nodeOf, openServer, preambleOf, skip } from "../support/kept-sessions.ts";
 import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
 import { unlimited } from "../support/relayed.ts";
@@ -30,6 +33,16 @@ test("one stream behind the other, of every size, stays with the worker", { skip
     server.ended.map(({ upload }) => upload),
     [1, 1000, 20_000, 70_000, 4 << 20, 3],
   );
+});
+
+test("behind REALITY, too", { skip }, async () => {
+  await using server = await openKeptClients(anytls, { users: { ann: "letmein" }, ...REALITY.server });
+  await using origin = await openTcpOrigin(echo);
+  await using node = await nodeOf(server, REALITY.client);
+  const sizes = [1, 20_000, 300_000, 1 << 20];
+  await Promise.all(sizes.map(async (size) => await roundTrip(await node.connect(origin.port), size)));
+  await until("they have ended", () => server.ended.length === sizes.length);
+  assert.equal(server.kept.length, sizes.length);
 });
 
 test("many streams of one session, all at once", { skip }, async () => {

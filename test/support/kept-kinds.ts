@@ -30,7 +30,8 @@ const TLS = {
 
 const dest = await openSite();
 after(() => dest[Symbol.asyncDispose]());
-const REALITY = {
+/** Options of a listener and a node of any of these protocols. */
+export const REALITY = {
   server: {
     "reality-config": {
       dest: `127.0.0.1:${dest.port}`,

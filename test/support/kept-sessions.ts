@@ -29,15 +29,17 @@ export const openServer = (options: object = {}): Promise<KeptClients> =>
 export const framesTo = (server: KeptClients): Promise<FrameClient> =>
   openFrameClient(server.port, preambleOf("letmein"));
 
-/** Our own client, of ann. */
-export async function nodeOf(server: KeptClients) {
+/** Our own client, of ann; over TLS unless `options` say something else. */
+export async function nodeOf(
+  server: KeptClients,
+  options: object = { sni: "server.test", fingerprint: certificate.fingerprint },
+) {
   const outbound = await openClient(anytls, {
     server: "127.0.0.1",
     port: server.port,
     password: "letmein",
-    sni: "server.test",
-    fingerprint: certificate.fingerprint,
     udp: true,
+    ...options,
   });
   const context = () => ({ signal: AbortSignal.timeout(20_000), metadata: null });
   const connect = (port: number) => outbound.connect(toDestination("127.0.0.1", port), context());

@@ -18,13 +18,14 @@ const ANSWER: DialReply = {
 
 const PLAIN: ClientWire = { begin: () => ({ kind: "plain", numbers: [], unread: null }) };
 
-/** False: no worker has the client, or none of its TLS. */
+/** False: no worker has the client, or neither its TLS nor its REALITY. */
 export function keepSession(
   client: PendingClient,
   scheme: PaddingScheme,
   user: AuthenticatedConnection,
 ): boolean {
-  if ((client.connection?.tls ?? null) === null) return false;
+  const { tls = null, records = null } = client.connection ?? {};
+  if (tls === null && records === null) return false;
   const session = { frames: "padded", padding: Uint8Array.from(scheme.raw) } as const;
   return user.keepSession(client, session, PLAIN, (stream) => acceptStream(stream, user));
 }
