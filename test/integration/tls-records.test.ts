@@ -207,6 +207,8 @@ test("TLS 1.2 stays the library's", { skip }, async () => {
 });
 
 const MARK = 0x7e; // "~"
+/** Bulk is what comes fast enough. */
+const MOST_TRIES = 40;
 const WAYS = [
   { what: "only what it sends is bulk", up: true, down: false },
   { what: "only what it is sent is bulk", up: false, down: true },
@@ -242,7 +244,15 @@ for (const { what, up, down } of WAYS)
         assert.equal(String((await bench.read(text.length)).text), text);
       };
       await tell(1);
-      if (up) await hear("x".repeat(BULK_BYTES));
+      for (let left = up ? MOST_TRIES : 0; left > 0; left--) {
+        const before = bench.ssl.opened;
+        peer.stdin.write("x".repeat(BULK_BYTES));
+        await delay(20); // of what waits meanwhile a read takes so much that it is bulk
+        assert.equal((await bench.read(BULK_BYTES)).text.length, BULK_BYTES);
+        if (bench.ssl.opened - before < BULK_BYTES / 2) break;
+        assert.ok(left > 1, "the library opens it all");
+      }
+      const { opened } = bench.ssl;
       if (down) await tell(BULK_BYTES);
       for (const command of ["k", "K", "K", "k"]) {
         const before = updates;
@@ -253,7 +263,7 @@ for (const { what, up, down } of WAYS)
         await tell(10);
         if (down) await tell(100_000);
       }
-      assert.ok(!up || bench.ssl.opened < BULK_BYTES / 2, `the library has opened ${bench.ssl.opened}`);
+      assert.ok(!up || bench.ssl.opened === opened, "the library has opened more");
       assert.ok(!down || bench.ssl.sealed < BULK_BYTES / 2, `the library has sealed ${bench.ssl.sealed}`);
       peer.kill();
       await once(peer, "close");
