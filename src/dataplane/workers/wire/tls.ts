@@ -241,9 +241,9 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     return EAGAIN;
   }
 
-  /** Nothing follows it. The library says only the end. */
+  /** Nothing follows it. The library says only the end; a fault is not said before what it has sealed is out. */
   #sayAlert(io: WireIo, alert: AlertName): number {
-    if (this.#said) return 0;
+    if (this.#said || (this.#wire !== null && this.#writer !== null)) return 0;
     this.#said = true;
     if (this.#writer !== null) return this.#writer.writeShort(io, RECORD.alert, encodeAlert(alert));
     return alert === "close_notify" ? this.#ssl.shutdown(this.#address) : 0;
