@@ -319,6 +319,13 @@ export class Acceptor implements PendingOwner {
     this.#freed.push(slot);
   }
 
+  /** Nothing of the slot is open any more. True: the main thread knows of it, and is to be told. */
+  onClosed(slot: number): boolean {
+    const account = this.decider.wayOf(slot) === null ? "joined" : this.decider.end(slot);
+    if (account === "unknown") this.freeSlot(slot);
+    return account === "joined";
+  }
+
   #left({ member }: PendingTask): void {
     if (member !== null) this.#limiter.leave(member);
   }

@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks";
+import type { WireIo } from "#dataplane/workers/wire/wire.ts";
 
 /** Slots whose task wants a turn at a time: few, such as ends that wait for silence. */
 export class Alarms {
@@ -11,6 +12,13 @@ export class Alarms {
   set(slot: number, atMs: number): void {
     this.#times.set(slot, Math.min(atMs, this.#times.get(slot) ?? Infinity));
     this.#nextAtMs = Math.min(this.#nextAtMs, atMs);
+  }
+
+  /** As a wire of the slot's task has asked for it in its turn, if one has. */
+  take(slot: number, io: WireIo): void {
+    if (io.wakeAtMs === Infinity) return;
+    this.set(slot, io.wakeAtMs);
+    io.wakeAtMs = Infinity;
   }
 
   clear(slot: number): void {
