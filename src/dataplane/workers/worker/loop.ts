@@ -10,11 +10,12 @@ import { GRANT_WANTED, type RelayMemory } from "#dataplane/workers/shared/relay-
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import { NO_MESSAGE, specOf } from "#dataplane/workers/shared/wire-spec.ts";
 import type { Wires } from "#dataplane/workers/wire/open-wire.ts";
-import { Acceptor, LISTENER_DATA } from "./acceptor.ts";
+import { Acceptor } from "./acceptor.ts";
 import { Alarms } from "./alarms.ts";
 import { CommandReader } from "./command-reader.ts";
 import { Decider } from "./decider.ts";
 import { EventReporter } from "./event-reporter.ts";
+import { LISTENER_DATA } from "./listeners.ts";
 import type { AcceptorHost } from "./pending-task.ts";
 import { Pipes } from "./pipes.ts";
 import type { TaskIo } from "./task.ts";
