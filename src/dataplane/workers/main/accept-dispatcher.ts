@@ -28,7 +28,8 @@ import {
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
 import type { DecidableListener } from "./decisions.ts";
-import { dialledFrom, type WorkerClientEnv, WorkerClient, socketOfSlot } from "./worker-connection.ts";
+import { dialledFrom, socketOfSlot } from "./slot-socket.ts";
+import { type WorkerClientEnv, WorkerClient } from "./worker-connection.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { LeftRecords } from "./left-records.ts";

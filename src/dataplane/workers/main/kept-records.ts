@@ -1,30 +1,19 @@
 import type { Duplex } from "node:stream";
 import type { OffloadedRecords, TakenRecords } from "#core/accepted.ts";
-import type { WireStart } from "#core/handover.ts";
-import { layersOf } from "#core/handover.ts";
+import { layersOf, type WireStart } from "#core/handover.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { decodeShown, type ShownRecords } from "#dataplane/workers/shared/shown-records.ts";
-
-/** What the client's owner does around it. */
-interface KeptRecordsOwner {
-  /** The thread waits for what becomes of it. */
-  readonly isKept: boolean;
-  /** The thread has nothing of the client any more. A descriptor of our own; -1: there is none. */
-  leave(): number;
-  onContinued(stream: Duplex): void;
-  /** So many bytes of its payload were understood, and are not to be read again. */
-  readonly handshakeBytes: number;
-}
+import type { KeptCover, KeptOwner } from "./kept-cover.ts";
 
 /** Records of TLS 1.3 over a client whose socket a worker has, and the payload of the first one, which is still in the socket. */
-export class KeptRecords implements OffloadedRecords {
+export class KeptRecords implements OffloadedRecords, KeptCover {
   readonly payload: Buffer;
   readonly #shown: ShownRecords;
-  readonly #owner: KeptRecordsOwner;
+  readonly #owner: KeptOwner;
   readonly #calls: AcceptCalls;
 
   /** `request`: as a worker has written it. */
-  constructor(request: Buffer, owner: KeptRecordsOwner, calls: AcceptCalls) {
+  constructor(request: Buffer, owner: KeptOwner, calls: AcceptCalls) {
     const { size, ...shown } = decodeShown(request);
     this.payload = request.subarray(size);
     this.#shown = shown;
@@ -54,8 +43,17 @@ export class KeptRecords implements OffloadedRecords {
     this.#owner.onContinued(stream);
   }
 
-  /** What lies over it is described; the worker has the records themselves. */
+  /** The worker has the records themselves. */
   over(start: WireStart): WireStart {
     return { kind: "records", numbers: [0, 0], unread: null, layers: layersOf(start) };
+  }
+
+  spared(free: () => void): void {
+    free(); // the worker has it, and nothing of it is in the slot
+  }
+
+  destroy(): void {
+    const fd = this.#owner.leave();
+    if (fd >= 0) this.#calls.close(fd);
   }
 }

@@ -9,39 +9,34 @@ import type {
   WorkerConnection,
 } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
-import { atNode } from "#core/errors.ts";
-import { layersOf, type WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/handover.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { ClientSession } from "#core/wire-details.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
-import { connectError, lateError } from "#net/dial/dial.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
+import { requestSlotOf } from "#dataplane/workers/shared/accept-memory.ts";
+import { DIAL, OPEN_SESSION, RESET } from "#dataplane/workers/shared/relay-memory.ts";
+import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
+import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
+import { specOf } from "#dataplane/workers/shared/wire-spec.ts";
+import { int32At } from "#lib/at.ts";
+import type { DecidedEnds } from "./decided-rows.ts";
+import { both } from "./followers.ts";
+import type { KeptCover } from "./kept-cover.ts";
 import { KeptRecords } from "./kept-records.ts";
 import { KeptTls } from "./kept-tls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
-import {
-  DIAL_TIMED_OUT,
-  requestSlotOf,
-  switchedOf,
-  UNDERLAY_FAILED,
-} from "#dataplane/workers/shared/accept-memory.ts";
-import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
-import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
-import type { DecidedEnds } from "./decided-rows.ts";
-import type { WorkerHandle } from "./worker-handle.ts";
-import type { WorkerTaskOwner } from "./task-owner.ts";
-import { both } from "./followers.ts";
-import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
-import { specOf } from "#dataplane/workers/shared/wire-spec.ts";
-import { DIAL, OPEN_SESSION, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
-import { socketOf } from "./socket-of.ts";
 import { takeOpenDescriptor } from "./open-descriptor.ts";
+import { dialFailure, planDial } from "./plan-dial.ts";
+import { noRequest, readRequest, type SeenRequest, streamRequest } from "./seen-request.ts";
+import { descriptorOfSlot, dialledFrom, socketOfSlot } from "./slot-socket.ts";
 import { takeStream } from "./taken-stream.ts";
-import { int32At } from "#lib/at.ts";
+import type { WorkerTaskOwner } from "./task-owner.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
 
 const NO_BYTES = Buffer.alloc(0);
 
@@ -50,17 +45,6 @@ export interface WorkerClientEnv {
   readonly calls: AcceptCalls;
   readonly sockaddrs: Sockaddrs;
   readonly tlsLibrary: TlsLibrary;
-}
-
-/** What a thread has seen of its client. */
-interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original" | "switched"> {
-  readonly request: Buffer;
-  readonly handshakeBytes: number;
-  /** Behind a handshake of TLS that the thread has done, by the library or by our own engine. */
-  readonly isTls: boolean;
-  readonly isRecords?: boolean;
-  /** The client in whose session it is a stream. */
-  readonly session?: WorkerClient;
 }
 
 /** A client whose request a worker has read, as the main thread sees it. */
@@ -97,25 +81,26 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   private constructor(
     thread: WorkerHandle,
     slot: number,
-    onTaken: (() => void) | undefined,
     env: WorkerClientEnv,
     seen: SeenRequest,
+    onTaken?: () => void,
+    session: WorkerClient | null = null,
   ) {
     this.thread = thread;
     this.slot = slot;
     this.#env = env;
     this.#onTaken = onTaken;
+    this.#of = session;
     this.source = seen.source;
     this.local = seen.local;
     this.original = seen.original;
     this.switched = seen.switched;
-    this.records = seen.isRecords === true ? new KeptRecords(seen.request, this, env.calls) : null;
+    const { calls, tlsLibrary } = env;
+    const ssl = seen.over === "tls" ? (tlsLibrary.native?.ssl ?? null) : null;
+    this.tls = ssl === null ? null : new KeptTls(thread, slot * 2 + CLIENT, ssl, calls, this);
+    this.records = seen.over === "records" ? new KeptRecords(seen.request, this, calls) : null;
     this.request = this.records?.payload ?? seen.request;
     this.handshakeBytes = this.records === null ? seen.handshakeBytes : 0;
-    this.#of = seen.session ?? null;
-    const { native } = env.tlsLibrary;
-    this.tls =
-      seen.isTls && native !== null ? new KeptTls(thread, slot * 2 + CLIENT, native.ssl, this) : null;
   }
 
   /** As the request slot has it. */
@@ -125,41 +110,29 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     options: OffloadOptions,
     env: WorkerClientEnv,
   ): WorkerClient {
-    const { accepts } = thread;
-    const { sockaddrs } = env;
-    const word = int32At(accepts.tags, slot);
-    const index = requestSlotOf(word);
-    const handshakeBytes = int32At(accepts.sizes, index);
-    return new WorkerClient(thread, slot, options.onTaken, env, {
-      source: sockaddrs.source(accepts.source(slot)),
-      local: sockaddrs.local(accepts.local(index)),
-      original: options.handshake === "redirected" ? sockaddrs.original(accepts.original(index)) : null,
-      request: handshakeBytes === 0 ? NO_BYTES : accepts.request(index),
-      handshakeBytes,
-      isTls: options.handshake === "tls",
-      isRecords: options.handshake === "reality",
-      switched: switchedOf(word),
-    });
+    const seen = readRequest(thread, slot, options, env.sockaddrs);
+    return new WorkerClient(thread, slot, env, seen, options.onTaken);
   }
 
   /** A stream of the session of that client. */
   static ofSession(session: WorkerClient, slot: number, request: Buffer, env: WorkerClientEnv): WorkerClient {
-    const { thread, source, local } = session;
-    const nothing = { original: null, isTls: false, switched: null, session };
-    return new WorkerClient(thread, slot, undefined, env, {
-      source,
-      local,
-      request,
-      handshakeBytes: int32At(thread.accepts.sizes, requestSlotOf(int32At(thread.accepts.tags, slot))),
-      ...nothing,
-    });
+    const { thread } = session;
+    const seen = streamRequest(thread, slot, session, request);
+    return new WorkerClient(thread, slot, env, seen, undefined, session);
   }
 
   /** One that the worker has decided, and that is connected. */
   static decided(thread: WorkerHandle, slot: number, ends: DecidedEnds, env: WorkerClientEnv): WorkerClient {
-    const nothing = { original: null, request: NO_BYTES, handshakeBytes: 0, isTls: false, switched: null };
-    const seen = { ...ends, ...nothing };
-    return new WorkerClient(thread, slot, undefined, env, seen);
+    return new WorkerClient(thread, slot, env, noRequest(ends));
+  }
+
+  /** What lies over its socket; null: nothing. */
+  get #cover(): KeptCover | null {
+    return this.tls ?? this.records;
+  }
+
+  get #requestSlot(): number {
+    return requestSlotOf(int32At(this.thread.accepts.tags, this.slot));
   }
 
   understood(bytes: number): void {
@@ -175,18 +148,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#describe(CLIENT, wire === undefined ? undefined : this.#overSocket(wire.begin()));
     this.#describe(REMOTE, far);
     const { accepts, table } = this.thread;
-    const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
-    const index = requestSlotOf(int32At(accepts.tags, this.slot));
+    const index = this.#requestSlot;
     accepts.sizes[index] = this.handshakeBytes;
-    accepts.writeDial(index, {
-      address: this.#env.sockaddrs.encode(way),
-      mark,
-      timeoutMs,
-      idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
-      intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
-      device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
-      replyBytes: this.#of !== null ? NO_BYTES : replyBytes, // its worker says it
-    });
+    const ownReply = this.#of === null ? replyBytes : NO_BYTES; // in a session its worker says it
+    accepts.writeDial(index, planDial(way, ownReply, this.#env.sockaddrs));
     table.limited[this.slot] = limited ? 1 : 0;
     this.#isDialling = true;
     this.thread.command(this.slot, DIAL);
@@ -195,8 +160,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   openSession(session: ClientSession, observer: SessionObserver, wire: ClientWire): boolean {
     if (!this.isKept) return false;
     const start = this.#overSocket(wire.begin());
-    const { accepts } = this.thread;
-    accepts.sizes[requestSlotOf(int32At(accepts.tags, this.slot))] = this.handshakeBytes;
+    this.thread.accepts.sizes[this.#requestSlot] = this.handshakeBytes;
     this.request = NO_BYTES;
     this.#session = observer;
     this.#takeBack = wire.takeBack;
@@ -213,10 +177,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   #overSocket(start: WireStart): WireStart {
-    const { records, tls } = this;
-    if (records !== null) return records.over(start);
-    if (tls === null) return start;
-    return { kind: "tls", numbers: [Number(tls.address)], unread: null, layers: layersOf(start) };
+    return this.#cover?.over(start) ?? start;
   }
 
   /** In the order in which the worker reads them. */
@@ -251,13 +212,9 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   destroy(): void {
     if (this.#stream === null && this.#of !== null) return this.reset();
-    if (this.#stream !== null || (this.tls === null && this.records === null))
-      return void this.stream().destroy();
-    if (!this.isKept) return;
-    if (this.tls === null) return this.#env.calls.close(this.leave());
-    const { fd, ssl } = this.tls.take();
-    if (ssl !== 0n) this.#env.tlsLibrary.native?.ssl.free(ssl);
-    if (fd >= 0) this.#env.calls.close(fd);
+    const cover = this.#cover;
+    if (this.#stream !== null || cover === null) this.stream().destroy();
+    else if (this.isKept) cover.destroy();
   }
 
   get worker(): WorkerConnection | null {
@@ -266,8 +223,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   stream(): Duplex {
     if (this.#stream !== null) return this.#stream;
-    if (this.tls !== null || this.records !== null)
-      throw new Error("TLS lies over the socket of this client");
+    if (this.#cover !== null) throw new Error("TLS lies over the socket of this client");
     const socket = (this.isKept ? this.#take() : null) ?? new Socket().destroy();
     guardErrors(socket);
     this.#stream = socket;
@@ -325,13 +281,9 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     if (errno === null) return this.events?.dialled();
     this.#isDialling = false;
     const forget = (): void => this.thread.forgetWires(this.slot);
-    if (this.tls === null) forget();
-    else this.tls.spared(forget);
-    if (errno === UNDERLAY_FAILED) return this.events?.failed(null);
-    const { ip, port, timeoutMs, isOfNode } = this.#way as DialPlan;
-    const to = { ip, port };
-    const error = errno === DIAL_TIMED_OUT ? lateError(to, timeoutMs) : connectError(to, errno);
-    this.events?.failed(isOfNode === true ? atNode(error) : error);
+    if (this.#cover === null) forget();
+    else this.#cover.spared(forget);
+    if (this.#way !== null) this.events?.failed(dialFailure(this.#way, errno));
   }
 
   onEnded(): void {
@@ -349,40 +301,4 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     const fd = takeOpenDescriptor(this.thread.table, this.slot * 2 + CLIENT);
     if (fd >= 0) this.#takeBack?.(fd);
   }
-}
-
-/** The near end of what a thread has dialled for the client of a slot; null: there is none yet, or any more. */
-export function dialledFrom(
-  slot: number,
-  { atSeam, table }: Pick<WorkerHandle, "atSeam" | "table">,
-  { calls, sockaddrs }: WorkerClientEnv,
-): LocalEnd | null {
-  const index = slot * 2 + 1;
-  const fd = Atomics.load(table.descriptors, index);
-  atSeam?.("named");
-  if (fd < 0 || calls.localName(fd) < 0) return null;
-  // The thread strikes a number off before it closes it: else the name may be of another's socket.
-  if (Atomics.load(table.descriptors, index) !== fd) return null;
-  const { ip, port } = sockaddrs.local(calls.address);
-  return port === 0 ? null : { ip, port, descriptor: fd };
-}
-
-/** As a socket of the runtime, with what follows the handshake still unread. The slot is the thread's again. */
-export function socketOfSlot(
-  thread: WorkerHandle,
-  slot: number,
-  handshakeBytes: number,
-  calls: AcceptCalls,
-): StreamSocket {
-  const fd = descriptorOfSlot(thread, slot, calls);
-  if (fd >= 0 && handshakeBytes > 0) calls.consume(fd, handshakeBytes);
-  return socketOf(fd, calls) ?? new Socket().destroy();
-}
-
-/** The client's, a second one that is ours; the slot is the thread's again. -1: there is none. */
-function descriptorOfSlot(thread: WorkerHandle, slot: number, calls: AcceptCalls): number {
-  const fd = calls.duplicate(int32At(thread.table.descriptors, slot * 2));
-  thread.untrack(slot);
-  thread.command(slot, TAKE);
-  return fd;
 }

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { test } from "node:test";
 import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
-import { socketOfSlot } from "./worker-connection.ts";
+import { socketOfSlot } from "./slot-socket.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { FIRST_ACCEPTED_SLOT, newRelayMemory, RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 
