@@ -6,10 +6,10 @@ import type { RelayBackend } from "./backend.ts";
 import type { DecisionSource, FoundDial } from "./decision-source.ts";
 import {
   openWorkerBackend,
-  type QuicWorker,
   type WorkerBackend,
   type WorkerBackendOptions,
 } from "./workers/main/worker-backend.ts";
+import type { QuicWorker } from "./workers/main/worker-pool.ts";
 import { thisMachine, workerCount, type WorkerCount } from "./worker-count.ts";
 
 export interface RelaySettings {
