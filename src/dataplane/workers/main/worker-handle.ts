@@ -7,12 +7,11 @@ import { closeOrphans, type Free, closeRest, freeOrphans } from "./orphans.ts";
 import type { LeftClient } from "#dataplane/workers/shared/worker-data.ts";
 import { PLAIN, type HandedWire, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import { type AtSeam, atSeams } from "#dataplane/workers/shared/seams.ts";
-import * as codes from "#dataplane/workers/shared/relay-memory.ts";
 import {
   ADD,
-  GRANT_WANTED,
-  ENDED,
-  FIRST_ACCEPTED_SLOT,
+  JOIN,
+  RELEASE,
+  TAKE_VERSION,
   type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { DecidedRows, type DecidedEnds, type JoinedClient } from "./decided-rows.ts";
@@ -20,8 +19,8 @@ import { startWorker, type StartWorkerOptions } from "./start-worker.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { TaskTable } from "./task-table.ts";
 import { WireMessages } from "./wire-messages.ts";
+import { WorkerEvents } from "./worker-events.ts";
 import { WorkerThread } from "./worker-thread.ts";
-import { float64At } from "#lib/at.ts";
 
 export interface WorkerHandleOptions extends StartWorkerOptions {
   /** Of the main thread. */
@@ -63,6 +62,7 @@ export class WorkerHandle implements AsyncDisposable {
   readonly #pipes: SharedArrayBuffer;
   readonly #tasks: TaskTable;
   readonly #commands: Commands;
+  readonly #events: WorkerEvents;
 
   private constructor(options: WorkerHandleOptions) {
     this.#options = options;
@@ -79,19 +79,31 @@ export class WorkerHandle implements AsyncDisposable {
       table,
       accepts,
       port: decisions,
-      command: (observer) => void this.command(0, codes.TAKE_VERSION, observer),
+      command: (observer) => void this.command(0, TAKE_VERSION, observer),
       takeEvents: () => this.takeEvents(),
     });
     this.#tasks = new TaskTable(table, (change) => this.holdProcess(change));
     this.reported = this.#tasks.reported;
-    this.#eventWatch = options.poller.watchReadiness(this.table.eventSignal, () => {
-      options.calls.clearSignal(this.table.eventSignal);
-      const endsAtMs = performance.now() + TURN_MS;
-      const isDone = this.#takeEvents(() => performance.now() < endsAtMs);
-      if (!isDone) options.calls.raiseSignal(this.table.eventSignal); // behind what else the event loop has to do
-    });
+    this.#events = this.#openEvents(options);
+    this.#eventWatch = options.poller.watchReadiness(this.table.eventSignal, () => this.#onSignal());
     this.#eventWatch.want(UV_READABLE);
     this.#eventWatch.hold(false);
+  }
+
+  #openEvents(options: WorkerHandleOptions): WorkerEvents {
+    return new WorkerEvents({
+      table: this.table,
+      tasks: this.#tasks,
+      free: options.free,
+      release: (slot) => this.release(slot),
+      onArrived: (slot, kind) => options.onArrived(this, slot, kind),
+      onServed: (slot) => {
+        this.decided.onServed(slot);
+        options.onServed(this, slot);
+      },
+      onUnlistened: (listener) => options.onUnlistened(this, listener),
+      atSeam: this.atSeam,
+    });
   }
 
   /** Throws where the thread cannot be started. */
@@ -179,7 +191,7 @@ export class WorkerHandle implements AsyncDisposable {
    * executes it, the slot may belong to another client.
    */
   release(slot: number): void {
-    this.#commands.postLazily(slot, codes.RELEASE);
+    this.#commands.postLazily(slot, RELEASE);
     this.atSeam?.("released");
   }
 
@@ -209,47 +221,20 @@ export class WorkerHandle implements AsyncDisposable {
     this.#takeEvents();
   }
 
-  /** As `RelayMemory.takeEvents` says. */
+  /** As `WorkerEvents.takeAll` says. */
   #takeEvents(goesOn?: () => boolean): boolean {
     this.#commands.look();
-    const on = (slot: number, kind: number): void => {
-      try {
-        this.#take(slot, kind);
-      } catch (error) {
-        setImmediate(() => {
-          throw error;
-        });
-      }
-    };
-    const isDone = this.table.takeEvents(on, goesOn);
+    const isDone = this.#events.takeAll(goesOn);
     if (isDone) this.decided.settle();
     return isDone;
   }
 
-  #take(slot: number, kind: number): void {
-    this.atSeam?.("read");
-    if (kind === ENDED) this.#ended(slot);
-    else if (kind < codes.REQUESTED)
-      this.#tasks.get(slot)?.onGrantRequest(kind === GRANT_WANTED ? "upload" : "download");
-    else this.#onEvent(slot, kind);
-  }
-
-  #onEvent(slot: number, kind: number): void {
-    if (kind === codes.UNLISTENED) this.#options.onUnlistened(this, slot);
-    else if (kind === codes.SERVED) this.#onServed(slot);
-    else if (kind === codes.DIALLED) this.#tasks.get(slot)?.onDialled?.(null);
-    else if (kind === codes.NOT_DIALLED)
-      this.#tasks.get(slot)?.onDialled?.(float64At(this.table.asked, slot * 2));
-    else this.#options.onArrived(this, slot, kind);
-  }
-
-  #onServed(slot: number): void {
-    try {
-      this.decided.onServed(slot);
-      this.#options.onServed(this, slot);
-    } finally {
-      this.release(slot);
-    }
+  #onSignal(): void {
+    const { calls } = this.#options;
+    calls.clearSignal(this.table.eventSignal);
+    const endsAtMs = performance.now() + TURN_MS;
+    const isDone = this.#takeEvents(() => performance.now() < endsAtMs);
+    if (!isDone) calls.raiseSignal(this.table.eventSignal); // behind what else the event loop has to do
   }
 
   /** Has every connection report its counts up to now. */
@@ -262,26 +247,9 @@ export class WorkerHandle implements AsyncDisposable {
     this.decided.join((slot, ends) => {
       const client = this.#options.decidedClient(this, slot, ends);
       this.track(slot, client);
-      this.command(slot, codes.JOIN);
+      this.command(slot, JOIN);
       return client;
     });
-  }
-
-  /** The slot is given back last, whatever happens here: until then its counts, descriptors and objects are those of the one that has ended. */
-  #ended(slot: number): void {
-    const owner = this.#tasks.get(slot);
-    try {
-      if (owner !== null) this.#settle(slot, owner); // else a client that was never reported
-    } finally {
-      if (slot < FIRST_ACCEPTED_SLOT) this.#tasks.freeSlot(slot);
-      else this.release(slot);
-    }
-  }
-
-  #settle(slot: number, owner: WorkerTaskOwner): void {
-    this.#tasks.leave(slot);
-    freeOrphans(this.table, slot, this.#options.free);
-    owner.onEnded();
   }
 
   /** `why`: where its end was not asked for. Its connections are reset: the bytes in its pipes are lost. */
@@ -292,7 +260,7 @@ export class WorkerHandle implements AsyncDisposable {
     this.#commands.forget();
     for (const slot of this.#tasks.taken()) {
       closeOrphans(this.table, slot, (fd) => calls.reset(fd));
-      this.#take(slot, ENDED);
+      this.#events.end(slot);
     }
     closeRest(this.table, this.#pipes, { calls, free: this.#options.free });
     this.decided.close();
