@@ -1,37 +1,22 @@
-import type { Duplex } from "node:stream";
-import type { AcceptedConnection, OffloadedRecords, TakenRecords } from "#core/accepted.ts";
-import type { Endpoint } from "#core/session.ts";
+import type { OffloadedRecords, TakenRecords } from "#core/accepted.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { decodeShown, type ShownRecords } from "#dataplane/workers/shared/shown-records.ts";
-import { both } from "./followers.ts";
+import { type ConnectionEnds, LeftConnection } from "./left-connection.ts";
 
 const NOTHING = Buffer.alloc(0);
 
-interface LeftEnds {
-  readonly source: Endpoint;
-  readonly local: Endpoint;
-}
-
 /** A client of REALITY whose handshake a worker has done, and which it has left to the main thread. */
-export class LeftRecords implements AcceptedConnection, OffloadedRecords {
-  readonly source: Endpoint;
-  readonly local: Endpoint;
-  readonly original = null;
-  readonly request = null;
-  readonly switched = null;
-  readonly worker = null;
+export class LeftRecords extends LeftConnection implements OffloadedRecords {
   readonly tls = null;
   readonly records = this;
   readonly #shown: ShownRecords;
   readonly #calls: AcceptCalls;
   #fd: number;
-  #onStream: ((stream: Duplex) => void) | null = null;
 
-  constructor(fd: number, records: Uint8Array, { source, local }: LeftEnds, calls: AcceptCalls) {
+  constructor(fd: number, records: Uint8Array, ends: ConnectionEnds, calls: AcceptCalls) {
+    super(ends, null);
     this.#fd = fd;
     this.#shown = decodeShown(Buffer.from(records));
-    this.source = source;
-    this.local = local;
     this.#calls = calls;
   }
 
@@ -47,26 +32,6 @@ export class LeftRecords implements AcceptedConnection, OffloadedRecords {
     const fd = this.#fd;
     this.#fd = -1;
     return { ...this.#shown, fd, payload: NOTHING };
-  }
-
-  stream(): never {
-    throw new Error("records lie over the socket of this client");
-  }
-
-  reply(): never {
-    return this.stream();
-  }
-
-  follow(on: (stream: Duplex) => void): void {
-    this.#onStream = both(this.#onStream, on);
-  }
-
-  continueBy(stream: Duplex): void {
-    this.#onStream?.(stream);
-  }
-
-  reset(): void {
-    this.destroy();
   }
 
   destroy(): void {

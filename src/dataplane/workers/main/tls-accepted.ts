@@ -1,9 +1,7 @@
-import type { Duplex } from "node:stream";
-import type { AcceptedConnection, OffloadedTls, Switched } from "#core/accepted.ts";
-import type { Endpoint } from "#core/session.ts";
+import type { OffloadedTls, Switched } from "#core/accepted.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
-import { both } from "./followers.ts";
+import { type ConnectionEnds, LeftConnection } from "./left-connection.ts";
 import { PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { switchedOf } from "#dataplane/workers/shared/accept-memory.ts";
@@ -62,32 +60,22 @@ export interface TlsAcceptedEnv {
 }
 
 /** A client whose handshake a worker has done, begun, or given up. */
-export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
-  readonly source: Endpoint;
-  readonly local: Endpoint;
+export class TlsAcceptedSocket extends LeftConnection implements OffloadedTls {
   readonly failure: string | null;
   readonly isDone: boolean;
-  readonly original = null;
-  readonly request = null;
-  readonly worker = null;
   readonly tls = this;
-  readonly switched: Switched | null;
-  #onStream: ((stream: Duplex) => void) | null = null;
   readonly #env: TlsAcceptedEnv;
   /** Null: it was taken, or there was none. */
   #left: { readonly fd: number; readonly ssl: bigint } | null;
 
   constructor(
     { fd, ssl, isDone, failure, switched }: HandshakeResult,
-    source: Endpoint,
-    local: Endpoint,
+    ends: ConnectionEnds,
     env: TlsAcceptedEnv,
   ) {
-    this.source = source;
-    this.local = local;
+    super(ends, switched);
     this.failure = failure;
     this.isDone = isDone;
-    this.switched = switched;
     this.#env = env;
     this.#left = fd < 0 ? null : { fd, ssl };
   }
@@ -97,26 +85,6 @@ export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
     if (left === null) throw new Error("nothing is left of this client");
     this.#left = null;
     return left;
-  }
-
-  stream(): never {
-    throw new Error("a TLS handshake is under way");
-  }
-
-  reply(): never {
-    return this.stream();
-  }
-
-  follow(on: (stream: Duplex) => void): void {
-    this.#onStream = both(this.#onStream, on);
-  }
-
-  continueBy(stream: Duplex): void {
-    this.#onStream?.(stream);
-  }
-
-  reset(): void {
-    this.destroy();
   }
 
   destroy(): void {
