@@ -7,7 +7,8 @@ import type { Ip, Metadata } from "#core/session.ts";
 import { encodeSockaddr, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { addressesOf, allows } from "#net/address/families.ts";
 import { bytesOfIp, familyOf } from "#net/address/ip.ts";
-import { AcceptMemory, newAcceptMemory, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import { AcceptMemory, newAcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
 import { REQUEST_TYPES, VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { FIRST_ACCEPTED_SLOT } from "#dataplane/workers/shared/relay-memory.ts";
 import { Decider } from "#dataplane/workers/worker/decider.ts";
@@ -154,7 +155,7 @@ class OneWorker {
     const { resolver, direct, families, prepare, isKept } = this.#names;
     const before = host === null ? undefined : this.#ask(metadata);
     if (before === undefined || host === null) return false;
-    const early = this.#memory.decision(SLOT).slice();
+    const early = this.#memory.decisions.row(SLOT).slice();
     const main = await this.#router.route(metadata, signal);
     const dialled = await addressesOf(dialOf(main), direct, families, signal).catch(() => []);
     const [first = null] = dialled;
@@ -167,7 +168,7 @@ class OneWorker {
     const isKnown = dnsMode === "hosts" ? isPinned : isKept(host);
     const isSame = !wasSeen || first === seen[0]?.ip;
     const dial = this.#ask(metadata) ?? null;
-    const late = this.#memory.decision(SLOT).slice();
+    const late = this.#memory.decisions.row(SLOT).slice();
     // Of several addresses in the hosts table each connection has another one, and rules may tell of some only.
     const told = new Set(
       pinned.length > 1 ? pinned.map((at) => this.#isTold(metadata, tables, () => null, at)) : [],
@@ -182,9 +183,9 @@ class OneWorker {
       if (one === null) continue;
       assert.ok(first !== null, what());
       assert.ok(one.isFirstOfMany === true || dialled.length === 1, what());
-      assert.equal(this.#memory.nameOf(SLOT), host, what());
+      assert.equal(this.#memory.decisions.nameOf(SLOT), host, what());
       const theirs = pinned.length > 1 ? await this.#routeTo(metadata, one.address) : { main, to: first };
-      this.#memory.decision(SLOT).set(row);
+      this.#memory.decisions.row(SLOT).set(row);
       assert.deepEqual(one.address, this.#sockaddrOf(metadata, theirs.to), what());
       this.#compareDecision(
         { ...metadata, destination: { host, ip: null, port } },
@@ -236,7 +237,7 @@ class OneWorker {
   }
 
   #compareDecision(metadata: Metadata, main: Decision | null, ip: Ip, what: () => string): void {
-    const [, , target = 0, list = 0, position = 0, end = 0, origin = 0] = this.#memory.decision(SLOT);
+    const [, , target = 0, list = 0, position = 0, end = 0, origin = 0] = this.#memory.decisions.row(SLOT);
     const { ruleList } = metadata.inbound;
     const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
     const decided = this.#snapshot.decided({ target, list, position, end }, metadata, ip, {

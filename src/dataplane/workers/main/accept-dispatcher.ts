@@ -4,15 +4,8 @@ import type { FoundDial } from "#dataplane/decision-source.ts";
 import type { AcceptOffload, OffloadedListener, OffloadOptions } from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
-import {
-  CLOSED,
-  DRAINS,
-  LISTENERS,
-  listenerOf,
-  MOST_PATH_BYTES,
-  OF_SESSION,
-  OPEN,
-} from "#dataplane/workers/shared/accept-memory.ts";
+import { CLOSED, DRAINS, LISTENERS, MOST_PATH_BYTES, OPEN } from "#dataplane/workers/shared/accept-memory.ts";
+import { listenerOf, OF_SESSION } from "#dataplane/workers/shared/slot-tag.ts";
 import { LISTEN, REQUESTED, UNLISTEN } from "#dataplane/workers/shared/relay-memory.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";

@@ -7,7 +7,7 @@ import {
   requestSlotOf,
   SESSION_BYTES,
   switchedOf,
-} from "#dataplane/workers/shared/accept-memory.ts";
+} from "#dataplane/workers/shared/slot-tag.ts";
 import { LEFT, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { int32At } from "#lib/at.ts";
 import type { ConnectionEnds } from "./left-connection.ts";
@@ -62,7 +62,7 @@ export class ArrivedClients {
   /** In the session of a client that the thread keeps. */
   onStream(thread: WorkerHandle, slot: number): void {
     const { accepts } = thread;
-    const request = accepts.request(requestSlotOf(int32At(accepts.tags, slot)));
+    const request = accepts.requests.request(requestSlotOf(int32At(accepts.tags, slot)));
     const session = thread.ownerOf(request.readUInt32BE());
     if (!(session instanceof WorkerClient)) throw new TypeError("a stream without a session");
     const stream = WorkerClient.ofSession(session, slot, request.subarray(SESSION_BYTES), this.#env);

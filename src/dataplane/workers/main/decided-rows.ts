@@ -6,7 +6,9 @@ import type { Endpoint } from "#core/session.ts";
 import type { DecidedConnection, DecisionVersion, FoundDial } from "#dataplane/decision-source.ts";
 import { describe, type ListenerContext } from "#net/listen/accept.ts";
 import { float64At, int32At, itemAt } from "#lib/at.ts";
-import { listenerOf, type AcceptMemory, type DecisionRow } from "#dataplane/workers/shared/accept-memory.ts";
+import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import type { DecisionRow } from "#dataplane/workers/shared/decision-memory.ts";
+import { listenerOf } from "#dataplane/workers/shared/slot-tag.ts";
 import {
   CONNECTED,
   DIALLING,
@@ -117,7 +119,7 @@ export class DecidedRows {
     const { accepts, table } = this.#env;
     const version = this.#versionOf(slot);
     const connection = version === null ? null : this.#connectionAt(slot, version);
-    accepts.decided[slot] = NOT_DECIDED;
+    accepts.decisions.decided[slot] = NOT_DECIDED;
     const { counts } = table;
     if (connection !== null)
       version?.by?.served(connection, float64At(counts, slot * 2), float64At(counts, slot * 2 + 1));
@@ -125,13 +127,14 @@ export class DecidedRows {
 
   /** Makes all connections that the worker has decided known to the main thread; `hold` registers each in its slot. */
   join(hold: (slot: number, ends: DecidedEnds) => JoinedClient): void {
-    const { accepts, table } = this.#env;
+    const { table } = this.#env;
+    const { decisions } = this.#env.accepts;
     if (this.#versions.size === 0) return;
     for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + table.acceptedSlots; slot++) {
       // Atomic, so that it comes behind the store by which the version went: see `commit` of worker/decider.ts.
-      if (Atomics.load(accepts.decided, slot) !== CONNECTED) continue;
+      if (Atomics.load(decisions.decided, slot) !== CONNECTED) continue;
       // It may have just ended.
-      if (Atomics.compareExchange(accepts.decided, slot, CONNECTED, JOINED) !== CONNECTED) continue;
+      if (Atomics.compareExchange(decisions.decided, slot, CONNECTED, JOINED) !== CONNECTED) continue;
       const version = this.#versionOf(slot);
       if (version === null) continue;
       const connection = this.#connectionAt(slot, version);
@@ -145,11 +148,12 @@ export class DecidedRows {
    * kernel knows it now. None is missed: the worker says where it dials, and which socket is for that, before it connects.
    */
   find(near: Endpoint, to: Endpoint, nearOf: (slot: number) => LocalEnd | null): FoundDial | null {
-    const { accepts, table } = this.#env;
+    const { table } = this.#env;
+    const { decisions } = this.#env.accepts;
     for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + table.acceptedSlots; slot++) {
-      const state = Atomics.load(accepts.decided, slot);
+      const state = Atomics.load(decisions.decided, slot);
       if (state !== DIALLING && state !== CONNECTED) continue;
-      const { ip, port } = this.#sockaddrs.original(accepts.destination(slot));
+      const { ip, port } = this.#sockaddrs.original(decisions.destination(slot));
       const own = port === to.port && ip === to.ip ? nearOf(slot) : null;
       if (own?.port === near.port && own.ip === near.ip) return this.#foundAt(slot, own.descriptor);
     }
@@ -165,25 +169,25 @@ export class DecidedRows {
 
   /** Null: at the end of the program, when versions do not wait for workers. */
   #versionOf(slot: number): PublishedVersion | null {
-    return this.#versions.get(this.#env.accepts.versionOf(slot)) ?? null;
+    return this.#versions.get(this.#env.accepts.decisions.versionOf(slot)) ?? null;
   }
 
   #connectionAt(slot: number, { contexts }: PublishedVersion): DecidedConnection {
     const { accepts } = this.#env;
-    const [, type, target, list, position, end, origin, isFaked] = accepts.decision(
-      slot,
-    ) as unknown as DecisionRow;
+    const { decisions } = accepts;
+    const row = decisions.row(slot) as unknown as DecisionRow;
+    const [, type, target, list, position, end, origin, isFaked] = row;
     const context = itemAt(contexts, listenerOf(int32At(accepts.tags, slot)));
     if (context === null) throw new Error("a worker has decided for a listener that is not for workers");
     const ends = {
       source: this.#sockaddrs.source(accepts.source(slot)),
-      local: this.#sockaddrs.local(accepts.localOf(slot)),
+      local: this.#sockaddrs.local(decisions.local(slot)),
     };
-    const { ip, port } = this.#sockaddrs.original(accepts.wanted(slot));
-    const dialled = this.#sockaddrs.original(accepts.destination(slot));
+    const { ip, port } = this.#sockaddrs.original(decisions.wanted(slot));
+    const dialled = this.#sockaddrs.original(decisions.destination(slot));
     const ipFrom = itemAt(ADDRESS_ORIGINS, origin);
-    const faked = isFaked === 0 ? null : accepts.nameOf(slot);
-    const askedFor = faked === null ? { ip, port } : this.#sockaddrs.original(accepts.faked(slot));
+    const faked = isFaked === 0 ? null : decisions.nameOf(slot);
+    const askedFor = faked === null ? { ip, port } : this.#sockaddrs.original(decisions.faked(slot));
     const asked = {
       network: "tcp",
       type: itemAt(REQUEST_TYPES, type),
@@ -191,9 +195,9 @@ export class DecidedRows {
       destination:
         ipFrom === "client" || faked !== null
           ? { host: null, ip: askedFor.ip, port: askedFor.port }
-          : { host: accepts.nameOf(slot), ip: null, port },
+          : { host: decisions.nameOf(slot), ip: null, port },
     } as const;
-    const acceptedAtMs = float64At(accepts.startedAtMs, slot);
+    const acceptedAtMs = float64At(decisions.startedAtMs, slot);
     const metadata = { ...describe(context, ends, asked), acceptedAtMs };
     return { found: { target, list, position, end }, metadata, ip, ipFrom, faked, dialled };
   }

@@ -2,7 +2,7 @@
 import type { DialPlan } from "#core/dial-plan.ts";
 import { atNode, type DialError } from "#core/errors.ts";
 import { connectError, lateError } from "#net/dial/dial.ts";
-import { DIAL_TIMED_OUT, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import { DIAL_TIMED_OUT, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/shared/request-memory.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 

@@ -1,6 +1,6 @@
 import type { WorkerConnection } from "#core/accepted.ts";
 import type { OffloadOptions } from "#net/listen/accept-offload.ts";
-import { requestSlotOf, switchedOf } from "#dataplane/workers/shared/accept-memory.ts";
+import { requestSlotOf, switchedOf } from "#dataplane/workers/shared/slot-tag.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { int32At } from "#lib/at.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
@@ -25,12 +25,13 @@ export function readRequest(
 ): SeenRequest {
   const word = int32At(accepts.tags, slot);
   const index = requestSlotOf(word);
-  const handshakeBytes = int32At(accepts.sizes, index);
+  const { requests } = accepts;
+  const handshakeBytes = int32At(requests.sizes, index);
   return {
     source: sockaddrs.source(accepts.source(slot)),
-    local: sockaddrs.local(accepts.local(index)),
-    original: handshake === "redirected" ? sockaddrs.original(accepts.original(index)) : null,
-    request: handshakeBytes === 0 ? NO_BYTES : accepts.request(index),
+    local: sockaddrs.local(requests.local(index)),
+    original: handshake === "redirected" ? sockaddrs.original(requests.original(index)) : null,
+    request: handshakeBytes === 0 ? NO_BYTES : requests.request(index),
     handshakeBytes,
     over: handshake === "tls" ? "tls" : handshake === "reality" ? "records" : null,
     switched: switchedOf(word),
@@ -44,7 +45,7 @@ export function streamRequest(
   { source, local }: DecidedEnds,
   request: Buffer,
 ): SeenRequest {
-  const handshakeBytes = int32At(accepts.sizes, requestSlotOf(int32At(accepts.tags, slot)));
+  const handshakeBytes = int32At(accepts.requests.sizes, requestSlotOf(int32At(accepts.tags, slot)));
   return { source, local, original: null, request, handshakeBytes, over: null, switched: null };
 }
 

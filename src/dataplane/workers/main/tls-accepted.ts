@@ -4,7 +4,7 @@ import type { TlsLibrary } from "#platform/tls.ts";
 import { type ConnectionEnds, LeftConnection } from "./left-connection.ts";
 import { PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
-import { switchedOf } from "#dataplane/workers/shared/accept-memory.ts";
+import { switchedOf } from "#dataplane/workers/shared/slot-tag.ts";
 import {
   HANDSHAKE_DONE,
   HANDSHAKE_FAILED,

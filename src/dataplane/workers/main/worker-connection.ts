@@ -18,7 +18,7 @@ import { guardErrors } from "#net/listen/accept.ts";
 import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
-import { requestSlotOf } from "#dataplane/workers/shared/accept-memory.ts";
+import { requestSlotOf } from "#dataplane/workers/shared/slot-tag.ts";
 import { DIAL, OPEN_SESSION, RESET } from "#dataplane/workers/shared/relay-memory.ts";
 import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
@@ -149,9 +149,9 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#describe(REMOTE, far);
     const { accepts, table } = this.thread;
     const index = this.#requestSlot;
-    accepts.sizes[index] = this.handshakeBytes;
+    accepts.requests.sizes[index] = this.handshakeBytes;
     const ownReply = this.#of === null ? replyBytes : NO_BYTES; // in a session its worker says it
-    accepts.writeDial(index, planDial(way, ownReply, this.#env.sockaddrs));
+    accepts.requests.writeDial(index, planDial(way, ownReply, this.#env.sockaddrs));
     table.limited[this.slot] = limited ? 1 : 0;
     this.#isDialling = true;
     this.thread.command(this.slot, DIAL);
@@ -160,7 +160,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   openSession(session: ClientSession, observer: SessionObserver, wire: ClientWire): boolean {
     if (!this.isKept) return false;
     const start = this.#overSocket(wire.begin());
-    this.thread.accepts.sizes[this.#requestSlot] = this.handshakeBytes;
+    this.thread.accepts.requests.sizes[this.#requestSlot] = this.handshakeBytes;
     this.request = NO_BYTES;
     this.#session = observer;
     this.#takeBack = wire.takeBack;

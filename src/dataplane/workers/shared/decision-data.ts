@@ -24,7 +24,7 @@ export const REQUEST_TYPES = ["Socks4", "Socks5", "HTTPS", "Tunnel", "Redir", "T
 
 export type RequestType = (typeof REQUEST_TYPES)[number];
 
-// Who accounts for a connection that a worker has decided, in `AcceptMemory.decided`.
+// Who accounts for a connection that a worker has decided, in `DecisionMemory.decided`.
 /** The worker has not decided it, or there is none. */
 export const NOT_DECIDED = 0;
 /** The worker will report its end, unless the main thread joins it before. */

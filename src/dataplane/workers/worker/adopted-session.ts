@@ -1,6 +1,6 @@
 import type { TlsRecipe } from "#core/tls-recipe.ts";
 import type { UnderlayRecipe } from "#core/wire-recipe.ts";
-import type { Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
 import type { NodeSession } from "#dataplane/workers/wire/node-session.ts";
 import type { Redial } from "#dataplane/workers/wire/node-stream.ts";
 import type { PendingOwner } from "./pending-owner.ts";

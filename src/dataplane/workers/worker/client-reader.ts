@@ -2,7 +2,8 @@ import type { PlainHandshake, Switched } from "#core/accepted.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
-import { NO_AUTHENTICATION, REQUEST_BYTES } from "#dataplane/workers/shared/accept-memory.ts";
+import { NO_AUTHENTICATION } from "#dataplane/workers/shared/slot-tag.ts";
+import { REQUEST_BYTES } from "#dataplane/workers/shared/request-memory.ts";
 import { type ClientBytes, FOR_MAIN } from "./client-bytes.ts";
 import { readSwitch } from "./client-upgrade.ts";
 

@@ -16,7 +16,8 @@ import { ForeignAddresses } from "#net/address/own-address.ts";
 import { THIS_MACHINE } from "#net/address/special-ranges.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { decide, openTables, UNRULED, type RuleTables } from "#router/tables/decide.ts";
-import type { AcceptMemory, Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
 import {
   CONNECTED,
   DIALLING,
@@ -226,13 +227,14 @@ export class Decider {
     const { ip, port } = destination;
     const faked = host === destination.host ? null : ip;
     const row = [version, speaks, target, list, position, end, origin, faked === null ? 0 : 1] as const;
-    this.#shared.writeDecision(slot, row, to, local);
+    const { decisions } = this.#shared;
+    decisions.write(slot, row, to, local);
     if (way.node !== undefined) {
-      this.#shared.setWanted(slot, this.#wanted.encode({ ip: seen.ip ?? ANY_V4, port: wants.port }));
+      decisions.setWanted(slot, this.#wanted.encode({ ip: seen.ip ?? ANY_V4, port: wants.port }));
     }
-    if (host !== null) this.#shared.setName(slot, host);
-    if (faked !== null) this.#shared.setFaked(slot, this.#wanted.encode({ ip: faked, port }));
-    Atomics.store(this.#shared.decided, slot, DIALLING);
+    if (host !== null) decisions.setName(slot, host);
+    if (faked !== null) decisions.setFaked(slot, this.#wanted.encode({ ip: faked, port }));
+    Atomics.store(decisions.decided, slot, DIALLING);
   }
 
   /** The time that protocols compare with their peers. */
@@ -249,8 +251,9 @@ export class Decider {
    * it looks for connections: so one of the two sees the other.
    */
   commit(slot: number): boolean {
-    const { decided, startedAtMs } = this.#shared;
-    const version = this.#shared.versionOf(slot);
+    const { decisions } = this.#shared;
+    const { decided, startedAtMs } = decisions;
+    const version = decisions.versionOf(slot);
     startedAtMs[slot] = Date.now();
     Atomics.store(decided, slot, CONNECTED);
     this.#host.atSeam?.("committing");
@@ -261,12 +264,12 @@ export class Decider {
   /** It could not be dialled, or was given up: the main thread has to decide. */
   giveUp(slot: number): void {
     this.#ways[slot - FIRST_ACCEPTED_SLOT] = null;
-    Atomics.compareExchange(this.#shared.decided, slot, DIALLING, NOT_DECIDED);
+    Atomics.compareExchange(this.#shared.decisions.decided, slot, DIALLING, NOT_DECIDED);
   }
 
   /** Its connection is over. `served`: that is reported here; `joined`: it is the main thread's; `unknown`: it was never made. */
   end(slot: number): "served" | "joined" | "unknown" {
-    const { decided } = this.#shared;
+    const { decided } = this.#shared.decisions;
     this.giveUp(slot);
     const before = Atomics.compareExchange(decided, slot, CONNECTED, SERVED_ALONE);
     this.#host.atSeam?.("serving");

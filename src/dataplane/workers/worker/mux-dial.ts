@@ -1,7 +1,7 @@
 import type { MuxRecipe } from "#core/wire-recipe.ts";
 import { beginWire } from "#protocols/begin-wire.ts";
 import { MUX_DESTINATION } from "#transport/mux/preface.ts";
-import { type Dial, UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
+import { type Dial, UNDERLAY_FAILED } from "#dataplane/workers/shared/request-memory.ts";
 import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
 import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import { NodeMuxStream } from "#dataplane/workers/wire/node-mux-stream.ts";

@@ -5,13 +5,8 @@ import { FAILED, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { WireMessages } from "./pending-task.ts";
-import {
-  OF_SESSION,
-  REQUEST_BYTES,
-  tag,
-  UNDERLAY_FAILED,
-  type Dial,
-} from "#dataplane/workers/shared/accept-memory.ts";
+import { OF_SESSION, tag } from "#dataplane/workers/shared/slot-tag.ts";
+import { REQUEST_BYTES, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/shared/request-memory.ts";
 import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
 import { int32At } from "#lib/at.ts";
@@ -150,8 +145,8 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.#requestSlot = this.acceptor.takeRequestSlot(this);
     if (this.#requestSlot < 0) return;
     const local = this.acceptor.localOf(this.listener, this.fd);
-    shared.writeRequest(this.#requestSlot, local, calls.bytes.subarray(from, end));
-    shared.sizes[this.#requestSlot] = size;
+    shared.requests.writeRequest(this.#requestSlot, local, calls.bytes.subarray(from, end));
+    shared.requests.sizes[this.#requestSlot] = size;
     const kind = this.#bytes.stream === null ? 0 : OF_SESSION;
     shared.tags[this.slot] =
       kind | tag(this.listener, this.greeted, this.#requestSlot, this.#reader.switched);
@@ -222,7 +217,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
   /** Its client has proved itself with the bytes that were understood; what follows are frames. */
   openSession(message: WireMessage): void {
     const { host, shared } = this.acceptor;
-    const understood = int32At(shared.sizes, this.#requestSlot);
+    const understood = int32At(shared.requests.sizes, this.#requestSlot);
     this.#freeRequestSlot();
     if (this.#bytes.consume(understood) !== understood) return host.end(this.slot, true);
     this.#stage = GONE;
@@ -242,8 +237,8 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
   /** As the request slot says, with such wires over both sockets. */
   dial(wires: WireMessages): void {
     const { shared } = this.acceptor;
-    const plan = shared.dial(this.#requestSlot);
-    const understood = int32At(shared.sizes, this.#requestSlot);
+    const plan = shared.requests.dial(this.#requestSlot);
+    const understood = int32At(shared.requests.sizes, this.#requestSlot);
     if (understood < this.#request.size)
       this.#saw({ ...this.#request, size: understood }, this.#request.size);
     this.#wires = wires;

@@ -5,7 +5,7 @@ import { Answers } from "#transport/reality/server/answers.ts";
 import { alpnKind, DestBoard } from "#transport/reality/server/dest-board.ts";
 import { OwnCertificate } from "#transport/reality/server/own-certificate.ts";
 import { openX25519Agreement } from "#transport/tls13/key-exchange.ts";
-import type { Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
 
 const NOTHING = new Uint8Array(0);
 

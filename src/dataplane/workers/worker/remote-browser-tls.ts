@@ -1,6 +1,6 @@
 import type { BrowserTls } from "#core/tls-recipe.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import { UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
+import { UNDERLAY_FAILED } from "#dataplane/workers/shared/request-memory.ts";
 import type { BrowserHandshake } from "#dataplane/workers/wire/browser-tls.ts";
 import type { ClientConnection } from "#transport/tls13/client-connection.ts";
 import type { PendingOwner } from "./pending-owner.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
 import { newRelayMemory, RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { FAULT, HANGUP, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { PendingOwner } from "./pending-owner.ts";

@@ -1,7 +1,7 @@
 import type { LibraryTls } from "#core/tls-recipe.ts";
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { BLOCKED_BY_WRITE, BROKEN, ENDED } from "#platform/linux/ssl.ts";
-import { UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
+import { UNDERLAY_FAILED } from "#dataplane/workers/shared/request-memory.ts";
 import { PLAIN, TLS, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import { READ_BYTES, type RemoteStage, type StageState } from "./remote-stage.ts";

@@ -1,5 +1,5 @@
 import type { UpgradeRecipe } from "#core/wire-recipe.ts";
-import { UNDERLAY_FAILED } from "#dataplane/workers/shared/accept-memory.ts";
+import { UNDERLAY_FAILED } from "#dataplane/workers/shared/request-memory.ts";
 import { decodeHead } from "#transport/http-head.ts";
 import { Upgrade } from "#transport/websocket/upgrade.ts";
 import type { RemoteStage, StageState } from "./remote-stage.ts";

@@ -1,4 +1,4 @@
-import { REQUEST_SLOTS } from "#dataplane/workers/shared/accept-memory.ts";
+import { REQUEST_SLOTS } from "#dataplane/workers/shared/request-memory.ts";
 import type { RequestingTask } from "./pending-owner.ts";
 
 /** The slots of one worker in which requests lie for the main thread. Tasks wait for one in order of arrival. */

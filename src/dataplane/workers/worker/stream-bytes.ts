@@ -1,5 +1,5 @@
 import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
-import { SESSION_BYTES } from "#dataplane/workers/shared/accept-memory.ts";
+import { SESSION_BYTES } from "#dataplane/workers/shared/slot-tag.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import { REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
 import type { ClientBytes } from "./client-bytes.ts";

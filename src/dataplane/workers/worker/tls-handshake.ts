@@ -16,7 +16,7 @@ import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
 import { AcceptedTask } from "./accepted-task.ts";
 import { TlsBytes } from "./tls-bytes.ts";
-import { tag } from "#dataplane/workers/shared/accept-memory.ts";
+import { tag } from "#dataplane/workers/shared/slot-tag.ts";
 import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
 import { TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
 import { int32At } from "#lib/at.ts";
