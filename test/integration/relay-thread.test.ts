@@ -15,7 +15,7 @@ import { PLAIN, SEALED, type HandedWire } from "#dataplane/workers/shared/wire-s
 import { WorkerHandle, type WorkerHandleOptions } from "#dataplane/workers/main/worker-handle.ts";
 import type { WorkerTaskOwner } from "#dataplane/workers/main/task-owner.ts";
 import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
-import { RESET } from "#dataplane/workers/shared/relay-memory.ts";
+import { RESET } from "#dataplane/workers/shared/opcodes.ts";
 import { keepAead } from "#platform/aead.ts";
 import { openRelayCalls, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import { tlsLibrary } from "../support/tls.ts";

@@ -6,7 +6,7 @@ import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.
 import type { TlsLibrary } from "#platform/tls.ts";
 import { CLOSED, DRAINS, LISTENERS, MOST_PATH_BYTES, OPEN } from "#dataplane/workers/shared/accept-memory.ts";
 import { listenerOf, OF_SESSION } from "#dataplane/workers/shared/slot-tag.ts";
-import { LISTEN, REQUESTED, UNLISTEN } from "#dataplane/workers/shared/relay-memory.ts";
+import { LISTEN, REQUESTED, UNLISTEN } from "#dataplane/workers/shared/opcodes.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import { int32At } from "#lib/at.ts";

@@ -8,7 +8,7 @@ import {
   SESSION_BYTES,
   switchedOf,
 } from "#dataplane/workers/shared/slot-tag.ts";
-import { LEFT, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { LEFT, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/opcodes.ts";
 import { int32At } from "#lib/at.ts";
 import type { ConnectionEnds } from "./left-connection.ts";
 import { LeftRecords } from "./left-records.ts";

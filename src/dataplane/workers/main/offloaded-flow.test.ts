@@ -10,16 +10,8 @@ import { RelayDirection } from "#dataplane/workers/worker/relay-direction.ts";
 import type { Wire } from "#dataplane/workers/wire/wire.ts";
 import { Readiness } from "#dataplane/workers/wire/readiness.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
-import {
-  CLOSE,
-  GRANT_WANTED,
-  COMMANDS,
-  GRANT,
-  LIMIT,
-  newRelayMemory,
-  RESET,
-  RelayMemory,
-} from "#dataplane/workers/shared/relay-memory.ts";
+import { newRelayMemory, RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { CLOSE, GRANT_WANTED, COMMANDS, GRANT, LIMIT, RESET } from "#dataplane/workers/shared/opcodes.ts";
 
 const ARRIVED_BYTES = 1_000_000;
 const PIECE_BYTES = 10_000;

@@ -8,7 +8,7 @@ import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { HandedWire } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
-import { CLOSE, FREE, GRANT, LIMIT, RESET } from "#dataplane/workers/shared/relay-memory.ts";
+import { CLOSE, FREE, GRANT, LIMIT, RESET } from "#dataplane/workers/shared/opcodes.ts";
 import { float64At } from "#lib/at.ts";
 
 /** What each direction has in what the thread shares. */

@@ -3,7 +3,7 @@ import { Socket } from "node:net";
 import type { LocalEnd } from "#core/accepted.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { TAKE } from "#dataplane/workers/shared/relay-memory.ts";
+import { TAKE } from "#dataplane/workers/shared/opcodes.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { int32At } from "#lib/at.ts";
 import { socketOf } from "./socket-of.ts";

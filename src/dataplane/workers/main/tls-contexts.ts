@@ -1,6 +1,6 @@
 import type { TlsContextSource, SharedTlsContext } from "#core/tls-contexts.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
-import { RENEWED } from "#dataplane/workers/shared/relay-memory.ts";
+import { RENEWED } from "#dataplane/workers/shared/opcodes.ts";
 import { itemAt } from "#lib/at.ts";
 
 /**

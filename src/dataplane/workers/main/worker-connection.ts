@@ -19,7 +19,7 @@ import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { TlsLibrary } from "#platform/tls.ts";
 import { requestSlotOf } from "#dataplane/workers/shared/slot-tag.ts";
-import { DIAL, OPEN_SESSION, RESET } from "#dataplane/workers/shared/relay-memory.ts";
+import { DIAL, OPEN_SESSION, RESET } from "#dataplane/workers/shared/opcodes.ts";
 import { CLIENT, REMOTE, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { specOf } from "#dataplane/workers/shared/wire-spec.ts";

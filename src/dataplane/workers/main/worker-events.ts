@@ -1,14 +1,13 @@
+import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import {
   DIALLED,
   ENDED,
-  FIRST_ACCEPTED_SLOT,
   GRANT_WANTED,
   NOT_DIALLED,
   REQUESTED,
   SERVED,
   UNLISTENED,
-  type RelayMemory,
-} from "#dataplane/workers/shared/relay-memory.ts";
+} from "#dataplane/workers/shared/opcodes.ts";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import { float64At } from "#lib/at.ts";
 import { type Free, freeOrphans } from "./orphans.ts";

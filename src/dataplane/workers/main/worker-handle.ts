@@ -7,13 +7,8 @@ import { closeOrphans, type Free, closeRest, freeOrphans } from "./orphans.ts";
 import type { LeftClient } from "#dataplane/workers/shared/worker-data.ts";
 import { PLAIN, type HandedWire, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import { type AtSeam, atSeams } from "#dataplane/workers/shared/seams.ts";
-import {
-  ADD,
-  JOIN,
-  RELEASE,
-  TAKE_VERSION,
-  type RelayMemory,
-} from "#dataplane/workers/shared/relay-memory.ts";
+import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { ADD, JOIN, RELEASE, TAKE_VERSION } from "#dataplane/workers/shared/opcodes.ts";
 import { DecidedRows, type DecidedEnds, type JoinedClient } from "./decided-rows.ts";
 import { startWorker, type StartWorkerOptions } from "./start-worker.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ENDED, newRelayMemory, RelayMemory, REQUESTED } from "./relay-memory.ts";
+import { newRelayMemory, RelayMemory } from "./relay-memory.ts";
+import { ENDED, REQUESTED } from "./opcodes.ts";
 
 /** Both sides' view of one memory. */
 function openSides(): { readonly main: RelayMemory; readonly worker: RelayMemory } {

@@ -13,14 +13,8 @@ import { Decider } from "./decider.ts";
 import { type AcceptorHost } from "./pending-task.ts";
 import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
 import { CLOSED, AcceptMemory, newAcceptMemory, OPEN } from "#dataplane/workers/shared/accept-memory.ts";
-import {
-  CAPACITY,
-  HANDED_OVER,
-  newRelayMemory,
-  REQUESTED,
-  RelayMemory,
-  UNLISTENED,
-} from "#dataplane/workers/shared/relay-memory.ts";
+import { CAPACITY, newRelayMemory, RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { HANDED_OVER, REQUESTED, UNLISTENED } from "#dataplane/workers/shared/opcodes.ts";
 import { BrowserTlsTable } from "#dataplane/workers/wire/browser-tls.ts";
 import { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";
 

@@ -15,9 +15,9 @@ import {
   CAPACITY,
   FIRST_ACCEPTED_SLOT,
   newRelayMemory,
-  TLS_ACCEPTED,
   RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
+import { TLS_ACCEPTED } from "#dataplane/workers/shared/opcodes.ts";
 import { HANDSHAKE_DONE, HANDSHAKE_LATE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
 import { BrowserTlsTable } from "#dataplane/workers/wire/browser-tls.ts";
 import { NodeTlsTable } from "#dataplane/workers/wire/node-tls.ts";

@@ -8,7 +8,8 @@ import { PendingLimiter, type PendingBounds } from "#net/listen/pending-limiter.
 import { SOCKADDR_BYTES, sourceOf } from "#platform/linux/sockaddr.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { VersionWord } from "#dataplane/workers/shared/decision-data.ts";
-import { UNLISTENED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { UNLISTENED } from "#dataplane/workers/shared/opcodes.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";

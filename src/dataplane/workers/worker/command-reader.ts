@@ -1,16 +1,23 @@
 /** The commands of the main thread to one worker, each executed when it is read. */
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { READABLE } from "#platform/linux/relay-calls.ts";
-import * as codes from "#dataplane/workers/shared/relay-memory.ts";
 import {
   ADD,
   CLOSE,
   COMMANDS,
+  DIAL,
   GRANT,
+  JOIN,
   LIMIT,
+  LISTEN,
+  OPEN_SESSION,
+  RELEASE,
+  RENEWED,
   RESET,
-  type RelayMemory,
-} from "#dataplane/workers/shared/relay-memory.ts";
+  TAKE_VERSION,
+  UNLISTEN,
+} from "#dataplane/workers/shared/opcodes.ts";
+import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { CLIENT, type FlowDirection } from "#dataplane/workers/shared/sides.ts";
 import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { Wires } from "#dataplane/workers/wire/open-wire.ts";
@@ -52,25 +59,25 @@ export class CommandReader {
     for (let word = this.#table.nextCommand(); word >= 0; word = this.#table.nextCommand()) {
       const slot = Math.floor(word / COMMANDS);
       const command = word % COMMANDS;
-      if (command >= codes.DIAL) this.#order(slot, command);
+      if (command >= DIAL) this.#order(slot, command);
       else if (command === ADD) this.#add(slot);
       else if (command === RESET || command === CLOSE) this.#tasks.end(slot, command === RESET);
-      else if (command === codes.OPEN_SESSION) this.#openSession(slot, this.#wires.take(slot * 2));
+      else if (command === OPEN_SESSION) this.#openSession(slot, this.#wires.take(slot * 2));
       else this.#change(slot, command);
     }
   }
 
   /** What the main thread says of listeners and of clients that were accepted here. */
   #order(slot: number, command: number): void {
-    if (command === codes.LISTEN) this.#acceptor.listen(slot);
-    else if (command === codes.UNLISTEN) this.#acceptor.unlisten(slot);
-    else if (command === codes.RELEASE) {
+    if (command === LISTEN) this.#acceptor.listen(slot);
+    else if (command === UNLISTEN) this.#acceptor.unlisten(slot);
+    else if (command === RELEASE) {
       this.#acceptor.freeSlot(slot);
       this.#acceptor.tlsAccepted.taken(slot);
-    } else if (command === codes.TAKE_VERSION) this.#acceptor.decider.takeVersion();
-    else if (command === codes.JOIN) this.#acceptor.onJoined(slot);
-    else if (command === codes.RENEWED) return; // that it was read is all
-    else this.#orderClient(slot, command === codes.DIAL ? this.#takeWires(slot) : null);
+    } else if (command === TAKE_VERSION) this.#acceptor.decider.takeVersion();
+    else if (command === JOIN) this.#acceptor.onJoined(slot);
+    else if (command === RENEWED) return; // that it was read is all
+    else this.#orderClient(slot, command === DIAL ? this.#takeWires(slot) : null);
   }
 
   /** That it is dialled, with these wires, or null: that the main thread has taken it. */

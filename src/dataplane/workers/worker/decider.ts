@@ -29,7 +29,8 @@ import {
   type RequestType,
   type VersionWord,
 } from "#dataplane/workers/shared/decision-data.ts";
-import { FIRST_ACCEPTED_SLOT, SERVED } from "#dataplane/workers/shared/relay-memory.ts";
+import { FIRST_ACCEPTED_SLOT } from "#dataplane/workers/shared/relay-memory.ts";
+import { SERVED } from "#dataplane/workers/shared/opcodes.ts";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
 import { test, type TestContext } from "node:test";
-import { ENDED, newRelayMemory, RelayMemory, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { newRelayMemory, RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { ENDED, REQUESTED } from "#dataplane/workers/shared/opcodes.ts";
 import { EventReporter } from "./event-reporter.ts";
 
 const LONG_MS = 3_000;

@@ -2,7 +2,7 @@ import type { MuxRecipe } from "#core/wire-recipe.ts";
 import { beginWire } from "#protocols/begin-wire.ts";
 import { MUX_DESTINATION } from "#transport/mux/preface.ts";
 import { type Dial, UNDERLAY_FAILED } from "#dataplane/workers/shared/request-memory.ts";
-import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
+import { DIALLED } from "#dataplane/workers/shared/opcodes.ts";
 import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import { NodeMuxStream } from "#dataplane/workers/wire/node-mux-stream.ts";
 import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";

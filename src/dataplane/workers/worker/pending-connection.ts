@@ -10,7 +10,7 @@ import { REQUEST_BYTES, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/sh
 import { NO_MESSAGE, type WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
 import { int32At } from "#lib/at.ts";
-import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { HANDED_OVER, NOT_DIALLED, REQUESTED } from "#dataplane/workers/shared/opcodes.ts";
 import { AcceptedTask } from "./accepted-task.ts";
 import { beginRelay } from "./begin-relay.ts";
 import type { ClientBytes } from "./client-bytes.ts";

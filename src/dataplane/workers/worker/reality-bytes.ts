@@ -3,7 +3,7 @@ import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import type { RealityConnection } from "#transport/reality/server/server-connection.ts";
 import { HEADER_BYTES, RECORD } from "#transport/tls13/records.ts";
 import { REQUEST_BYTES } from "#dataplane/workers/shared/request-memory.ts";
-import { LEFT } from "#dataplane/workers/shared/relay-memory.ts";
+import { LEFT } from "#dataplane/workers/shared/opcodes.ts";
 import { encodeShown } from "#dataplane/workers/shared/shown-records.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import type { LeftClient } from "#dataplane/workers/shared/worker-data.ts";

@@ -1,6 +1,6 @@
 import type { RealityRules } from "#core/reality-rules.ts";
 import { DeadlineList } from "#lib/deadline-list.ts";
-import { UNLISTENED } from "#dataplane/workers/shared/relay-memory.ts";
+import { UNLISTENED } from "#dataplane/workers/shared/opcodes.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
 import { RealityHandshake } from "./reality-handshake.ts";

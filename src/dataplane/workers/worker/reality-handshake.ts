@@ -2,7 +2,7 @@ import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/li
 import { alpnKind } from "#transport/reality/server/dest-board.ts";
 import { ANSWER_TIMEOUT_MS, type Finished, Visit } from "#transport/reality/server/visit.ts";
 import { tag } from "#dataplane/workers/shared/slot-tag.ts";
-import { LEFT } from "#dataplane/workers/shared/relay-memory.ts";
+import { LEFT } from "#dataplane/workers/shared/opcodes.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
 import type { LeftClient } from "#dataplane/workers/shared/worker-data.ts";
 import { AcceptedTask } from "./accepted-task.ts";

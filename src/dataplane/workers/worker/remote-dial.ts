@@ -5,7 +5,7 @@ import type { WireStart } from "#core/handover.ts";
 import type { TlsRecipe } from "#core/tls-recipe.ts";
 import type { SessionRecipe, UnderlayRecipe } from "#core/wire-recipe.ts";
 import { DIAL_TIMED_OUT, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/shared/request-memory.ts";
-import { DIALLED } from "#dataplane/workers/shared/relay-memory.ts";
+import { DIALLED } from "#dataplane/workers/shared/opcodes.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";

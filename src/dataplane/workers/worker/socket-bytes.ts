@@ -1,4 +1,4 @@
-import { HANDED_OVER } from "#dataplane/workers/shared/relay-memory.ts";
+import { HANDED_OVER } from "#dataplane/workers/shared/opcodes.ts";
 import type { ClientBytes } from "./client-bytes.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 

@@ -1,7 +1,7 @@
 import type { KeptClientStream } from "#dataplane/workers/wire/kept-client.ts";
 import { SESSION_BYTES } from "#dataplane/workers/shared/slot-tag.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
-import { REQUESTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { REQUESTED } from "#dataplane/workers/shared/opcodes.ts";
 import type { ClientBytes } from "./client-bytes.ts";
 
 /** That of a stream, whatever its protocol. */

@@ -1,6 +1,7 @@
 /** The slots of one worker: each has a task, two descriptors, and what the wires over them hold; all of it ends here. */
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { ENDED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { ENDED } from "#dataplane/workers/shared/opcodes.ts";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import { Slots } from "#dataplane/workers/shared/slots.ts";
 import { LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";

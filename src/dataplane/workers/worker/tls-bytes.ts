@@ -3,7 +3,7 @@ import { EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import { PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
 import { FAULT_NUMBER, HANDSHAKE_DONE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
-import { TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { TLS_ACCEPTED } from "#dataplane/workers/shared/opcodes.ts";
 import type { ClientBytes } from "./client-bytes.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 

@@ -18,7 +18,7 @@ import { AcceptedTask } from "./accepted-task.ts";
 import { TlsBytes } from "./tls-bytes.ts";
 import { tag } from "#dataplane/workers/shared/slot-tag.ts";
 import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
-import { TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { TLS_ACCEPTED } from "#dataplane/workers/shared/opcodes.ts";
 import { int32At } from "#lib/at.ts";
 
 /** What the library's object takes in the middle of a handshake, measured with RSA and P-256. */
