@@ -25,6 +25,8 @@ import {
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP handshakes in workers: needs Linux";
+/** A record of ChangeCipherSpec. */
+const CHANGE = Buffer.from("140303000101", "hex");
 const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
 
 const open = (dest: number, more: object = {}): Promise<KeptClients> =>
@@ -162,3 +164,26 @@ test("a visitor who breaks off breaks off with the site, and the other way round
   await until("the visitor has noticed", () => left.destroyed);
   assert.ok(left.errored !== null);
 });
+
+test(
+  "who repeats a hello, and floods with what means nothing, holds up no other client",
+  { skip },
+  async () => {
+    await using site = await openSite();
+    await using server = await open(site.port);
+    await using origin = await openTcpOrigin(echo);
+    const hostile = await visit(server.port);
+    hostile.write(helloWithToken());
+    await once(hostile, "data");
+    const changes = Buffer.alloc(600_000, CHANGE);
+    const say = (): void => {
+      while (!hostile.destroyed && hostile.writableLength < 8 * changes.length) hostile.write(changes);
+    };
+    say();
+    const flood = setInterval(say, 1);
+    const stream = await dial(server.port, origin.port);
+    await echoed(stream, 1_000);
+    clearInterval(flood);
+    for (const socket of [hostile, stream]) socket.destroy();
+  },
+);

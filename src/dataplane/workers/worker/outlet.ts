@@ -1,4 +1,4 @@
-import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR, type RelayCalls } from "#platform/linux/relay-calls.ts";
 
 const NOTHING = Buffer.alloc(0);
 
@@ -23,13 +23,14 @@ export class Outlet {
     this.flush();
   }
 
-  /** Whatever is wrong with the socket, reading tells. */
+  /** Whatever is wrong with the socket, reading tells; it takes nothing any more. */
   flush(): void {
     while (this.#waiting.length > 0) {
       const { buffer } = this.#calls;
       const piece = this.#waiting.subarray(0, buffer.length);
       buffer.set(piece);
       const sent = this.#calls.send(this.#descriptor(), piece.length);
+      if (sent < 0 && sent !== EAGAIN && sent !== EINTR) this.#waiting = NOTHING;
       if (sent <= 0) return;
       this.#waiting = this.#waiting.subarray(sent);
     }

@@ -12,11 +12,13 @@ import type { PendingTask } from "./pending-task.ts";
 import { RealityBytes } from "./reality-bytes.ts";
 import type { RealityListener } from "./reality-listener.ts";
 import { RemoteDial } from "./remote-dial.ts";
-import { WAITS, type Outcome } from "./task.ts";
+import { MORE, WAITS, type Outcome } from "./task.ts";
 
 const OVER = PEER_ENDED | HANGUP | FAULT;
 const SOMETHING = READABLE | OVER;
 const READ_BYTES = 64 * 1024;
+/** Of each end in one turn: who sends more than is understood shall not keep the thread. */
+const MOST_READS = 4;
 /** What our own engine takes of one that it has answered. */
 const ENGINE_BYTES = 24 * 1024;
 /** How long one may take that has begun, when its listener is one no more. */
@@ -97,9 +99,9 @@ export class RealityHandshake extends AcceptedTask implements PendingTask {
     if (dest === null || visit === null || (!this.#isConnected && !this.#connect(dest))) return WAITS;
     this.#toClient.flush();
     this.#toDest.flush();
-    this.#read(visit, dest);
+    const hasMore = this.#read(visit, dest);
     if (!this.#isGone) this.#look(visit);
-    return WAITS;
+    return hasMore ? MORE : WAITS;
   }
 
   #connect(dest: RemoteDial): boolean {
@@ -112,12 +114,16 @@ export class RealityHandshake extends AcceptedTask implements PendingTask {
     return true;
   }
 
-  #read(visit: Visit, dest: RemoteDial): void {
-    while (!this.#isGone && !visit.isOver) {
-      if (this.#ofClient.isReady) this.#readClient(visit);
-      else if (this.#ofDest.isReady && !visit.isFull) this.#readDest(visit, dest);
-      else return;
+  /** The client no further than dest has taken. True: there is more at once. */
+  #read(visit: Visit, dest: RemoteDial): boolean {
+    const isOpen = (): boolean => !this.#isGone && !visit.isOver;
+    const hasClients = (): boolean => isOpen() && this.#ofClient.isReady && this.#toDest.waiting.length === 0;
+    const hasDests = (): boolean => isOpen() && this.#ofDest.isReady && !visit.isFull;
+    for (let reads = 0; reads < MOST_READS && (hasClients() || hasDests()); reads++) {
+      if (hasClients()) this.#readClient(visit);
+      if (hasDests()) this.#readDest(visit, dest);
     }
+    return hasClients() || hasDests();
   }
 
   /** What comes behind the end of its handshake stays in the socket. */

@@ -90,7 +90,7 @@ class RecordsOfClient {
   take(bytes: Buffer): Judgement {
     this.#arrived.push(bytes);
     const verdict = this.#judge();
-    if (verdict !== "finished") for (const change of this.#changes) this.#tellDest(change);
+    if (verdict !== "finished") this.#tellDest(Buffer.concat(this.#changes));
     this.#changes = [];
     if (verdict === "more") this.#tellRest();
     return verdict;
