@@ -1,6 +1,6 @@
 /** Connections of libssl whose bulk goes on without it: the same bytes, the same ends, and the peer notices nothing. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
@@ -222,57 +222,89 @@ const WAYS = [
   { what: "both directions are bulk", up: true, down: true },
 ];
 
+/** Of OpenSSL's own client, whose single-letter commands do what no client of the runtime can. */
+const openPeer = (...args: readonly string[]) =>
+  Bench.open((port) => spawn("openssl", ["s_client", "-tls1_3", ...args, "-connect", `127.0.0.1:${port}`]));
+const skipPeer = skip || missing("openssl");
+
+/** Until the library reads no more of it. */
+async function upload(bench: Bench, peer: ChildProcessWithoutNullStreams): Promise<void> {
+  peer.stdin.write("x".repeat(BULK_BYTES));
+  for (const bytes of [FAST_BYTES, BULK_BYTES - FAST_BYTES]) {
+    await bench.has(FAST_BYTES + 10_000); // framing is some of it
+    assert.equal((await bench.read(bytes)).text.length, bytes);
+  }
+  assert.ok(bench.ssl.opened < BULK_BYTES / 2, `the library has opened ${bench.ssl.opened}`);
+}
+
+test("a change of keys that it asked for goes out with the end, too", { skip: skipPeer }, async () => {
+  const { bench, client: peer } = await openPeer();
+  await using _ = bench;
+  let said = "";
+  peer.stdout.on("data", (text: Buffer) => (said += String(text)));
+  peer.stderr.on("data", (text: Buffer) => (said += String(text)));
+  await upload(bench, peer);
+  await delay(20); // a command is one only where it begins what is read at once
+  peer.stdin.write("K\n");
+  while (!said.includes("KEYUPDATE")) await delay(1);
+  peer.stdin.write("behind it\n");
+  assert.equal(String((await bench.read(10)).text), "behind it\n");
+  assert.equal(bench.wire.endWriting(bench.io), 0);
+  const [code] = (await once(peer, "close")) as [number];
+  assert.deepEqual([code, said.includes("closed")], [0, true]);
+});
+
+test("a peer that takes short records only gets no others", { skip: skipPeer }, async () => {
+  const { bench, client: peer } = await openPeer("-maxfraglen", "1024");
+  await using _ = bench;
+  let heard = 0;
+  peer.stdout.on("data", (text: Buffer) => (heard += text.filter((byte) => byte === MARK).length));
+  await bench.write(Buffer.alloc(BULK_BYTES, MARK));
+  while (heard < BULK_BYTES && peer.exitCode === null) await delay(1);
+  assert.deepEqual([heard, peer.exitCode], [BULK_BYTES, null]);
+  assertLittle(bench.ssl.sealed);
+  peer.kill();
+  await once(peer, "close");
+});
+
 for (const { what, up, down } of WAYS)
-  test(
-    `a peer changes its keys, and asks for ours to be changed: ${what}`,
-    { skip: skip || missing("openssl") },
-    async () => {
-      const { bench, client: peer } = await Bench.open((port) =>
-        spawn("openssl", ["s_client", "-tls1_3", "-connect", `127.0.0.1:${port}`]),
-      );
-      await using _ = bench;
-      let [updates, heard] = [0, 0];
-      peer.stdout.on("data", (text: Buffer) => {
-        heard += text.filter((byte) => byte === MARK).length;
-      });
-      peer.stderr.on("data", (text: Buffer) => (updates += String(text).split("KEYUPDATE").length - 1));
-      const until = async (isSo: () => boolean): Promise<void> => {
-        while (!isSo() && peer.exitCode === null) await delay(1);
-      };
-      let marks = 0;
-      const tell = async (bytes: number): Promise<void> => {
-        await bench.write(Buffer.alloc(bytes, MARK));
-        marks += bytes;
-        await until(() => heard >= marks);
-        assert.equal(heard, marks);
-      };
-      const hear = async (text: string): Promise<void> => {
-        peer.stdin.write(text);
-        assert.equal(String((await bench.read(text.length)).text), text);
-      };
-      await tell(1);
-      if (up) {
-        peer.stdin.write("x".repeat(BULK_BYTES));
-        for (const bytes of [FAST_BYTES, BULK_BYTES - FAST_BYTES]) {
-          await bench.has(FAST_BYTES + 10_000); // framing is some of it
-          assert.equal((await bench.read(bytes)).text.length, bytes);
-        }
-        assert.ok(bench.ssl.opened < BULK_BYTES / 2, `the library has opened ${bench.ssl.opened}`);
-      }
-      const { opened } = bench.ssl;
-      if (down) await tell(BULK_BYTES);
-      for (const command of ["k", "K", "K", "k"]) {
-        const before = updates;
-        await delay(20); // a command is one only where it begins what is read at once
-        peer.stdin.write(`${command}\n`);
-        await until(() => updates > before);
-        await hear(`behind ${command}\n`);
-        await tell(10);
-        if (down) await tell(100_000);
-      }
-      assert.ok(!up || bench.ssl.opened === opened, "the library has opened more");
-      assert.ok(!down || bench.ssl.sealed < BULK_BYTES / 2, `the library has sealed ${bench.ssl.sealed}`);
-      peer.kill();
-      await once(peer, "close");
-    },
-  );
+  test(`a peer changes its keys, and asks for ours to be changed: ${what}`, { skip: skipPeer }, async () => {
+    const { bench, client: peer } = await openPeer();
+    await using _ = bench;
+    let [updates, heard] = [0, 0];
+    peer.stdout.on("data", (text: Buffer) => {
+      heard += text.filter((byte) => byte === MARK).length;
+    });
+    peer.stderr.on("data", (text: Buffer) => (updates += String(text).split("KEYUPDATE").length - 1));
+    const until = async (isSo: () => boolean): Promise<void> => {
+      while (!isSo() && peer.exitCode === null) await delay(1);
+    };
+    let marks = 0;
+    const tell = async (bytes: number): Promise<void> => {
+      await bench.write(Buffer.alloc(bytes, MARK));
+      marks += bytes;
+      await until(() => heard >= marks);
+      assert.equal(heard, marks);
+    };
+    const hear = async (text: string): Promise<void> => {
+      peer.stdin.write(text);
+      assert.equal(String((await bench.read(text.length)).text), text);
+    };
+    await tell(1);
+    if (up) await upload(bench, peer);
+    const { opened } = bench.ssl;
+    if (down) await tell(BULK_BYTES);
+    for (const command of ["k", "K", "K", "k"]) {
+      const before = updates;
+      await delay(20); // a command is one only where it begins what is read at once
+      peer.stdin.write(`${command}\n`);
+      await until(() => updates > before);
+      await hear(`behind ${command}\n`);
+      await tell(10);
+      if (down) await tell(100_000);
+    }
+    assert.ok(!up || bench.ssl.opened === opened, "the library has opened more");
+    assert.ok(!down || bench.ssl.sealed < BULK_BYTES / 2, `the library has sealed ${bench.ssl.sealed}`);
+    peer.kill();
+    await once(peer, "close");
+  });

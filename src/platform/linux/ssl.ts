@@ -262,9 +262,10 @@ export class Ssl {
     if (this.#functions.SSL_set_fd(ssl, fd) !== 1) this.#functions.ERR_clear_error();
   }
 
-  /** Says that no more follows (close_notify). 0: said; EAGAIN; `BROKEN`. */
+  /** Says that no more follows (close_notify), behind a change of keys that was to come with the next write. 0: said; EAGAIN; `BROKEN`. */
   shutdown(ssl: bigint): number {
     this.#functions.ERR_clear_error();
+    this.#functions.SSL_do_handshake(ssl); // the library says no end while it is due
     const answer = this.#functions.SSL_shutdown(ssl);
     if (answer >= 0) return 0;
     return this.#functions.SSL_get_error(ssl, answer) === SSL_ERROR_WANT_WRITE

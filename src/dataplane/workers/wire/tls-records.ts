@@ -6,7 +6,7 @@ import { byteAt } from "#lib/at.ts";
 import { type Side, SslSecrets } from "#platform/linux/ssl-secrets.ts";
 import { type CipherSuite, cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { DirectionKeys } from "#transport/tls13/direction-keys.ts";
-import { HEADER_BYTES, MAX_CONTENT_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
+import { HEADER_BYTES, MAX_SEALED_BYTES, RECORD, SEALED_EXTRA_BYTES } from "#transport/tls13/records.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import { RecordCipher } from "./record-cipher.ts";
 import { type RecordAnswers, RecordReader } from "./record-reader.ts";
@@ -91,10 +91,11 @@ export class TlsRecords {
     const bytes = wholeRecord(sealed, sealed.length);
     const keys = bytes === 0 ? null : this.#keysOf("outward", { address, bytes, counted });
     if (keys === null) return null;
-    const next = new DirectionKeys(this.#suite, keys.secret, keys.sequence + recordsIn(sealed));
+    const { records, most } = measured(sealed);
+    const next = new DirectionKeys(this.#suite, keys.secret, keys.sequence + records);
     this.#contexts.sealing = this.#memory.evp.openContext(this.#suite.aead, next.key, SEAL);
     const cipher = new RecordCipher(this.#memory, this.#contexts.sealing, next);
-    return new RecordWriter(this.#memory, this.#connection.fd, cipher, MAX_CONTENT_BYTES);
+    return new RecordWriter(this.#memory, this.#connection.fd, cipher, most);
   }
 
   /** Those that the record there is the next one of. */
@@ -144,9 +145,13 @@ function wholeRecord(wire: Uint8Array, got: number): number {
   return bytes > got || bytes <= HEADER_BYTES + TAG_BYTES ? 0 : bytes;
 }
 
-function recordsIn(sealed: Uint8Array): number {
-  let records = 0;
-  for (let at = 0; at < sealed.length; records++)
-    at += HEADER_BYTES + ((byteAt(sealed, at + 3) << 8) | byteAt(sealed, at + 4));
-  return records;
+/** How many records, and the most content of one: the peer may have asked for short ones (RFC 6066 §4). */
+function measured(sealed: Uint8Array): { readonly records: number; readonly most: number } {
+  let [records, most] = [0, 0];
+  for (let at = 0; at < sealed.length; records++) {
+    const bytes = (byteAt(sealed, at + 3) << 8) | byteAt(sealed, at + 4);
+    most = Math.max(most, bytes - SEALED_EXTRA_BYTES);
+    at += HEADER_BYTES + bytes;
+  }
+  return { records, most };
 }
