@@ -58,7 +58,7 @@ export class EncryptedReader extends SealedReader {
   protected open(_io: WireIo, end: number, room: number): number {
     let bytes = 0;
     for (let size = this.#arrived(end); size > 0; size = this.#arrived(end)) {
-      this.isFull = bytes > 0 && bytes + size - TAG_BYTES > room;
+      this.isFull = this.isSated || (bytes > 0 && bytes + size - TAG_BYTES > room);
       if (this.isFull || !this.#openRecord(bytes, size)) break;
       bytes += size - TAG_BYTES;
     }

@@ -12,6 +12,9 @@ import type { WireIo } from "./wire.ts";
 /** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
 const MAX_USELESS = 32;
 
+/** So many records are opened in the time of a change of keys. */
+const UPDATE_MESSAGES = 16;
+
 /** Behind the content, and sealed with it. */
 const TYPE_BYTES = 1;
 
@@ -69,7 +72,7 @@ export class RecordReader extends SealedReader {
     let bytes = 0;
     try {
       for (let size = this.#arrived(end); size >= 0; size = this.#arrived(end)) {
-        this.isFull = bytes > 0 && bytes + size - TAG_BYTES - TYPE_BYTES > most;
+        this.isFull = this.isSated || (bytes > 0 && bytes + size - TAG_BYTES - TYPE_BYTES > most);
         if (this.isFull) break;
         bytes += this.#openRecord(bytes, size);
         this.isFull = this.isExact && bytes > 0 && this.at < end;
@@ -161,6 +164,7 @@ export class RecordReader extends SealedReader {
     const isWanted = decodeKeyUpdate(body);
     this.#refuseWaiting();
     this.#cipher.update();
+    this.weigh(UPDATE_MESSAGES);
     if (isWanted) this.#answers.onKeyWanted();
   }
 }

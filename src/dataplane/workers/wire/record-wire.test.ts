@@ -125,6 +125,23 @@ test("noise is a fault or a wait", { skip }, () => {
   );
 });
 
+test("one read opens so many records, however little is in them, and few changes of keys", { skip }, () => {
+  for (const [most, one] of [
+    [64, (bench: Bench) => payload(bench, "x")],
+    [4, (bench: Bench) => Buffer.concat([update(bench, 0), payload(bench, "x")])],
+  ] as const) {
+    const bench = openBench();
+    bench.socket.arrived = Buffer.concat(Array.from({ length: 500 }, () => one(bench)));
+    bench.socket.ended = true;
+    bench.wire.onEvents(READABLE | HANGUP);
+    assert.ok(bench.wire.read(bench.io, PLAIN_BYTES) <= most);
+    assert.ok(bench.wire.available(bench.io) > 0);
+    const { text, last } = drain(bench, PLAIN_BYTES);
+    assert.deepEqual([text.length >= 500 - most, last], [true, 0]);
+    bench.wire.drop(bench.io);
+  }
+});
+
 test("goes on with what was read before", { skip }, () => {
   const example = openBench();
   const sealed = Buffer.concat([payload(example, "payload"), payload(example, "next")]);

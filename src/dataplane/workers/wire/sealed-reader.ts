@@ -10,6 +10,8 @@ export const BROKEN = -71;
 const REST_BYTES = 4096;
 /** Where messages are shorter, a part of one is kept at no cost. */
 const LONG_BYTES = 4096;
+/** What one read opens at most: a peer decides how little is in each message. */
+const MOST_MESSAGES = 64;
 
 /**
  * The direction from the peer, in sealed messages: those that are whole are opened, what follows them is kept. One that is
@@ -35,6 +37,8 @@ export abstract class SealedReader {
   #longestPlain = 0;
   /** Those belong to an earlier turn. */
   #isStale = false;
+  /** Messages that the present read may still open. */
+  #messagesLeft = 0;
 
   /** `rest` was read from below already, and fits into the memory for the wire. */
   constructor(memory: CipherMemory, below: SealedBelow, rest: Uint8Array | null) {
@@ -99,23 +103,34 @@ export abstract class SealedReader {
     let end = this.#takeRemainder();
     let bytes = this.#openAll(io, end, size);
     let got = EINTR;
-    if (bytes === 0 && this.#buffered === null && this.last === null && !this.#ended) {
+    if (bytes === 0 && this.#buffered === null && this.last === null && !this.#ended && !this.isFull) {
       got = this.#receive(io, end, size);
       if (got > 0) bytes = this.#openAll(io, (end += got), size);
       else if (got !== 0 && got !== EAGAIN && got !== EINTR) this.last = got;
     }
     this.#keepRemainder(end);
     if (bytes > 0 || this.#buffered !== null) return bytes;
-    if (this.#ended) this.last ??= this.#remainderBytes > 0 || this.isCut ? BROKEN : 0;
+    if (this.#ended && !this.isFull) this.last ??= this.#remainderBytes > 0 || this.isCut ? BROKEN : 0;
     return this.last ?? (got === EAGAIN ? EAGAIN : EINTR);
   }
 
   /** One was opened: of so many bytes, framing and tags included. */
   protected opened(bytes: number, plainBytes: number): void {
+    this.#messagesLeft--;
     if (bytes <= this.#longestBytes && !this.#isStale) return;
     this.#isStale = false;
     this.#longestBytes = bytes;
     this.#longestPlain = plainBytes;
+  }
+
+  /** What follows is for the next read. */
+  protected get isSated(): boolean {
+    return this.#messagesLeft <= 0;
+  }
+
+  /** The message that was opened last takes as long as so many. */
+  protected weigh(messages: number): void {
+    this.#messagesLeft -= messages;
   }
 
   /**
@@ -140,6 +155,7 @@ export abstract class SealedReader {
   #openAll(io: WireIo, end: number, room: number): number {
     this.isFull = false;
     this.#isStale = true;
+    this.#messagesLeft = MOST_MESSAGES;
     const bytes = this.open(io, end, room);
     if (bytes > room) this.#buffered = this.memory.plain.slice(room, bytes);
     return Math.min(bytes, room);

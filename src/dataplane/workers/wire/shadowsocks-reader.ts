@@ -69,10 +69,8 @@ export class ShadowsocksReader extends SealedReader {
     let bytes = 0;
     while (this.#payloadArrived(end)) {
       const next = bytes + this.#payloadBytes;
-      if (bytes > 0 && next > room) {
-        this.isFull = true;
-        break;
-      }
+      this.isFull = this.isSated || (bytes > 0 && next > room);
+      if (this.isFull) break;
       if (!this.#openPart(plainAt + BigInt(bytes), this.#payloadBytes)) break;
       this.opened(FRAMING_BYTES + this.#payloadBytes, this.#payloadBytes);
       this.#payloadBytes = -1;

@@ -60,7 +60,7 @@ export class VmessReader extends SealedReader {
     let bytes = 0;
     while (this.#chunkArrived(end)) {
       const plainBytes = this.#size - this.#padding - TAG_BYTES;
-      this.isFull = bytes > 0 && bytes + plainBytes > room;
+      this.isFull = this.isSated || (bytes > 0 && bytes + plainBytes > room);
       if (this.isFull || !this.#openChunk(bytes, plainBytes)) break;
       bytes += plainBytes;
     }
