@@ -114,14 +114,14 @@ export class KeptSession implements FrameReceiver, StreamOwner {
   onData(id: number, buffer: Uint8Array, from: number, to: number): void {
     const stream = this.#streams.get(id);
     if (stream === undefined) return;
-    if (stream !== this.#direct) return this.#arrive(stream, buffer.slice(from, to));
+    if (stream !== this.#direct) return this.#arrive(stream, buffer, from, to);
     buffer.copyWithin(this.#directBytes, from, to);
     this.#directBytes += to - from;
   }
 
-  #arrive(stream: KeptStream, data: Uint8Array): void {
-    if (!stream.isNamed) this.#name(stream, data);
-    else if (stream.arrive(data)) this.#full.add(stream);
+  #arrive(stream: KeptStream, buffer: Uint8Array, from: number, to: number): void {
+    if (!stream.isNamed) this.#name(stream, buffer.slice(from, to));
+    else if (stream.arrive(buffer, from, to)) this.#full.add(stream);
   }
 
   #name(stream: KeptStream, data: Uint8Array): void {

@@ -3,6 +3,7 @@ import { byteAt } from "#lib/at.ts";
 import { EAGAIN, EINTR, FAULT, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import { AskedAddress } from "./asked-address.ts";
+import { ByteStore } from "./byte-store.ts";
 import type { KeptClientStream, KeptSessionHost } from "./kept-client.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
@@ -51,8 +52,8 @@ export class KeptStream implements KeptClientStream {
   isRelayed = false;
   /** Null: it is over for both sides. */
   #session: StreamOwner | null;
-  #waiting: Uint8Array[] = [];
-  #waitingBytes = 0;
+  /** Null: nothing waits. */
+  #waiting: ByteStore | null = null;
   /** The result of all reads behind what waits; null: reading goes on. */
   #last: number | null = null;
   #hasFarEnded = false;
@@ -80,14 +81,18 @@ export class KeptStream implements KeptClientStream {
   name(data: Uint8Array): "named" | "incomplete" | "faulty" {
     const size = this.#asked.take(data);
     if (size < 0) return "faulty";
-    if (size < data.length) this.arrive(data.subarray(size));
+    if (size < data.length) this.arrive(data, size, data.length);
     return this.isNamed ? "named" : "incomplete";
   }
 
-  /** True: it has as much waiting as it may. */
-  arrive(data: Uint8Array): boolean {
-    this.#waiting.push(data);
-    this.#waitingBytes += data.length;
+  get #waitingBytes(): number {
+    return this.#waiting?.size ?? 0;
+  }
+
+  /** What lies between the two indices. True: it has as much waiting as it may. */
+  arrive(buffer: Uint8Array, from: number, to: number): boolean {
+    this.#waiting ??= new ByteStore();
+    this.#waiting.push(buffer, from, to);
     if (this.isRelayed) this.wake();
     return this.#waitingBytes >= MOST_WAITING_BYTES;
   }
@@ -133,12 +138,8 @@ export class KeptStream implements KeptClientStream {
   }
 
   #readWaiting(io: WireIo, size: number): number {
-    const first = this.#waiting[0] ?? NOTHING;
-    const bytes = Math.min(size, first.length);
-    io.calls.buffer.set(first.subarray(0, bytes));
-    if (bytes < first.length) this.#waiting[0] = first.subarray(bytes);
-    else this.#waiting.shift();
-    this.#waitingBytes -= bytes;
+    const bytes = this.#waiting?.take(io.calls.buffer, size) ?? 0;
+    if (this.#waitingBytes === 0) this.#waiting = null;
     if (this.#waitingBytes < MOST_WAITING_BYTES) this.#session?.onRoom(this);
     return bytes;
   }
@@ -209,8 +210,7 @@ export class KeptStream implements KeptClientStream {
     this.#session = null;
     this.#isCut = true;
     this.#last = BROKEN;
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+    this.#waiting = null;
     if (this.slot >= 0) session?.host.wakeStream(this.slot, FAULT);
   }
 
