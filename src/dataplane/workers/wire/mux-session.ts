@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { BUFFER_BYTES, EAGAIN, EINTR, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { ByteStore } from "./byte-store.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { hasArrived } from "./has-arrived.ts";
 import { MuxInput, type MuxListener } from "./mux-input.ts";
@@ -8,6 +9,8 @@ import type { Wire, WireIo } from "./wire.ts";
 
 /** Bytes of all streams that wait for slow readers. Beyond this the connection is not read, so the peer is slowed down. */
 const MOST_HELD_BYTES = 8 * 1024 * 1024;
+/** Of streams that have nothing waiting: memory that is kept for others. */
+const MOST_SPARE = 4;
 /** What is read in one turn, before the streams have theirs. */
 const TURN_BYTES = 256 * 1024;
 /** A read of so much is followed by a larger one. */
@@ -33,6 +36,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   readonly #output: MuxOutput;
   /** The session wants a turn. */
   readonly #wake: () => void;
+  readonly #spare: ByteStore[] = [];
   #heldBytes = 0;
   #isPaused = false;
   #isRunning = false;
@@ -130,6 +134,16 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
       this.#isPaused = false;
       this.#wake();
     }
+  }
+
+  /** An empty one. */
+  takeStore(): ByteStore {
+    return this.#spare.pop() ?? new ByteStore();
+  }
+
+  /** It is empty. */
+  giveStore(store: ByteStore): void {
+    if (this.#spare.length < MOST_SPARE) this.#spare.push(store);
   }
 
   /** It is over for its user. */

@@ -1,7 +1,7 @@
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import { MAX_WINDOW } from "#transport/mux/yamux-frame.ts";
-import { ByteStore } from "./byte-store.ts";
+import type { ByteStore } from "./byte-store.ts";
 import type { SessionStream } from "./mux-framing.ts";
 import type { MuxSession } from "./mux-session.ts";
 import type { Wire, WireIo } from "./wire.ts";
@@ -19,7 +19,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   protected readonly session: Session;
   endSent = false;
   farEnded = false;
-  /** Made when something comes. */
+  /** Null: nothing waits. */
   #arrived: ByteStore | null = null;
   /** What follows all that has come; EAGAIN: that is not known yet. */
   #last = EAGAIN;
@@ -66,8 +66,13 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   onEvents(): void {} // its socket is not its own
 
   read(io: WireIo, size: number): number {
-    const bytes = this.#arrived?.take(io.calls.buffer, size) ?? 0;
-    if (bytes === 0) return this.#lastNow;
+    const arrived = this.#arrived;
+    if (arrived === null) return this.#lastNow;
+    const bytes = arrived.take(io.calls.buffer, size);
+    if (arrived.size === 0) {
+      this.#arrived = null;
+      this.session.giveStore(arrived);
+    }
     this.session.holds(-bytes);
     this.taken(bytes);
     return bytes;
@@ -90,7 +95,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   /** Until its reader has its turn. */
   protected keep(bytes: Uint8Array, from: number, to: number): void {
     if (from === to || this.#isRefused) return;
-    this.#arrived ??= new ByteStore();
+    this.#arrived ??= this.session.takeStore();
     this.#arrived.push(bytes, from, to);
     this.session.holds(to - from);
   }
