@@ -24,8 +24,16 @@ import { echoed, outcome } from "../support/client.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { textFiles } from "../support/text-files.ts";
-import { CountedContexts, openTlsListener, type TlsListener } from "../support/tls-listener.ts";
-import { answersTo, clientHello, nonsense } from "../support/hostile-tls-clients.ts";
+import { CountedContexts, openTlsListener, TLS_LISTENER, type TlsListener } from "../support/tls-listener.ts";
+import { openHeldPort } from "../support/held-port.ts";
+import {
+  answersOf,
+  answersTo,
+  clientHello,
+  MUCH_GARBAGE,
+  nonsense,
+  UnknownClient,
+} from "../support/hostile-tls-clients.ts";
 import { until } from "../support/until.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
 import { nativeTls as native } from "../support/native-tls.ts";
@@ -107,6 +115,31 @@ test("unauthenticated clients get the same answer, and the log the same words", 
     }
   assert.ok(byThreads.failures.length > 20);
   assert.equal(byThreads.sockets.length, 0);
+});
+
+test("a client that sends more than is read of it gets the same answer", { skip }, async () => {
+  assert.ok(native !== null);
+  const { calls } = native;
+  const [what, bytes] = MUCH_GARBAGE;
+  for (const ends of [false, true]) {
+    const hold = () => openHeldPort(calls, TLS_LISTENER);
+    const [node, loop, threads] = await Promise.all([hold(), hold(), hold()]);
+    const unknownClients = [node, loop, threads].map(({ port }) => new UnknownClient(port, bytes, ends));
+    await until("all of it waits", () => unknownClients.every((client) => client.hasSaidAll(calls)));
+    await using byNode = await openTlsListener(await openListenerTls(null, ALPN), null, { pool: node.pool });
+    await using byLoop = await openTlsListener(await openListenerTls(native, ALPN), null, {
+      pool: loop.pool,
+    });
+    await using byThreads = await openTlsListener(await openListenerTls(native, ALPN), fronts, {
+      pool: threads.pool,
+    });
+    const [first, ...others] = await answersOf(unknownClients);
+    for (const other of others) assert.equal(other, first, `${what}${ends ? ", ended" : ""}`);
+    const listeners = [byNode, byLoop, byThreads];
+    await until("each has failed", () => listeners.every(({ failures }) => failures.length === 1));
+    assert.equal(byThreads.failures[0]?.message, byLoop.failures[0]?.message);
+    assert.equal(byThreads.sockets.length, 0);
+  }
 });
 
 async function tlsFor(options: object, files: SafeFiles = textFiles): Promise<TlsServer> {

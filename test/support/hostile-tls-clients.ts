@@ -4,6 +4,8 @@ import { connect, type Socket } from "node:net";
 import { duplexPair } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
+import { descriptorOf } from "#core/handover.ts";
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 
 /** What a client of today begins with. */
 export async function clientHello(tls: object = {}): Promise<Buffer> {
@@ -31,12 +33,17 @@ export async function nonsense(hello: Buffer): Promise<readonly (readonly [what:
     ["a hello of TLS 1.1", flipped],
     ["no protocol in common", await clientHello({ ALPNProtocols: ["nonsense"] })],
     ["half a hello and the end", hello.subarray(0, 100)],
-    ["much garbage", Buffer.alloc(200_000, 0x47)],
   ];
 }
 
+/**
+ * More than is read of a client that is refused: a close over the rest is a reset. Where a server reads on another thread
+ * than its client writes, the rest may not have come by then, and the close is an end; so it has to wait there first.
+ */
+export const MUCH_GARBAGE = ["much garbage", Buffer.alloc(200_000, 0x47)] as const;
+
 /** What a client sends to a listener, and what it gets. */
-class UnknownClient {
+export class UnknownClient {
   readonly #parts: Buffer[] = [];
   readonly #socket: Socket;
   #how = "silence";
@@ -49,6 +56,12 @@ class UnknownClient {
     this.#socket.on("data", (part: Buffer) => void this.#parts.push(part));
     this.#socket.on("error", (error: NodeJS.ErrnoException) => (this.#how = error.code ?? "error"));
     this.#socket.on("end", () => (this.#how = "end"));
+  }
+
+  /** All that it says waits at the other side. */
+  hasSaidAll(calls: Pick<RelayCalls, "unsent">): boolean {
+    const { connecting, writableLength } = this.#socket;
+    return !connecting && writableLength === 0 && calls.unsent(descriptorOf(this.#socket)) === 0;
   }
 
   get isOver(): boolean {
@@ -66,13 +79,17 @@ class UnknownClient {
   }
 }
 
-/** What each listener answers until all have closed; or until they have been silent for a while, and they agree. */
-export async function answersTo(
+/** What each listener answers. */
+export function answersTo(
   ports: readonly number[],
   bytes: Buffer,
   ends: boolean,
 ): Promise<readonly string[]> {
-  const unknownClients = ports.map((port) => new UnknownClient(port, bytes, ends));
+  return answersOf(ports.map((port) => new UnknownClient(port, bytes, ends)));
+}
+
+/** What clients get until all are closed; or until they have got nothing for a while, and agree. */
+export async function answersOf(unknownClients: readonly UnknownClient[]): Promise<readonly string[]> {
   const received = () => unknownClients.map((unknownClient) => unknownClient.received());
   const agree = () => new Set(received()).size === 1;
   const startedMs = performance.now();

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type AddressInfo, type Socket } from "node:net";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { descriptorOf } from "#core/handover.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { openLibc } from "#platform/linux/libc.ts";
@@ -13,9 +13,10 @@ const libc = process.platform === "linux" ? openLibc() : null;
 
 /**
  * Fixes what the kernel keeps for a reader. Left alone it grows with what the reader once took, up to `tcp_rmem`, which
- * may be 32 MiB: then a test that counts what went out to a peer that does not read counts the kernel.
+ * may be 32 MiB: then a test that counts what went out to a peer that does not read counts the kernel. Of a server: of
+ * all that it accepts.
  */
-export function fixReceiveBuffer(socket: Socket): void {
+export function fixReceiveBuffer(socket: Socket | Server): void {
   const fd = descriptorOf(socket);
   if (fd >= 0) setReceiveBuffer(fd, RECEIVE_BYTES); // it may be gone already
 }

@@ -28,6 +28,9 @@ export interface TlsListenerOptions {
   readonly contexts?: TlsContextSource;
 }
 
+/** Where it listens, by default. */
+export const TLS_LISTENER = { ip: LOOPBACK_V4, port: 0, owner: "test" } as const;
+
 /** Echoes what a client says. `threads` null: it accepts by itself, without a pool. */
 export async function openTlsListener(
   tls: TlsServer,
@@ -51,7 +54,7 @@ export async function openTlsListener(
     );
   };
   pool.useThreads(threads);
-  const where = { ip: LOOPBACK_V4, port, owner: "test" };
+  const where = { ...TLS_LISTENER, port };
   const lease = await pool.leaseTcp(where, { handshake: "tls", contexts, probes: null, onAccepted });
   lease.activate();
   const release = async (): Promise<void> => lease[Symbol.asyncDispose]();
