@@ -22,6 +22,16 @@ export class FrameReader {
   /** What has come of a frame that is understood as a whole; null: its data is passed on, or means nothing. */
   #control: Buffer[] | null = null;
 
+  /** To the end of the header or of the frame that is under way. */
+  get bytesLeft(): number {
+    return this.#left > 0 ? this.#left : HEADER_BYTES - this.#headerBytes;
+  }
+
+  /** The same, where the frame under way has data of that stream; else 0. */
+  dataLeftOf(stream: number): number {
+    return this.#isData && this.#stream === stream ? this.#left : 0;
+  }
+
   /** So many bytes from the buffer's start. */
   read(buffer: Uint8Array, bytes: number, on: FrameReceiver): void {
     for (let at = 0; at < bytes && !on.isDead;) {

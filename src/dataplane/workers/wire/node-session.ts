@@ -1,10 +1,10 @@
 import type { WireKind } from "#core/handover.ts";
 import type { SessionRecipe } from "#core/wire-recipe.ts";
-import { byteAt } from "#lib/at.ts";
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import { type PaddingScheme, preamblePadding, sessionFrames as codes } from "#protocols/begin-wire.ts";
-import { HEADER_BYTES, PSH, WASTE } from "#protocols/shared/stream-frame.ts";
+import { PSH } from "#protocols/shared/stream-frame.ts";
+import { FrameReader, type FrameReceiver } from "./frame-reader.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
@@ -44,7 +44,7 @@ export interface SessionSettings {
  * A session of frames to the server of a node, with one stream at a time, over the wire of its connection. Counts and
  * errors are those of wires. It ends once: then `isDead`.
  */
-export class NodeSession {
+export class NodeSession implements FrameReceiver {
   readonly inner: Wire;
   readonly origin: SessionOrigin;
   readonly #settings: SessionSettings;
@@ -54,13 +54,9 @@ export class NodeSession {
   /** 0: no stream is open. */
   #stream = 0;
   #events: SessionEvents | null = null;
-  readonly #header = Buffer.alloc(HEADER_BYTES);
-  #headerBytes = 0;
-  /** Of the frame that is under way, still to come. */
-  #left = 0;
-  #isPayload = false;
-  /** What has come of a frame that is understood as a whole; null: its data is passed on, or means nothing. */
-  #control: Buffer[] | null = null;
+  readonly #reader = new FrameReader();
+  /** Data of the stream at the start of the thread's buffer, of what is being read. */
+  #dataBytes = 0;
   /** Streams whose heartbeats are still to be answered. */
   #beats: number[] = [];
   #isDead = false;
@@ -140,7 +136,6 @@ export class NodeSession {
     const stream = this.#stream;
     this.#stream = 0;
     this.#events = null;
-    this.#isPayload = false;
     if (stream !== 0 && isOpened && !this.#isDead) this.#write(io, codes.encodeFrame(codes.FIN, stream));
   }
 
@@ -178,12 +173,12 @@ export class NodeSession {
 
   available(io: WireIo): number {
     for (let frames = 0; frames < MOST_FRAMES; frames++) {
-      if (this.#isPayload && this.#left > 0) {
+      const dataLeft = this.#stream === 0 ? 0 : this.#reader.dataLeftOf(this.#stream);
+      if (dataLeft > 0) {
         const bytes = this.#isDead ? BROKEN : this.inner.available(io);
-        return bytes === 0 ? BROKEN : Math.min(bytes, this.#left);
+        return bytes === 0 ? BROKEN : Math.min(bytes, dataLeft);
       }
-      const wanted = this.#left > 0 ? Math.min(this.#left, BUFFER_BYTES) : HEADER_BYTES - this.#headerBytes;
-      const bytes = this.#readInner(io, wanted);
+      const bytes = this.#readInner(io, Math.min(this.#reader.bytesLeft, BUFFER_BYTES));
       if (bytes < 0) return bytes;
       this.#takeApart(io.calls.buffer, bytes);
     }
@@ -192,43 +187,19 @@ export class NodeSession {
 
   /** Data of the stream moves to the start of the buffer: how much. */
   #takeApart(buffer: Uint8Array, bytes: number): number {
-    let plainBytes = 0;
-    for (let at = 0; at < bytes && !this.#isDead;) {
-      if (this.#left === 0) {
-        this.#header[this.#headerBytes++] = byteAt(buffer, at++);
-        if (this.#headerBytes === HEADER_BYTES) this.#begin();
-        continue;
-      }
-      const size = Math.min(this.#left, bytes - at);
-      if (this.#isPayload) {
-        if (at !== plainBytes) buffer.copyWithin(plainBytes, at, at + size);
-        plainBytes += size;
-      } else this.#control?.push(Buffer.from(buffer.subarray(at, at + size)));
-      this.#left -= size;
-      at += size;
-      if (this.#left === 0) this.#end();
-    }
-    return plainBytes;
+    this.#dataBytes = 0;
+    this.#reader.read(buffer, bytes, this);
+    return this.#dataBytes;
   }
 
-  #begin(): void {
-    const [command, stream] = [byteAt(this.#header, 0), this.#header.readUInt32BE(1)];
-    this.#headerBytes = 0;
-    this.#left = this.#header.readUInt16BE(5);
-    this.#isPayload = command === PSH && stream !== 0 && stream === this.#stream;
-    this.#control = command === PSH || command === WASTE ? null : [];
-    if (this.#left === 0) this.#end();
+  /** That of other streams means nothing. */
+  onData(stream: number, buffer: Uint8Array, from: number, to: number): void {
+    if (stream === 0 || stream !== this.#stream) return;
+    if (from !== this.#dataBytes) buffer.copyWithin(this.#dataBytes, from, to);
+    this.#dataBytes += to - from;
   }
 
-  #end(): void {
-    const control = this.#control;
-    this.#isPayload = false;
-    this.#control = null;
-    if (control !== null)
-      this.#onFrame(byteAt(this.#header, 0), this.#header.readUInt32BE(1), Buffer.concat(control));
-  }
-
-  #onFrame(command: number, stream: number, data: Buffer): void {
+  onFrame(command: number, stream: number, data: Buffer): void {
     const events = stream === this.#stream ? this.#events : null;
     if (command === codes.FIN) this.#onFin(events);
     else if (command === codes.SYNACK) events?.onAnswer(data.toString());
