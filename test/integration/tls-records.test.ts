@@ -14,6 +14,7 @@ import { TlsWire } from "#dataplane/workers/wire/tls.ts";
 import type { WireIo } from "#dataplane/workers/wire/wire.ts";
 import { BUFFER_BYTES, EAGAIN, EINTR, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { Ssl } from "#platform/linux/ssl.ts";
+import { SslSecrets } from "#platform/linux/ssl-secrets.ts";
 import type { NativeTls } from "#platform/tls.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { nativeTls } from "../support/native-tls.ts";
@@ -68,10 +69,11 @@ class Bench implements AsyncDisposable {
   readonly ssl = new CountingSsl();
   readonly io: WireIo = { calls: native.calls, bufferedBytes: 0, wakeAtMs: Infinity };
   readonly wire: TlsWire;
+  readonly object: bigint;
   readonly #fd: number;
 
   private constructor(offer: Detachable) {
-    const object = BigInt(offer.detach().numbers[0] as number);
+    const object = (this.object = BigInt(offer.detach().numbers[0] as number));
     this.#fd = offer.socket as number;
     assert.ok(this.ssl.outgoing.collect(object));
     this.wire = new TlsWire(this.ssl, object, this.#fd, { records: source });
@@ -211,6 +213,40 @@ test("TLS 1.2 stays the library's", { skip }, async () => {
   const { ssl } = bench;
   await moveBulk(bench, client);
   assert.deepEqual([ssl.opened, ssl.sealed], [BULK_BYTES, BULK_BYTES]);
+});
+
+test("a place that a peer has made look right is not kept for long", { skip }, async (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => nowMs);
+  await using both = await openBoth({ minVersion: "TLSv1.3" });
+  const { object } = both.bench;
+  const secrets = SslSecrets.open() ?? assert.fail();
+  const all: Buffer[] = [];
+  const look = (fits: (secret: Buffer) => boolean) =>
+    secrets.find(object, "inward", 32, (secret) => fits(Buffer.from(secret)));
+  const collect = (secret: Buffer): boolean => all.push(secret) < 0;
+  assert.equal(look(collect), null);
+  const { length } = all;
+  assert.equal(look(collect), null);
+  assert.equal(all.length, length); // not so soon again
+  const wrong = all[0] ?? assert.fail();
+  const right = all.find((one) => !one.equals(wrong)) ?? assert.fail();
+  nowMs += 1_000;
+  assert.deepEqual(
+    look((secret) => secret.equals(wrong)),
+    wrong,
+  );
+  for (let misses = 0; misses < 3; misses++)
+    assert.equal(
+      look((secret) => secret.equals(right)),
+      null,
+    );
+  nowMs += 1_000;
+  for (let times = 0; times < 3; times++)
+    assert.deepEqual(
+      look((secret) => secret.equals(right)),
+      right,
+    );
 });
 
 const MARK = 0x7e; // "~"

@@ -22,14 +22,28 @@ const STEP_BYTES = 4;
 /** Of a secret; addresses, numbers and flags have more. */
 const MOST_ZEROS = 3;
 
+/** To try all places takes some 50 ms; where none is known, it is done once in so long. */
+const SCAN_MS = 1_000;
+/** In a row: then the place is another one. A peer can seal a record by what else it knows of the object, and have us keep a wrong one. */
+const MOST_MISSES = 3;
+
 /** Whose records: what comes in, or what goes out. */
 export type Side = "inward" | "outward";
+
+/** Where a secret lies, so far behind the start of the object. */
+interface Place {
+  /** -1: it is not known. */
+  at: number;
+  misses: number;
+  scannedAtMs: number;
+}
+
+const newPlace = (): Place => ({ at: -1, misses: 0, scannedAtMs: -Infinity });
 
 export class SslSecrets {
   readonly #ffi: typeof Ffi;
   readonly #functions;
-  /** How far behind the start of the object the secrets of clients and of servers lie. */
-  readonly #places = new Map<"client" | "server", number>();
+  readonly #places = { client: newPlace(), server: newPlace() };
 
   /** Null where this runtime's library is another one. */
   static open(): SslSecrets | null {
@@ -63,16 +77,19 @@ export class SslSecrets {
   /** A copy of the present secret, of so many bytes, as soon as one `fits`; null: none does. */
   find(ssl: bigint, side: Side, bytes: number, fits: (secret: Uint8Array) => boolean): Uint8Array | null {
     const isServer = this.#functions.SSL_is_server(ssl) === 1;
-    const owner = isServer === (side === "outward") ? "server" : "client";
+    const place = this.#places[isServer === (side === "outward") ? "server" : "client"];
+    const nowMs = performance.now();
+    const scans = place.at < 0;
+    if (scans && nowMs - place.scannedAtMs < SCAN_MS) return null;
+    if (scans) place.scannedAtMs = nowMs;
     const size = Number(this.#functions.malloc_usable_size(ssl));
     const object = this.#ffi.toBuffer(ssl, size, true);
     try {
-      const known = this.#places.get(owner);
-      const places = known === undefined ? randomPlaces(object, bytes) : [known];
-      const place = places.find((at) => fits(object.subarray(at, at + bytes)));
-      if (place === undefined) return null;
-      this.#places.set(owner, place);
-      return Buffer.from(object.subarray(place, place + bytes));
+      const places = scans ? randomPlaces(object, bytes) : [place.at];
+      const at = places.find((one) => fits(object.subarray(one, one + bytes))) ?? -1;
+      place.misses = at < 0 && !scans ? place.misses + 1 : 0;
+      if (at >= 0 || place.misses === MOST_MISSES) place.at = at;
+      return at < 0 ? null : Buffer.from(object.subarray(at, at + bytes));
     } finally {
       object.fill(0);
     }

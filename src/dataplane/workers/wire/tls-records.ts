@@ -64,6 +64,8 @@ export class TlsRecords {
   readonly #suite: CipherSuite;
   readonly #connection: BegunConnection;
   readonly #contexts = { sealing: 0n, opening: 0n };
+  /** Nothing led to a record's key: it is not looked for again. */
+  readonly #lost = new Set<Side>();
 
   constructor(memory: CipherMemory, secrets: SslSecrets, suite: CipherSuite, connection: BegunConnection) {
     this.#memory = memory;
@@ -100,10 +102,13 @@ export class TlsRecords {
 
   /** Those that the record there is the next one of. */
   #keysOf(side: Side, sample: Sample): DirectionKeys | null {
+    if (this.#lost.has(side)) return null;
     let sequence = -1;
     const fits = (secret: Uint8Array): boolean => (sequence = this.#sequenceOf(secret, sample)) >= 0;
     const secret = this.#secrets.find(this.#connection.object, side, this.#suite.hashBytes, fits);
-    return secret === null ? null : new DirectionKeys(this.#suite, secret, sequence);
+    if (secret !== null) return new DirectionKeys(this.#suite, secret, sequence);
+    this.#lost.add(side);
+    return null;
   }
 
   /** Under which number that secret opens the record; -1: under none. */
