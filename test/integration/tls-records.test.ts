@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type AddressInfo, type Socket } from "node:net";
+import { createConnection, createServer, type AddressInfo, type Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { test } from "node:test";
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
@@ -24,6 +25,8 @@ import { fixReceiveBuffer } from "../support/small-buffers.ts";
 const native = nativeTls as NativeTls;
 const skip = native === null ? "SKIP bulk over TLS: needs Linux and node:ffi" : false;
 const BULK_BYTES = 3 * 1024 * 1024;
+/** What a read has to find at once for bulk. */
+const FAST_BYTES = 64 * 1024;
 const pattern = (bytes: number): Buffer => Buffer.alloc(bytes, createHash("sha256").update("bulk").digest());
 
 /** Says how much it has done. */
@@ -207,6 +210,66 @@ test("behind many small messages, too", { skip }, async () => {
   assertLittle(ssl.opened, ssl.sealed);
 });
 
+/** The socket of a client, to which it writes while it `isCutting` in two halves: the other one goes out by `finish`. */
+class CutSocket extends Duplex {
+  isCutting = false;
+  readonly #socket: Socket;
+  #rest = Buffer.alloc(0);
+
+  constructor(port: number) {
+    super();
+    this.#socket = createConnection(port, "127.0.0.1").setNoDelay(true);
+    this.#socket.on("data", (bytes: Buffer) => this.push(bytes));
+  }
+
+  override _read(): void {}
+
+  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
+    const size = this.isCutting ? bytes.length >> 1 : bytes.length;
+    this.#socket.write(bytes.subarray(0, size), done);
+    this.#rest = Buffer.from(bytes.subarray(size));
+  }
+
+  finish(): void {
+    this.#socket.write(this.#rest);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+}
+
+test("records that came in pieces are no reason to leave later ones to the library", { skip }, async () => {
+  const { bench, client } = await Bench.open((port) => {
+    const socket = new CutSocket(port);
+    return { socket, tls: connect({ socket, rejectUnauthorized: false, minVersion: "TLSv1.3" }) };
+  });
+  await using _ = bench;
+  const { socket, tls } = client;
+  const fast = pattern(FAST_BYTES + 1000);
+  tls.write(fast);
+  await bench.has(fast.length);
+  assert.ok((await bench.read(fast.length)).text.equals(fast));
+  socket.isCutting = true;
+  const short = pattern(1000);
+  for (let round = 0; round < 40; round++) {
+    tls.write(short);
+    await bench.has(1);
+    assert.equal(bench.wire.read(bench.io, short.length), EAGAIN);
+    socket.finish();
+    assert.ok((await bench.read(short.length)).text.equals(short));
+  }
+  socket.isCutting = false;
+  tls.write(pattern(BULK_BYTES));
+  for (const bytes of [FAST_BYTES, BULK_BYTES - FAST_BYTES]) {
+    await bench.has(FAST_BYTES + 10_000);
+    assert.equal((await bench.read(bytes)).text.length, bytes);
+  }
+  assertLittle(bench.ssl.opened);
+  tls.destroy();
+});
+
 test("TLS 1.2 stays the library's", { skip }, async () => {
   await using both = await openBoth({ maxVersion: "TLSv1.2" });
   const { bench, client } = both;
@@ -250,8 +313,6 @@ test("a place that a peer has made look right is not kept for long", { skip }, a
 });
 
 const MARK = 0x7e; // "~"
-/** What a read has to find at once for bulk. */
-const FAST_BYTES = 64 * 1024;
 const WAYS = [
   { what: "only what it sends is bulk", up: true, down: false },
   { what: "only what it is sent is bulk", up: false, down: true },

@@ -74,13 +74,22 @@ export class TlsRecords {
     this.#connection = connection;
   }
 
-  /** Goes on with reading. Only while libssl has nothing of a record. `counted`: records that it has opened, more or less. */
-  takeReading({ calls }: WireIo, counted: number): RecordReader | null {
-    const { wire, wireAt, evp } = this.#memory;
+  /** No keys fitted a record of that direction: it stays libssl's. */
+  hasLost(side: Side): boolean {
+    return this.#lost.has(side);
+  }
+
+  /** The length of the next record, framing included, once the socket has it whole; else 0. Only while libssl has nothing of it. */
+  nextRecord({ calls }: WireIo): number {
+    const { wire, wireAt } = this.#memory;
+    return wholeRecord(wire, calls.peekAt(this.#connection.fd, wireAt, HEADER_BYTES + MAX_SEALED_BYTES));
+  }
+
+  /** Goes on with reading from that record, of so many bytes. `counted`: records that libssl has opened, more or less. */
+  takeReading(bytes: number, counted: number): RecordReader | null {
+    const { wireAt, evp } = this.#memory;
     const { fd, answers } = this.#connection;
-    const got = calls.peekAt(fd, wireAt, HEADER_BYTES + MAX_SEALED_BYTES);
-    const bytes = wholeRecord(wire, got);
-    const keys = bytes === 0 ? null : this.#keysOf("inward", { address: wireAt, bytes, counted });
+    const keys = this.#keysOf("inward", { address: wireAt, bytes, counted });
     if (keys === null) return null;
     this.#contexts.opening = evp.openContext(this.#suite.aead, keys.key, OPEN);
     const cipher = new RecordCipher(this.#memory, this.#contexts.opening, keys);
@@ -102,7 +111,6 @@ export class TlsRecords {
 
   /** Those that the record there is the next one of. */
   #keysOf(side: Side, sample: Sample): DirectionKeys | null {
-    if (this.#lost.has(side)) return null;
     let sequence = -1;
     const fits = (secret: Uint8Array): boolean => (sequence = this.#sequenceOf(secret, sample)) >= 0;
     const secret = this.#secrets.find(this.#connection.object, side, this.#suite.hashBytes, fits);

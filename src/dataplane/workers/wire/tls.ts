@@ -1,12 +1,13 @@
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import { BROKEN, ENDED, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
+import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
 import type { SslTickets } from "#platform/linux/ssl-tickets.ts";
 import { type AlertName, encodeAlert } from "#transport/tls13/alerts.ts";
 import { RECORD } from "#transport/tls13/records.ts";
 import type { ReleasedWire, ReturningWire } from "./framed.ts";
-import type { RecordReader } from "./record-reader.ts";
+import type { RecordAnswers, RecordReader } from "./record-reader.ts";
 import type { RecordWriter } from "./record-writer.ts";
-import type { TlsRecords, TlsRecordSource } from "./tls-records.ts";
+import { TlsBulk } from "./tls-bulk.ts";
+import type { TlsRecordSource } from "./tls-records.ts";
 import type { LeavableWire } from "./vision-wire.ts";
 import type { WireIo } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
@@ -15,9 +16,6 @@ import { Readiness } from "./readiness.ts";
 const BULK_BYTES = 64 * 1024;
 /** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
 const MOST_WIRE_BYTES = 320 * 1024;
-
-/** Records at whose start keys are looked for, of either direction, before it is left to the library. */
-const ATTEMPTS = 16;
 
 export interface TlsWireOptions {
   /** Of the thread, for bulk; null: the library does it all. */
@@ -31,7 +29,7 @@ export interface TlsWireOptions {
 }
 
 /** A socket that speaks TLS; its handshake is done. */
-export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
+export class TlsWire extends Readiness implements ReturningWire, LeavableWire, RecordAnswers {
   readonly #ssl: Ssl;
   readonly #address: bigint;
   readonly #tickets: SslTickets | null;
@@ -44,17 +42,7 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   #wide = false;
   /** The result of all further reads: 0 or an errno; null while reading continues. */
   #last: number | null = null;
-  readonly #source: () => TlsRecordSource | null;
-  /** Null: the library does it all; undefined: there was no bulk yet. */
-  #records: TlsRecords | null | undefined;
-  /** Null: the library reads; and writes. */
-  #reader: RecordReader | null = null;
-  #writer: RecordWriter | null = null;
-  #readAttempts = 0;
-  #writeAttempts = 0;
-  /** Records that the library has opened and sealed, more or less. */
-  #opened = 0;
-  #sealed = 0;
+  readonly #bulk: TlsBulk;
   /** Sealed, and not taken by the socket yet. */
   #wire: Uint8Array | null = null;
   #said = false;
@@ -74,54 +62,29 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     this.#ssl = ssl;
     this.#address = address;
     this.#tickets = tickets;
-    this.#source = records;
+    this.#bulk = new TlsBulk(ssl, { object: address, fd, answers: this }, records);
     this.fd = fd;
     ssl.readAhead(address, !isExact);
   }
 
   get pending(): boolean {
-    return this.#wire !== null || this.#writer?.pending === true;
+    return this.#wire !== null || this.#bulk.writer?.pending === true;
   }
 
   read(io: WireIo, size: number): number {
     if (this.#last !== null) return this.#last;
-    if (this.#readAttempts > 0) this.#takeReading(io);
-    if (this.#reader !== null) return this.#found(this.#reader, this.#reader.read(io, size));
-    const bytes =
-      this.#isExact || this.#readAttempts > 0
-        ? this.#ssl.readRecord(this.#address, size)
-        : this.#ssl.read(this.#address, size);
-    this.#opened += this.#ssl.pieces;
+    const reader = this.#bulk.isLooking ? this.#bulk.look(io) : this.#bulk.reader;
+    if (reader !== null) return this.#found(reader, reader.read(io, size));
+    const isSingle = this.#isExact || this.#bulk.isLooking;
+    const bytes = isSingle ? this.#ssl.readRecord(this.#address, size) : this.#ssl.read(this.#address, size);
+    this.#bulk.countOpened(this.#ssl.pieces);
     const why = this.#see(io, this.#ssl.outcome);
     if (bytes >= BULK_BYTES && this.readable && !this.#wide && !this.#returns) this.#onBulk();
     return bytes > 0 ? bytes : why;
   }
 
   #onBulk(): void {
-    if (this.#records === undefined) this.#beginRecords();
-    else if (this.#readAttempts === 0) this.#wide = this.#ssl.incoming.widen(this.#address);
-  }
-
-  /** Keys of both directions are looked for from now on. */
-  #beginRecords(): void {
-    const { fd } = this;
-    const answers = {
-      onTicket: () => {},
-      onKeyWanted: () => this.#changeKey(),
-      onFault: (io: WireIo, alert: AlertName) => void this.#sayAlert(io, alert),
-    };
-    this.#records = this.#source()?.for({ object: this.#address, fd, answers }) ?? null;
-    if (this.#records === null) return;
-    this.#readAttempts = this.#writeAttempts = ATTEMPTS;
-    this.#ssl.readAhead(this.#address, false);
-  }
-
-  /** Where the library has nothing of the next record. */
-  #takeReading(io: WireIo): void {
-    if (this.#ssl.hasPending(this.#address)) return;
-    this.#reader = this.#records?.takeReading(io, this.#opened) ?? null;
-    this.#readAttempts = this.#reader === null ? this.#readAttempts - 1 : 0;
-    if (this.#reader === null && this.#readAttempts === 0) this.#ssl.readAhead(this.#address);
+    if (!this.#bulk.beginReading()) this.#wide = this.#ssl.incoming.widen(this.#address);
   }
 
   /** A short read says that there is no more, unless it is the last. */
@@ -131,13 +94,21 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     return bytes === BROKEN ? this.#fail(bytes) : bytes;
   }
 
-  #changeKey(): void {
-    if (this.#writer === null) this.#ssl.updateKey(this.#address);
-    else this.#writer.mustUpdateKey = true;
+  onTicket(): void {}
+
+  onKeyWanted(): void {
+    const { writer } = this.#bulk;
+    if (writer === null) this.#ssl.updateKey(this.#address);
+    else writer.mustUpdateKey = true;
+  }
+
+  onFault(io: WireIo, alert: AlertName): void {
+    this.#sayAlert(io, alert);
   }
 
   available(io: WireIo): number {
-    if (this.#reader !== null) return this.#found(this.#reader, this.#reader.available(io));
+    const { reader } = this.#bulk;
+    if (reader !== null) return this.#found(reader, reader.available(io));
     return this.#last ?? this.#see(io, this.#ssl.available(this.#address));
   }
 
@@ -163,12 +134,13 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   }
 
   write(io: WireIo, size: number): number {
-    if (this.#writer !== null) return this.#writeRecords(io, this.#writer, size);
+    if (this.#bulk.writer !== null) return this.#writeRecords(io, this.#bulk.writer, size);
     const bytes = this.#ssl.write(this.#address, size);
-    const writer = size >= BULK_BYTES ? this.#takeWriting() : null;
-    this.#sealed += Math.ceil(Math.max(0, bytes) / RECORD_BYTES);
+    const mayLeave = size >= BULK_BYTES && !this.#returns && !this.#isExact;
+    const writer = mayLeave ? this.#bulk.takeWriting() : null;
+    this.#bulk.countSealed(bytes);
     const sent = this.#send(io);
-    this.#writer = writer;
+    this.#bulk.writer = writer;
     return sent < 0 ? sent : bytes;
   }
 
@@ -178,18 +150,9 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
     return taken < 0 ? this.#fail(taken) : taken;
   }
 
-  /** For what follows the write that the library has just sealed. */
-  #takeWriting(): RecordWriter | null {
-    if (this.#records === undefined && !this.#returns && !this.#isExact) this.#beginRecords();
-    if (this.#writeAttempts === 0) return null;
-    this.#writeAttempts--;
-    const { sealed, address } = this.#ssl.outgoing.show();
-    return this.#records?.takeWriting(sealed, address, this.#sealed) ?? null;
-  }
-
   /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
   #send(io: WireIo): number {
-    if (this.#writer !== null) return this.#answer(this.#writer);
+    if (this.#bulk.writer !== null) return this.#answer(this.#bulk.writer);
     if (this.#isSilent) this.#ssl.outgoing.discard();
     const rest = this.#wire === null ? this.#ssl.outgoing.send(this.fd) : this.#ssl.outgoing.take();
     if (rest === null) return 0;
@@ -212,7 +175,8 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   }
 
   flush(io: WireIo): number {
-    if (this.#wire === null) return this.#writer === null ? EAGAIN : this.#flushRecords(io, this.#writer);
+    const { writer } = this.#bulk;
+    if (this.#wire === null) return writer === null ? EAGAIN : this.#flushRecords(io, writer);
     const piece = this.#wire.subarray(0, io.calls.buffer.length);
     io.calls.buffer.set(piece);
     const sent = io.calls.send(this.fd, piece.length);
@@ -243,15 +207,16 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
 
   /** Nothing follows it. The library says only the end; a fault is not said before what it has sealed is out. */
   #sayAlert(io: WireIo, alert: AlertName): number {
-    if (this.#said || (this.#wire !== null && this.#writer !== null)) return 0;
+    const { writer } = this.#bulk;
+    if (this.#said || (this.#wire !== null && writer !== null)) return 0;
     this.#said = true;
-    if (this.#writer !== null) return this.#writer.writeShort(io, RECORD.alert, encodeAlert(alert));
+    if (writer !== null) return writer.writeShort(io, RECORD.alert, encodeAlert(alert));
     return alert === "close_notify" ? this.#ssl.shutdown(this.#address) : 0;
   }
 
   override onEvents(events: number): void {
     super.onEvents(events);
-    if (this.readable) this.#reader?.wake();
+    if (this.readable) this.#bulk.reader?.wake();
   }
 
   stay(): void {
@@ -279,8 +244,8 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire {
   drop(io: WireIo): void {
     this.#ssl.outgoing.discard(); // a fault of ours may have left something
     this.#narrow(false);
-    this.#writer?.drop(io);
-    this.#records?.free();
+    this.#bulk.writer?.drop(io);
+    this.#bulk.free();
     this.#tickets?.keep(this.#address, performance.now());
     this.#ssl.free(this.#address);
     this.#forget(io);
