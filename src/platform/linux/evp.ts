@@ -4,7 +4,7 @@
  * next nonce. What a peer sends decides no size: the library writes as many bytes as it reads, and both are checked here.
  */
 import type * as Ffi from "node:ffi";
-import { MINUS_ONE, WORDS } from "./machine-words.ts";
+import { MINUS_ONE, RecentWords, WORDS } from "./machine-words.ts";
 import { byteAt } from "#lib/at.ts";
 
 const SIGNATURES = {
@@ -65,6 +65,7 @@ export class Evp {
   readonly #nonce: bigint;
   readonly #length: bigint;
   readonly #end: bigint;
+  readonly #sizes = new RecentWords();
   /** Frees contexts whose owner was collected without closing them. */
   readonly #forgotten = new FinalizationRegistry<Contexts>((contexts) => this.free(contexts));
 
@@ -208,20 +209,14 @@ export class Evp {
   /** From address to address, which may not overlap; the tag goes behind the sealed bytes. */
   sealAt(context: bigint, to: bigint, from: bigint, size: number): void {
     if (!this.#pass(context, to, from, size)) throw this.#broken();
-    const tag = to + BigInt(size);
+    const tag = to + this.#sizes.of(size);
     if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_SIZE, tag) !== 1)
       throw this.#broken();
   }
 
-  /** As `sealAt`, of a message in two parts, neither of them empty. */
-  sealPartsAt(context: bigint, to: bigint, from: bigint, size: number, tail: bigint, tailSize: number): void {
-    if (!this.#update(context, to, from, size)) throw this.#broken();
-    this.sealAt(context, to + BigInt(size), tail, tailSize);
-  }
-
   /** Likewise, with the tag behind the `size` sealed bytes. False: it is wrong, and what was written is not authentic. */
   openAt(context: bigint, to: bigint, from: bigint, size: number): boolean {
-    const tag = from + BigInt(size);
+    const tag = from + this.#sizes.of(size);
     if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, TAG_SIZE, tag) !== 1)
       throw this.#broken();
     if (this.#pass(context, to, from, size)) return true;
@@ -236,7 +231,7 @@ export class Evp {
   }
 
   #update(context: bigint, to: bigint, from: bigint, size: number): boolean {
-    return this.#functions.EVP_CipherUpdate(context, to, this.#length, from, BigInt(size)) === 1;
+    return this.#functions.EVP_CipherUpdate(context, to, this.#length, from, this.#sizes.of(size)) === 1;
   }
 
   #broken(): Error {

@@ -6,10 +6,12 @@ export class DirectionKeys {
   readonly suite: CipherSuite;
   #secret: Uint8Array;
   #key: Buffer;
-  #iv: Buffer;
+  /** The IV, and of the last record xor its number in the last eight bytes. */
+  #nonce: Buffer;
+  #ivHigh: number;
+  #ivLow: number;
   /** Records so far with this key. */
   #sequence: number;
-  readonly #nonce = Buffer.alloc(12);
 
   /** `secret`: of application or handshake traffic. `sequence`: records that were sealed or opened with it already. */
   constructor(suite: CipherSuite, secret: Uint8Array, sequence = 0) {
@@ -17,7 +19,8 @@ export class DirectionKeys {
     this.#secret = secret;
     const { key, iv } = trafficKeys(suite, secret);
     this.#key = key;
-    this.#iv = iv;
+    this.#nonce = Buffer.from(iv);
+    [this.#ivHigh, this.#ivLow] = [iv.readInt32BE(4), iv.readInt32BE(8)];
     this.#sequence = sequence;
   }
 
@@ -38,15 +41,12 @@ export class DirectionKeys {
     return this.#sequence >= this.suite.mostRecords;
   }
 
-  /** Of the next record: the IV, xor its number in the last eight bytes. The same buffer each time. */
+  /** Of the next record. The same buffer each time. */
   nextNonce(): Buffer {
-    const nonce = this.#nonce;
-    nonce.set(this.#iv);
-    const [high, low] = [Math.floor(this.#sequence / 2 ** 32), this.#sequence % 2 ** 32];
-    nonce.writeUInt32BE((nonce.readUInt32BE(4) ^ high) >>> 0, 4);
-    nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ low) >>> 0, 8);
+    writeWord(this.#nonce, 4, this.#ivHigh ^ Math.floor(this.#sequence / 2 ** 32));
+    writeWord(this.#nonce, 8, this.#ivLow ^ this.#sequence); // of which it takes 32 bits
     this.#sequence++;
-    return nonce;
+    return this.#nonce;
   }
 
   /** The last nonce was that of a record which is to be opened once more. */
@@ -59,7 +59,16 @@ export class DirectionKeys {
     this.#secret = nextSecret(this.suite, this.#secret);
     const { key, iv } = trafficKeys(this.suite, this.#secret);
     this.#key = key;
-    this.#iv = iv;
+    this.#nonce = Buffer.from(iv);
+    [this.#ivHigh, this.#ivLow] = [iv.readInt32BE(4), iv.readInt32BE(8)];
     this.#sequence = 0;
   }
+}
+
+/** The lower 32 bits of a number, big endian. */
+function writeWord(out: Uint8Array, at: number, value: number): void {
+  out[at] = value >>> 24;
+  out[at + 1] = value >>> 16;
+  out[at + 2] = value >>> 8;
+  out[at + 3] = value;
 }

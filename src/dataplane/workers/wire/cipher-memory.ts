@@ -1,4 +1,5 @@
 import { Evp } from "#platform/linux/evp.ts";
+import { RecentWords } from "#platform/linux/machine-words.ts";
 import { BUFFER_BYTES } from "#platform/linux/relay-calls.ts";
 
 // A chunk, in both editions (SIP004, SIP022 §3.1): LENGTH(2, big endian) TAG(16) PAYLOAD TAG(16), each half a message of
@@ -17,10 +18,12 @@ export class CipherMemory {
   readonly evp: Evp;
   /** The thread's buffer, of plain bytes. */
   readonly plain: Uint8Array;
-  readonly plainAt: bigint;
+  /** Of its bytes, as far behind its start. */
+  readonly plainAddresses: RecentWords;
   /** Of sealed bytes; nothing in it outlasts a call of a port. */
   readonly wire = new Uint8Array(new ArrayBuffer(WIRE_BYTES));
   readonly wireAt: bigint;
+  readonly wireAddresses: RecentWords;
   /** What is put aside of the sealed bytes while a wire below uses that memory. */
   readonly aside = new Uint8Array(WIRE_BYTES);
   /** Of one chunk. */
@@ -33,8 +36,9 @@ export class CipherMemory {
   private constructor(evp: Evp, plain: Uint8Array) {
     this.evp = evp;
     this.plain = plain;
-    this.plainAt = evp.pin(plain);
+    this.plainAddresses = new RecentWords(evp.pin(plain));
     this.wireAt = evp.pin(this.wire);
+    this.wireAddresses = new RecentWords(this.wireAt);
     this.lengthAt = evp.pin(this.length);
     this.scratchAt = evp.pin(this.scratch);
   }

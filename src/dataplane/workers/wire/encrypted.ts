@@ -78,11 +78,11 @@ export class EncryptedReader extends SealedReader {
 
   /** So far behind the start of the thread's buffer. */
   #openRecord(to: number, size: number): boolean {
-    const { evp, plainAt, wireAt } = this.memory;
-    const headerAt = wireAt + BigInt(this.at);
-    this.#cipher.begin(headerAt);
-    const from = headerAt + BigInt(HEADER_BYTES);
-    if (!evp.openAt(this.#cipher.context, plainAt + BigInt(to), from, size - TAG_BYTES)) this.last = BROKEN;
+    const { evp, plainAddresses, wireAddresses } = this.memory;
+    this.#cipher.begin(wireAddresses.of(this.at));
+    const from = wireAddresses.of(this.at + HEADER_BYTES);
+    const out = plainAddresses.of(to);
+    if (!evp.openAt(this.#cipher.context, out, from, size - TAG_BYTES)) this.last = BROKEN;
     else this.at += HEADER_BYTES + size;
     this.opened(HEADER_BYTES + size, size - TAG_BYTES);
     return this.last === null;
@@ -98,14 +98,14 @@ export class EncryptedWriter extends SealedWriter {
   }
 
   protected seal(size: number): number {
-    const { evp, plainAt, wire, wireAt } = this.memory;
+    const { evp, plainAddresses, wire, wireAddresses } = this.memory;
     let end = 0;
     for (let from = 0; from < size; from += MOST_PLAIN_BYTES) {
       const bytes = Math.min(MOST_PLAIN_BYTES, size - from);
-      const headerAt = wireAt + BigInt(end);
       writeHeader(wire, end, bytes + TAG_BYTES);
-      this.#cipher.begin(headerAt);
-      evp.sealAt(this.#cipher.context, headerAt + BigInt(HEADER_BYTES), plainAt + BigInt(from), bytes);
+      this.#cipher.begin(wireAddresses.of(end));
+      const to = wireAddresses.of(end + HEADER_BYTES);
+      evp.sealAt(this.#cipher.context, to, plainAddresses.of(from), bytes);
       end += HEADER_BYTES + bytes + TAG_BYTES;
     }
     return end;

@@ -101,11 +101,11 @@ export class RecordReader extends SealedReader {
 
   /** So far behind the start of the thread's buffer. Answers with the length of its payload. */
   #openRecord(to: number, size: number): number {
-    const { evp, plain, plainAt, wireAt } = this.memory;
-    const from = wireAt + BigInt(this.at);
-    this.#cipher.begin(from);
+    const { evp, plain, plainAddresses, wireAddresses } = this.memory;
+    this.#cipher.begin(wireAddresses.of(this.at));
+    const from = wireAddresses.of(this.at + HEADER_BYTES);
     const plainBytes = size - TAG_BYTES;
-    if (!evp.openAt(this.#cipher.context, plainAt + BigInt(to), from + BigInt(HEADER_BYTES), plainBytes))
+    if (!evp.openAt(this.#cipher.context, plainAddresses.of(to), from, plainBytes))
       throw new TlsFault("bad_record_mac", "a record that is not authentic");
     this.at += HEADER_BYTES + size;
     this.opened(HEADER_BYTES + size, plainBytes - TYPE_BYTES);

@@ -1,3 +1,4 @@
+import { byteAt } from "#lib/at.ts";
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
 import { HEADER_BYTES, RECORD, SEALED_EXTRA_BYTES } from "#transport/tls13/records.ts";
@@ -94,19 +95,24 @@ export class RecordWriter {
 
   /** The first `size` bytes of the thread's buffer to the start of the wire's memory; answers with where they end. */
   #seal(size: number): number {
-    const { evp, plainAt, scratch, scratchAt, wire, wireAt } = this.#memory;
-    scratch[0] = RECORD.applicationData;
+    if (size >= this.#memory.plain.length) throw new RangeError("no room for the type of the last record");
     let end = 0;
-    for (let from = 0; from < size; from += this.#mostContent) {
-      const bytes = Math.min(this.#mostContent, size - from);
-      const at = wireAt + BigInt(end);
-      writeHeader(wire, end, bytes);
-      this.#cipher.begin(at);
-      const to = at + BigInt(HEADER_BYTES);
-      evp.sealPartsAt(this.#cipher.context, to, plainAt + BigInt(from), bytes, scratchAt, 1);
-      end += HEADER_BYTES + bytes + SEALED_EXTRA_BYTES;
-    }
+    for (let from = 0; from < size; from += this.#mostContent)
+      end = this.#sealRecord(from, Math.min(this.#mostContent, size - from), end);
     return end;
+  }
+
+  /** The type is sealed with the content: it stands behind that meanwhile, in place of what follows. */
+  #sealRecord(from: number, bytes: number, at: number): number {
+    const { evp, plain, plainAddresses, wire, wireAddresses } = this.#memory;
+    writeHeader(wire, at, bytes);
+    this.#cipher.begin(wireAddresses.of(at));
+    const behind = byteAt(plain, from + bytes);
+    plain[from + bytes] = RECORD.applicationData;
+    const to = wireAddresses.of(at + HEADER_BYTES);
+    evp.sealAt(this.#cipher.context, to, plainAddresses.of(from), bytes + 1);
+    plain[from + bytes] = behind;
+    return at + HEADER_BYTES + bytes + SEALED_EXTRA_BYTES;
   }
 
   /** What waits for the socket, with what the peer is still to be told. Nothing may be written any more. */

@@ -1,5 +1,6 @@
 /** What lies below sealed messages: a socket, or a wire that is more than that. */
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import type { RecentWords } from "#platform/linux/machine-words.ts";
 import type { CipherMemory } from "./cipher-memory.ts";
 import { Readiness } from "./readiness.ts";
 import { UnsentOpening } from "./unsent-opening.ts";
@@ -29,15 +30,15 @@ export class SocketBelow extends Readiness implements SealedBelow {
   readonly fd: number;
   readonly sent: Uint8Array;
   isDry = false;
-  readonly #wireAt: bigint;
+  readonly #addresses: RecentWords;
   /** Null: it is out, or there is none. */
   #opening: UnsentOpening | null;
 
-  constructor({ wire, wireAt }: CipherMemory, fd: number, opening?: WireDetails["opening"]) {
+  constructor({ wire, wireAddresses }: CipherMemory, fd: number, opening?: WireDetails["opening"]) {
     super();
     this.fd = fd;
     this.sent = wire;
-    this.#wireAt = wireAt;
+    this.#addresses = wireAddresses;
     this.#opening = opening === undefined ? null : new UnsentOpening(opening.bytes, opening.afterMs);
   }
 
@@ -50,7 +51,7 @@ export class SocketBelow extends Readiness implements SealedBelow {
   }
 
   receive({ calls }: WireIo, at: number, room: number): number {
-    const got = calls.receiveAt(this.fd, this.#wireAt + BigInt(at), room);
+    const got = calls.receiveAt(this.fd, this.#addresses.of(at), room);
     this.isDry = got !== EINTR && got < room;
     // Behind an end or a fault a short read does not mean that the socket is empty.
     if (this.isDry && !this.hungUp) this.readable = false;
@@ -66,7 +67,7 @@ export class SocketBelow extends Readiness implements SealedBelow {
   }
 
   #send({ calls }: WireIo, size: number): number {
-    const sent = calls.sendAt(this.fd, this.#wireAt, size);
+    const sent = calls.sendAt(this.fd, this.#addresses.of(0), size);
     if (sent === EAGAIN || (sent >= 0 && sent < size)) this.writable = false;
     return sent;
   }

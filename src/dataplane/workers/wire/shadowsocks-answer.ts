@@ -45,13 +45,13 @@ export class ShadowsocksAnswer {
   }
 
   #openFixed(
-    { evp, scratch, scratchAt, wireAt }: CipherMemory,
+    { evp, scratch, scratchAt, wireAddresses }: CipherMemory,
     at: number,
     requestSalt: Uint8Array,
   ): boolean {
     const size = FIXED_BYTES + requestSalt.length;
     evp.beginCounted(this.context, this.count++);
-    if (!evp.openAt(this.context, scratchAt, wireAt + BigInt(at), size)) return false;
+    if (!evp.openAt(this.context, scratchAt, wireAddresses.of(at), size)) return false;
     const fixed = Buffer.from(scratch.subarray(0, size));
     if (fixed[0] !== TYPE_SERVER || !isTimely(fixed, Date.now() + this.#clockAheadMs)) return false;
     this.payloadBytes = fixed.readUInt16BE(size - 2);

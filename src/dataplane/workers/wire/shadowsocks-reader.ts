@@ -65,13 +65,13 @@ export class ShadowsocksReader extends SealedReader {
 
   protected open(_io: WireIo, end: number, room: number): number {
     if (this.#answer !== null && !this.#openAnswer(this.#answer, end)) return 0;
-    const { plainAt } = this.memory;
+    const { plainAddresses } = this.memory;
     let bytes = 0;
     while (this.#payloadArrived(end)) {
       const next = bytes + this.#payloadBytes;
       this.isFull = this.isSated || (bytes > 0 && next > room);
       if (this.isFull) break;
-      if (!this.#openPart(plainAt + BigInt(bytes), this.#payloadBytes)) break;
+      if (!this.#openPart(plainAddresses.of(bytes), this.#payloadBytes)) break;
       this.opened(FRAMING_BYTES + this.#payloadBytes, this.#payloadBytes);
       this.#payloadBytes = -1;
       bytes = next;
@@ -108,9 +108,9 @@ export class ShadowsocksReader extends SealedReader {
   }
 
   #openPart(to: bigint, size: number): boolean {
-    const { evp, wireAt } = this.memory;
+    const { evp, wireAddresses } = this.memory;
     evp.beginCounted(this.#context, this.#count);
-    if (!evp.openAt(this.#context, to, wireAt + BigInt(this.at), size)) {
+    if (!evp.openAt(this.#context, to, wireAddresses.of(this.at), size)) {
       this.last = BROKEN;
       return false;
     }

@@ -30,7 +30,7 @@ export class ShadowsocksWriter extends SealedWriter {
   }
 
   protected seal(size: number): number {
-    const { length, lengthAt, plainAt } = this.memory;
+    const { length, lengthAt, plainAddresses } = this.memory;
     const { salt = null, requestSalt = null } = this.#unsaid ?? {};
     let end = salt === null ? 0 : this.#saySalt(salt);
     const firstBytes = requestSalt === null ? 0 : Math.min(size, this.#chunkBytes);
@@ -42,7 +42,7 @@ export class ShadowsocksWriter extends SealedWriter {
       length[0] = bytes >>> 8;
       length[1] = bytes & 0xff;
       end = this.#sealPart(end, lengthAt, LENGTH_BYTES);
-      end = this.#sealPart(end, plainAt + BigInt(from), bytes);
+      end = this.#sealPart(end, plainAddresses.of(from), bytes);
     }
     return end;
   }
@@ -54,15 +54,15 @@ export class ShadowsocksWriter extends SealedWriter {
 
   /** The header has the length of the first payload, which goes without one. */
   #sealFirst(at: number, unsaid: ShadowsocksDetails, bytes: number): number {
-    const { plainAt, scratch, scratchAt } = this.memory;
+    const { plainAddresses, scratch, scratchAt } = this.memory;
     const end = this.#sealPart(at, scratchAt, fixedInto(scratch, unsaid, bytes));
-    return this.#sealPart(end, plainAt, bytes);
+    return this.#sealPart(end, plainAddresses.of(0), bytes);
   }
 
   #sealPart(at: number, from: bigint, size: number): number {
-    const { evp, wireAt } = this.memory;
+    const { evp, wireAddresses } = this.memory;
     evp.beginCounted(this.#context, this.#count++);
-    evp.sealAt(this.#context, wireAt + BigInt(at), from, size);
+    evp.sealAt(this.#context, wireAddresses.of(at), from, size);
     return at + size + TAG_BYTES;
   }
 }

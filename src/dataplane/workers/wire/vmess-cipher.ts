@@ -56,7 +56,7 @@ export class VmessCipher {
 
   /** Writes the size of a chunk, as far behind the start of the wire's memory; answers with where it ends. */
   writeSize(at: number, size: number): number {
-    const { evp, length, lengthAt, wire, wireAt } = this.#memory;
+    const { evp, length, lengthAt, wire, wireAddresses } = this.#memory;
     const isSealed = this.#sizes !== 0n;
     const value = isSealed ? size - TAG_BYTES : size ^ (this.#mask?.next() ?? 0);
     const out = isSealed ? length : wire;
@@ -65,17 +65,17 @@ export class VmessCipher {
     out[to + 1] = value & 0xff;
     if (isSealed) {
       this.#beginSize();
-      evp.sealAt(this.#sizes, wireAt + BigInt(at), lengthAt, 2);
+      evp.sealAt(this.#sizes, wireAddresses.of(at), lengthAt, 2);
     }
     return at + this.sizeBytes;
   }
 
   /** The size that lies there; -1: it is not authentic. */
   readSize(at: number): number {
-    const { evp, length, lengthAt, wire, wireAt } = this.#memory;
+    const { evp, length, lengthAt, wire, wireAddresses } = this.#memory;
     if (this.#sizes === 0n) return wordAt(wire, at) ^ (this.#mask?.next() ?? 0);
     this.#beginSize();
-    const isAuthentic = evp.openAt(this.#sizes, lengthAt, wireAt + BigInt(at), 2);
+    const isAuthentic = evp.openAt(this.#sizes, lengthAt, wireAddresses.of(at), 2);
     return isAuthentic ? wordAt(length, 0) + TAG_BYTES : -1;
   }
 

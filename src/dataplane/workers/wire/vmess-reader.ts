@@ -83,12 +83,12 @@ export class VmessReader extends SealedReader {
 
   /** As far behind the start of the thread's buffer. False: nothing more is to be read, for this was an end or a fault. */
   #openChunk(to: number, plainBytes: number): boolean {
-    const { evp, plainAt, wireAt } = this.memory;
+    const { evp, plainAddresses, wireAddresses } = this.memory;
     this.#cipher.begin();
     const isAuthentic = evp.openAt(
       this.#cipher.context,
-      plainAt + BigInt(to),
-      wireAt + BigInt(this.at),
+      plainAddresses.of(to),
+      wireAddresses.of(this.at),
       plainBytes,
     );
     this.#cipher.advance();

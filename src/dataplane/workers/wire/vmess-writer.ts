@@ -54,12 +54,12 @@ export class VmessWriter extends SealedWriter {
 
   /** The padding is zeros: peers ignore it. */
   #sealChunk(at: number, from: number, bytes: number): number {
-    const { evp, plainAt, wire, wireAt } = this.memory;
+    const { evp, plainAddresses, wire, wireAddresses } = this.memory;
     const cipher = this.#cipher;
     const padding = cipher.nextPadding();
     const bodyAt = cipher.writeSize(at, bytes + TAG_BYTES + padding);
     cipher.begin();
-    evp.sealAt(cipher.context, wireAt + BigInt(bodyAt), plainAt + BigInt(from), bytes);
+    evp.sealAt(cipher.context, wireAddresses.of(bodyAt), plainAddresses.of(from), bytes);
     cipher.advance();
     const end = bodyAt + bytes + TAG_BYTES;
     wire.fill(0, end, end + padding);
