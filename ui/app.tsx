@@ -1,5 +1,5 @@
 /** The frame: navigation, the page that the address names, notices. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Gate, UnreachableBanner } from "./gate.tsx";
 import { PAGES } from "./pages/index.ts";
 import { Icon } from "./parts/icons.tsx";
@@ -80,7 +80,8 @@ function skipToContent(event: Event): void {
 /** The page's address after `#/`, such as `explain?destination=example.org`. */
 function useAddress(): { readonly path: string; readonly query: URLSearchParams; readonly key: string } {
   const [key, set] = useState(location.hash);
-  useEffect(() => {
+  // Before it is painted: what is pressed as soon as it can be seen is not lost.
+  useLayoutEffect(() => {
     const onChange = (): void => set(location.hash);
     addEventListener("hashchange", onChange);
     return () => removeEventListener("hashchange", onChange);

@@ -40,6 +40,14 @@ after(async () => {
 const isThere = (page: Page, title: string) =>
   page.getByRole("heading", { name: title, level: 1, exact: true }).waitFor();
 
+/** For the page: done as soon as such an element is drawn, before it is painted. */
+const asDrawn = (selector: string, action: string): string =>
+  `new MutationObserver((_, observer) => {
+    if (document.querySelector("${selector}") === null) return;
+    observer.disconnect();
+    ${action};
+  }).observe(document, { childList: true, subtree: true })`;
+
 async function give(page: Page, label: string, secret: string): Promise<void> {
   await page.getByLabel(label, { exact: true }).fill(secret);
   await page.keyboard.press("Enter");
@@ -116,6 +124,19 @@ test("the link of the start opens both APIs, once, and is gone from the address"
   await again.page.getByText("This link was used before or has expired.").waitFor();
 });
 
+test("what is typed or opened as soon as it can be seen is not lost", options, async () => {
+  await using watched = await browser.open();
+  const { page } = watched;
+  await page.addInitScript(asDrawn("input[name=password]", "window.focused = document.activeElement.name"));
+  await page.addInitScript(asDrawn("#content h1", "location.hash = '#/rules'"));
+  await page.goto(`${base}/ui/#/overview`);
+  await page.getByLabel("Secret", { exact: true }).waitFor();
+  assert.equal(await page.evaluate("window.focused"), "password");
+  await give(page, "Secret", SECRET);
+  await isThere(page, "Rules");
+  assert.equal(await page.evaluate("document.activeElement.textContent"), "Rules");
+});
+
 test(
   "with svc.totp-file the form asks for a code, says that one is wrong, and one is enough for both secrets",
   options,
@@ -138,9 +159,11 @@ listeners:
     await give(page, "Secret", "wrong");
     await page.getByText("That is not the secret.").waitFor();
     assert.equal(await page.getByLabel(en["gate.code"]).count(), 0, "not asked for without the secret");
+    await page.evaluate(asDrawn("input[name=code]", "window.focused = document.activeElement.name"));
     await give(page, "Secret", SECRET);
     const code = page.getByLabel(en["gate.code"]);
     await code.waitFor();
+    assert.equal(await page.evaluate("window.focused"), "code");
     assert.equal(await code.getAttribute("autocomplete"), "one-time-code");
     assert.equal(await page.evaluate("document.activeElement.name"), "code");
     await give(page, en["gate.code"], "000000");

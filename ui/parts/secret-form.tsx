@@ -1,6 +1,6 @@
 /** Asks for a secret; it goes to the caller and stays nowhere. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { CodeAsked } from "#ui/api/session.ts";
 import { useWords } from "#ui/state/context.ts";
 import { Button } from "./small.tsx";
@@ -35,8 +35,9 @@ export function SecretForm({
   const field = useRef<HTMLInputElement>(null);
   const errorId = useId();
   const codeField = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
-  useEffect(() => {
+  // Before it is painted: what is typed as soon as a field can be seen goes into that field.
+  useLayoutEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => {
     if (asked !== null) codeField.current?.focus();
   }, [asked]);
   const submit = async (event: Event): Promise<void> => {

@@ -1,6 +1,6 @@
 /** Small parts that every page uses. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 
 /** The heading takes the focus when its page opens, so that keyboard and screen readers continue there. */
@@ -17,7 +17,7 @@ export function Page({
   readonly children: ComponentChildren;
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title} · weir`;
     heading.current?.focus({ preventScroll: true });
   }, [title]);
