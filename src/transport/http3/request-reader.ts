@@ -15,6 +15,8 @@ import { DATA_FRAME, HEADERS_FRAME, peekFrame } from "./request.ts";
 
 /** A field section that is longer is refused. */
 const MOST_SECTION_BYTES = 16 * 1024;
+/** Of a body that is not read, besides the piece that it ends with: streams below keep as much, each. */
+const AHEAD_BYTES = 16 * 1024;
 /** CANCEL_PUSH, SETTINGS, PUSH_PROMISE, GOAWAY, MAX_PUSH_ID, and those of HTTP/2: none of them may be on a request's stream. */
 const NEVER_HERE: ReadonlySet<number> = new Set([0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0d]);
 
@@ -49,7 +51,7 @@ export class RequestReader {
   constructor(stream: Duplex, events: RequestReaderEvents) {
     this.#stream = stream;
     this.#events = events;
-    this.#body = new Readable({ read: () => void stream.resume() });
+    this.#body = new Readable({ highWaterMark: AHEAD_BYTES, read: () => void stream.resume() });
     this.#body.on("error", () => {});
     stream.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onGone);
   }
