@@ -69,6 +69,15 @@ export interface UnpaddingState {
   readonly command: number;
 }
 
+/** Of a direction of which nothing has come. */
+export const FIRST_BLOCK: UnpaddingState = {
+  start: new Uint8Array(0),
+  header: new Uint8Array(0),
+  contentBytes: 0,
+  paddingBytes: 0,
+  command: 0,
+};
+
 /** Frames of WebSocket, both ways. */
 export interface WebSocketLayer {
   readonly kind: "websocket";

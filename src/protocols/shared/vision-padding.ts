@@ -2,7 +2,7 @@
  * Blocks of xtls-rprx-vision: [ID(16), first block of a direction only] COMMAND(1) C(2) P(2) CONTENT(C) PADDING(P),
  * big endian. COMMAND: 0 continue, 1 padding ends, 2 padding ends and what follows is outside the outer TLS.
  */
-import { randomFillSync, randomInt } from "node:crypto";
+import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { UnpaddingState } from "#core/handover.ts";
 import { byteAt } from "#lib/at.ts";
@@ -19,7 +19,10 @@ const MAX_BLOCK_BYTES = 8192;
 export const MAX_CONTENT_BYTES = MAX_BLOCK_BYTES - ID_BYTES - HEADER_BYTES;
 const LONG_THRESHOLD = 900;
 
-/** `long` pads up to about the size of a handshake flight. `id` only in a direction's first block. */
+/**
+ * `long` pads up to about the size of a handshake flight. `id` only in a direction's first block. Padding is zeros: what lies below
+ * encrypts it, and no peer looks at it.
+ */
 export function encodeBlock(id: Buffer | null, command: Command, content: Uint8Array, long: boolean): Buffer {
   const idBytes = id === null ? 0 : ID_BYTES;
   const wanted =
@@ -33,18 +36,8 @@ export function encodeBlock(id: Buffer | null, command: Command, content: Uint8A
   out.writeUInt16BE(content.length, idBytes + 1);
   out.writeUInt16BE(padding, idBytes + 3);
   out.set(content, idBytes + HEADER_BYTES);
-  randomFillSync(out, idBytes + HEADER_BYTES + content.length, padding);
-  return out;
+  return out.fill(0, idBytes + HEADER_BYTES + content.length);
 }
-
-/** Of a direction of which nothing has come. */
-export const FIRST_BLOCK: UnpaddingState = {
-  start: new Uint8Array(0),
-  header: new Uint8Array(0),
-  contentBytes: 0,
-  paddingBytes: 0,
-  command: CONTINUE,
-};
 
 export type UnpadState = "padded" | "plain" | "direct";
 

@@ -1,6 +1,11 @@
-import type { Layer, PaddingState, VisionLayer, WireStart } from "#core/handover.ts";
+import {
+  FIRST_BLOCK,
+  type Layer,
+  type PaddingState,
+  type VisionLayer,
+  type WireStart,
+} from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
-import { FIRST_BLOCK } from "#protocols/shared/vision-padding.ts";
 import { ANSWER, COMMAND_TCP, encodeRequest, VISION } from "./wire.ts";
 
 /** How long the request waits for first bytes to travel with; then it goes alone: the far side may speak first. */
@@ -34,9 +39,11 @@ function firstBlocks(
   return { kind: "vision", role, id, mayLeave: true, reading: FIRST_BLOCK, writing: first };
 }
 
+const ANSWER_BYTES = Uint8Array.from(ANSWER);
+
 /** The server's side of `VisionStream`, of a user with this id. */
 export function beginPaddedAnswer(id: Uint8Array): WireStart {
-  const blocks = firstBlocks("server", id, { opening: Uint8Array.from(ANSWER) });
+  const blocks = firstBlocks("server", id, { opening: ANSWER_BYTES });
   return { kind: "plain", numbers: [], unread: null, layers: [blocks] };
 }
 
@@ -44,7 +51,7 @@ const ANSWERED: WireStart = {
   kind: "plain",
   numbers: [],
   unread: null,
-  layers: [{ kind: "opening", ours: Uint8Array.from(ANSWER), isOwed: false, theirs: null }],
+  layers: [{ kind: "opening", ours: ANSWER_BYTES, isOwed: false, theirs: null }],
 };
 
 /** The server's side of `ServerCodec`, the same for all clients. */

@@ -156,14 +156,13 @@ const WITHOUT_FLOW: ClientStream = {
 function openedBy(carried: Secured, user: VlessUser, { flow }: VlessRequest): ClientStream {
   if (flow !== VISION) return WITHOUT_FLOW;
   const { id } = user;
-  const { serverName, alpn } = carried;
   const open = (stream: Duplex): Duplex => {
-    const { bypass } = carried;
+    const { serverName, alpn, bypass } = carried;
     if (bypass === null) return stream.destroy(); // it has gone meanwhile
     const secured = { stream, serverName, alpn, bypass };
     return new VisionStream({ secured, id, opening: ANSWER, answer: null, openAfterMs: null });
   };
-  const begin = (): WireStart => beginPaddedAnswer(Uint8Array.from(id));
+  const begin = (): WireStart => beginPaddedAnswer(new Uint8Array(id));
   return { open, wire: { begin }, ahead: () => NOTHING }; // it is padded
 }
 

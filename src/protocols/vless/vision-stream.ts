@@ -3,16 +3,9 @@ import { onEnd } from "#net/stream/late-end.ts";
 import { LAYERS, LOWER_STREAM, LOWER_DETACHED, type Layer } from "#core/handover.ts";
 import type { Secured } from "#transport/security.ts";
 import type { Bypass } from "#core/tls-bypass.ts";
-import {
-  type Command,
-  CONTINUE,
-  DIRECT,
-  encodeBlock,
-  END,
-  MAX_CONTENT_BYTES,
-  Unpadder,
-} from "#protocols/shared/vision-padding.ts";
-import { HandshakeInspector, PaddingEnd } from "#protocols/shared/vision-inspector.ts";
+import { BlockCutter } from "#protocols/shared/vision-cutter.ts";
+import { HandshakeInspector } from "#protocols/shared/vision-inspector.ts";
+import { CONTINUE, DIRECT, END, Unpadder } from "#protocols/shared/vision-padding.ts";
 import type { AnswerStripper } from "./wire.ts";
 import { asError } from "#core/errors.ts";
 
@@ -42,11 +35,11 @@ export class VisionStream extends Duplex {
   readonly #unpadder: Unpadder;
   readonly #answer: AnswerStripper | null;
   readonly #inspector = new HandshakeInspector();
-  readonly #padding = new PaddingEnd(this.#inspector);
+  readonly #blocks: BlockCutter;
   readonly #openTimer: NodeJS.Timeout | null;
-  #opening: Buffer;
-  #id: Buffer | null;
-  readonly #ownId: Buffer;
+  /** It is out as soon as the first block is. */
+  readonly #opening: Buffer;
+  readonly #id: Buffer;
   #writeState: WriteState = "padded";
   #rawRead = false;
   #readEnded = false;
@@ -67,12 +60,14 @@ export class VisionStream extends Duplex {
     this.#unpadder = new Unpadder(id);
     this.#answer = answer;
     this.#opening = opening;
-    this.#id = this.#ownId = id;
+    this.#id = id;
+    this.#blocks = new BlockCutter({ id, opening, mayLeave: true }, this.#inspector);
     this.#openTimer =
       openAfterMs === null
         ? null
         : setTimeout(() => {
-            if (this.#id !== null && !this.destroyed) this.#secured.write(this.#block(CONTINUE, EMPTY, true));
+            if (this.#blocks.isFirst && !this.destroyed)
+              this.#secured.write(this.#blocks.empty(CONTINUE, true));
           }, openAfterMs);
     this.#listen(this.#secured);
     this.#secured.resume(); // and never paused again: `hold` is the brake, see Bypass
@@ -108,10 +103,11 @@ export class VisionStream extends Duplex {
     const theirs = this.#answer === null || this.#answer.done ? null : this.#answer.stage;
     const reading = this.#isUnpadded ? null : this.#unpadder.snapshot;
     const isPadded = this.#writeState === "padded";
-    const writing = isPadded ? { opening: this.#opening, isFirst: this.#id !== null } : null;
+    const { isFirst } = this.#blocks;
+    const writing = isPadded ? { opening: isFirst ? this.#opening : EMPTY, isFirst } : null;
     const header: Layer = { kind: "opening", ours: null, isOwed: false, theirs };
     const role = this.#answer === null ? "server" : "client";
-    const blocks: Layer = { kind: "vision", role, id: this.#ownId, mayLeave: false, reading, writing };
+    const blocks: Layer = { kind: "vision", role, id: this.#id, mayLeave: false, reading, writing };
     return [...(theirs === null ? [] : [header]), ...((reading ?? writing) === null ? [] : [blocks])];
   }
 
@@ -137,7 +133,7 @@ export class VisionStream extends Duplex {
   override _final(done: Done): void {
     this.#stopTimer();
     if (this.#writeState === "raw") this.#raw?.end(done);
-    else if (this.#id !== null) this.#secured.end(this.#block(END, EMPTY, true), done);
+    else if (this.#blocks.isFirst) this.#secured.end(this.#blocks.empty(END, true), done);
     else this.#secured.end(done);
   }
 
@@ -196,7 +192,7 @@ export class VisionStream extends Duplex {
     if (this.#answer === null || this.#writeState !== "padded" || !isIdle) return;
     if (this.#inspector.isTls12OrAbove) return;
     this.#stopTimer();
-    this.#secured.write(this.#block(END, EMPTY, false));
+    this.#secured.write(this.#blocks.empty(END, false));
     this.#writeState = "plain";
   }
 
@@ -214,24 +210,17 @@ export class VisionStream extends Duplex {
     this.destroy(new Error("the connection below closed before its end"));
   }
 
+  /** One block a TLS write, each acknowledged before what follows it, which must not pass it where that goes another way. */
   #writePadded(bytes: Buffer, done: Done): void {
     this.#stopTimer();
-    const at = this.#padding.find(bytes);
-    const { command } = this.#padding;
-    if (command === CONTINUE) this.#writeBlocks(bytes, CONTINUE, done);
-    else this.#writeLast(bytes, at, command, done);
-  }
-
-  /** The last padded bytes, then all further bytes in the new way. These wait until the last block has left TLS. */
-  #writeLast(bytes: Buffer, at: number, command: Command, done: Done): void {
-    this.#writeBlocks(bytes.subarray(0, at), command, (error) => {
-      if (error) return done(error);
-      if (this.destroyed) return done();
-      this.#writeState = command === DIRECT ? "raw" : "plain";
+    const block = this.#blocks.next(bytes);
+    const { command, taken } = this.#blocks;
+    this.#secured.write(block, (error) => {
+      if (error || this.destroyed) return done(error);
+      if (command !== CONTINUE) this.#writeState = command === DIRECT ? "raw" : "plain";
       if (command === DIRECT) this.#leaveWrite();
-      const rest = bytes.subarray(at);
-      if (rest.length === 0) done();
-      else this._write(rest, "", done);
+      if (taken === bytes.length) done();
+      else this._write(bytes.subarray(taken), "", done);
     });
   }
 
@@ -240,26 +229,6 @@ export class VisionStream extends Duplex {
     this.#raw.on("drain", () => this.#drained());
     this.#raw.on("error", (error) => this.destroy(error));
     this.#raw.on("close", () => this.#closedBelow());
-  }
-
-  /** One block a TLS write, each acknowledged before the next: peers expect a block in its own record. */
-  #writeBlocks(bytes: Buffer, last: Command, done: Done): void {
-    const piece = bytes.subarray(0, MAX_CONTENT_BYTES);
-    const rest = bytes.subarray(piece.length);
-    const block = this.#block(rest.length > 0 ? CONTINUE : last, piece, this.#inspector.isTls);
-    this.#secured.write(block, (error) => {
-      if (error || rest.length === 0) done(error);
-      else this.#writeBlocks(rest, last, done);
-    });
-  }
-
-  #block(command: Command, content: Buffer, long: boolean): Buffer {
-    const block = encodeBlock(this.#id, command, content, long);
-    this.#id = null;
-    if (this.#opening.length === 0) return block;
-    const first = Buffer.concat([this.#opening, block]);
-    this.#opening = EMPTY;
-    return first;
   }
 
   #writeThrough(stream: Duplex, bytes: Buffer, done: Done): void {

@@ -6,7 +6,7 @@ import type { Bypass } from "#core/tls-bypass.ts";
 import type { Handshake } from "./server-handshake.ts";
 
 type Resumed = Pick<TlsAccepted, "stream" | "bypass">;
-type Facts = Pick<KeptTlsClient, "alpn" | "serverName" | "mayBypass">;
+type Facts = Pick<KeptTlsClient, "alpn" | "serverName">;
 
 interface KeptOptions {
   readonly contexts: NativeTls["contexts"];
@@ -14,7 +14,7 @@ interface KeptOptions {
   readonly exact: boolean;
 }
 
-const UNKNOWN: Facts = { alpn: null, serverName: null, mayBypass: false };
+const UNKNOWN: Facts = { alpn: null, serverName: null };
 
 /**
  * A client whose handshake a worker has done, and whose socket it keeps until the stream is looked at. Nearly all go on
@@ -25,6 +25,7 @@ export class KeptTlsClient implements TlsAccepted {
   readonly #options: KeptOptions;
   readonly #resume: () => Handshake;
   #facts: Facts | null = null;
+  #mayBypass: boolean | null = null;
   #resumed: Resumed | null = null;
 
   /** `resume` takes it from the worker; it may throw. */
@@ -43,7 +44,8 @@ export class KeptTlsClient implements TlsAccepted {
   }
 
   get mayBypass(): boolean {
-    return this.#look().mayBypass;
+    this.#mayBypass ??= this.#lookAtVersion();
+    return this.#mayBypass === true;
   }
 
   get stream(): Duplex {
@@ -58,11 +60,17 @@ export class KeptTlsClient implements TlsAccepted {
     if (this.#facts !== null) return this.#facts;
     const object = this.connection.tls?.object;
     if (object === undefined) return UNKNOWN;
-    const { contexts, exact } = this.#options;
+    const { contexts } = this.#options;
     const serverName = contexts.serverNameOf(object)?.toLowerCase() || null;
-    const mayBypass = exact && contexts.versionOf(object) === "TLSv1.3";
-    this.#facts = { alpn: contexts.alpnOf(object), serverName, mayBypass };
+    this.#facts = { alpn: contexts.alpnOf(object), serverName };
     return this.#facts;
+  }
+
+  /** Null: it cannot be asked for. */
+  #lookAtVersion(): boolean | null {
+    const { contexts, exact } = this.#options;
+    const object = this.connection.tls?.object;
+    return object === undefined ? null : exact && contexts.versionOf(object) === "TLSv1.3";
   }
 
   #open(): Resumed {
@@ -73,6 +81,7 @@ export class KeptTlsClient implements TlsAccepted {
   /** Where nothing could be had of it, a stream that is over. */
   #take(): Resumed {
     this.#look();
+    this.#mayBypass ??= this.#lookAtVersion();
     try {
       const handshake = this.#resume();
       const { stream } = handshake;

@@ -2,7 +2,7 @@ import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { describeWire } from "#dataplane/workers/shared/describe-wire.ts";
 import { IN_NUMBERS, POSTED, RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
-import { writeShortOpening } from "#dataplane/workers/shared/short-opening.ts";
+import { writeShortLayer } from "#dataplane/workers/shared/short-layer.ts";
 import type { WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import type { LeftClient, ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 
@@ -21,7 +21,7 @@ export class WireMessages {
     const { messageStates } = this.#table;
     const message = describeWire(this.#table, index, spec);
     if (message === null) messageStates[index] = 0;
-    else if (writeShortOpening(this.#table, index, spec)) messageStates[index] = IN_NUMBERS;
+    else if (writeShortLayer(this.#table, index, spec)) messageStates[index] = IN_NUMBERS;
     else {
       messageStates[index] = POSTED;
       this.#messages.postMessage(message);

@@ -12,7 +12,7 @@ import { int32At } from "#lib/at.ts";
 export const POSTED = 1;
 /** The worker has written it. */
 export const RETURNED = 2;
-/** It stands in the wire's numbers; see short-opening.ts. */
+/** It stands in the wire's numbers; see short-layer.ts. */
 export const IN_NUMBERS = 3;
 
 /** Slots of one thread. */

@@ -32,7 +32,7 @@ import { CipherMemory } from "./cipher-memory.ts";
 import { ReadAheadWire } from "./read-ahead-wire.ts";
 import { RecordWire, type RecordStart } from "./record-wire.ts";
 import { IN_NUMBERS, POSTED, RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
-import { readShortOpening } from "#dataplane/workers/shared/short-opening.ts";
+import { readShortLayer } from "#dataplane/workers/shared/short-layer.ts";
 import { TlsWire } from "./tls.ts";
 import { TlsRecordSource } from "./tls-records.ts";
 import { type LeavableWire, VisionWire } from "./vision-wire.ts";
@@ -93,7 +93,7 @@ export class Wires {
   /** Of the wire at the index of its descriptor. To be called when its command is read: messages come in that order. */
   take(index: number): WireMessage {
     const state = this.#table.messageStates[index];
-    if (state === IN_NUMBERS) return readShortOpening(this.#table, index);
+    if (state === IN_NUMBERS) return readShortLayer(this.#table, index);
     if (state !== POSTED) return NO_MESSAGE;
     return receiveMessageOnPort(this.#messages)?.message ?? NO_MESSAGE;
   }

@@ -1,6 +1,6 @@
 import type { HeaderStage, Opening } from "#core/handover.ts";
 import { byteAt } from "#lib/at.ts";
-import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "./sealed-reader.ts";
 import { UnsentOpening } from "./unsent-opening.ts";
 import type { Wire, WireIo } from "./wire.ts";
@@ -23,7 +23,7 @@ export class OpeningWire extends WireLayer implements Wire {
     super(inner);
     this.#ours = ours === null ? null : new UnsentOpening(ours, afterMs);
     this.#isOwed = isOwed;
-    this.#theirs = theirs;
+    this.#theirs = theirs?.leftBytes === 0 ? null : theirs;
   }
 
   override begin(io: WireIo): void {
@@ -52,28 +52,33 @@ export class OpeningWire extends WireLayer implements Wire {
 
   /** A peer that has nothing to say may end without its header. */
   read(io: WireIo, size: number): number {
-    const passed = this.#theirs === null ? 1 : this.#passHeader(io, this.#theirs);
-    return passed > 0 ? this.inner.read(io, size) : passed;
+    const bytes = this.inner.read(io, size);
+    if (bytes <= 0 || this.#theirs === null) return bytes;
+    const { buffer } = io.calls;
+    const skipped = this.#skip(buffer, bytes, this.#theirs);
+    if (skipped < 0) return skipped;
+    buffer.copyWithin(0, skipped, bytes);
+    return bytes - skipped || EINTR;
   }
 
   available(io: WireIo): number {
-    const passed = this.#theirs === null ? 1 : this.#passHeader(io, this.#theirs);
-    return passed > 0 ? this.inner.available(io) : passed;
+    while (this.#theirs !== null) {
+      const bytes = this.inner.read(io, Math.min(this.#theirs.leftBytes ?? 1, SKIP_BYTES));
+      const skipped = bytes > 0 ? this.#skip(io.calls.buffer, bytes, this.#theirs) : bytes;
+      if (skipped <= 0) return skipped;
+    }
+    return this.inner.available(io);
   }
 
-  /** 1: the header is behind us; else what the wire below says. */
-  #passHeader(io: WireIo, { seenVersion, leftBytes }: HeaderStage): number {
-    for (let left = leftBytes; left !== 0;) {
-      const bytes = this.inner.read(io, left === null ? 1 : Math.min(left, SKIP_BYTES));
-      if (bytes <= 0) return bytes;
-      const first = byteAt(io.calls.buffer, 0);
-      if (!seenVersion && first !== VERSION) return BROKEN;
-      if (!seenVersion) seenVersion = true;
-      else left = left === null ? first : left - bytes;
-      this.#theirs = { seenVersion, leftBytes: left };
-    }
-    this.#theirs = null;
-    return 1;
+  /** How many of the first bytes of the buffer are of the header; `BROKEN`: it is none. */
+  #skip(buffer: Uint8Array, bytes: number, { seenVersion, leftBytes }: HeaderStage): number {
+    let at = 0;
+    if (!seenVersion && byteAt(buffer, at++) !== VERSION) return BROKEN;
+    const left = leftBytes ?? (at < bytes ? byteAt(buffer, at++) : null);
+    const skipped = Math.min(left ?? 0, bytes - at);
+    this.#theirs =
+      left === skipped ? null : { seenVersion: true, leftBytes: left === null ? null : left - skipped };
+    return at + skipped;
   }
 
   write(io: WireIo, size: number): number {

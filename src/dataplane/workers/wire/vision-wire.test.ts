@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { VisionLayer } from "#core/handover.ts";
+import { FIRST_BLOCK, type VisionLayer } from "#core/handover.ts";
 import { EAGAIN, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import {
   type Command,
@@ -10,7 +10,6 @@ import {
   DIRECT,
   encodeBlock,
   END,
-  FIRST_BLOCK,
   Unpadder,
 } from "#protocols/shared/vision-padding.ts";
 import { drain, MemoryWire, openIo } from "../../../../test/support/memory-wire.ts";
