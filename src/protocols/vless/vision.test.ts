@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import { runs } from "../../../test/support/runs.ts";
+import { BlockCutter } from "#protocols/shared/vision-cutter.ts";
 import { HandshakeInspector, RecordTracker } from "#protocols/shared/vision-inspector.ts";
 import {
   type Command,
@@ -44,6 +45,39 @@ describe("vision blocks", () => {
       assert.equal(String(behind), "raw");
       assert.equal(state, "direct");
     }
+  });
+
+  test("content is cut where padding ends, and into what a block may have", () => {
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 3 * MAX_CONTENT_BYTES });
+    const property = fc.property(
+      fc.array(bytes, { minLength: 1, maxLength: 12 }),
+      fc.boolean(),
+      (all, mayLeave) => {
+        const opening = Buffer.from("opening");
+        const cutter = new BlockCutter({ id, opening, mayLeave }, new HandshakeInspector());
+        const hasEnded = (): boolean => cutter.command !== CONTINUE;
+        const [blocks, sent]: [Buffer[], Uint8Array[]] = [[], []];
+        for (let at = 0; at < all.length && !hasEnded(); at++) {
+          let rest = Buffer.from(all[at] as Uint8Array);
+          do {
+            const block = cutter.next(rest);
+            assert.ok(block.length <= 8192 + (blocks.length === 0 ? opening.length : 0));
+            assert.ok(cutter.taken > 0);
+            blocks.push(block);
+            sent.push(rest.subarray(0, cutter.taken));
+            rest = rest.subarray(cutter.taken);
+          } while (cutter.hasMore);
+          assert.ok(rest.length === 0 || hasEnded(), "what follows goes without blocks");
+        }
+        const wire = Buffer.concat(blocks);
+        assert.deepEqual(wire.subarray(0, opening.length), opening);
+        const { content, behind, state } = unpadded(wire.subarray(opening.length), 1000);
+        assert.deepEqual([content, behind.length], [Buffer.concat(sent), 0]);
+        assert.equal(state, hasEnded() ? "plain" : "padded");
+        assert.equal(cutter.isFirst, false);
+      },
+    );
+    fc.assert(property, { numRuns: runs(100) });
   });
 
   test("blocks round-trip and keep their bounds", () => {
