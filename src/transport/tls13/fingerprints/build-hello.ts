@@ -1,18 +1,14 @@
 /** ClientHellos from templates. */
 import { randomBytes, randomInt } from "node:crypto";
-import { encodeExtension, encodeProtocols, EXTENSION } from "#transport/tls13/extensions.ts";
-import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
+import { byteAt, itemAt } from "#lib/at.ts";
+import { EXTENSION } from "#transport/tls13/extensions.ts";
 import { type KeyShare, openKeyShare, openX25519Share } from "#transport/tls13/key-exchange.ts";
 import type { ClientHelloMessage, Retry } from "#transport/tls13/offered-hello.ts";
-import { encodeSession } from "#transport/tls13/pre-shared-key.ts";
-import { numbers16, typedVector16, u16, vector16, vector8 } from "#transport/tls13/wire.ts";
 import type { Session } from "#transport/tls13/sessions.ts";
-import { type ExtensionTemplate, type HelloTemplate, KEY_EXCHANGE_MODES, type Value } from "./template.ts";
+import { type Drawn, encodeHello, RANDOM_BYTES } from "./encode-hello.ts";
+import { type ExtensionTemplate, type HelloTemplate, KEY_EXCHANGE_MODES } from "./template.ts";
 
-const LEGACY_VERSION = 0x0303;
 const NOTHING = Buffer.alloc(0);
-/** Of the random and of the session id. */
-const RANDOM_BYTES = 32;
 
 export interface HelloOptions {
   /** For SNI; empty: none. */
@@ -28,42 +24,36 @@ export function canResume({ extensions }: HelloTemplate): boolean {
   return extensions.includes(KEY_EXCHANGE_MODES);
 }
 
-/** What is drawn once for a connection, and stays the same behind a HelloRetryRequest. */
-interface Drawn {
-  readonly random: Buffer;
-  readonly sessionId: Buffer;
-  readonly greaseSuite: number;
-  readonly greaseGroup: number;
-  readonly greaseVersion: number;
-  readonly greaseExtensions: readonly [number, number];
-  readonly order: readonly ExtensionTemplate[];
-  readonly ech: Buffer;
-}
-
 /** Throws where the template names a group that is not built. */
 export function buildHello(template: HelloTemplate, options: HelloOptions): ClientHelloMessage {
   const drawn = draw(template);
-  const shares = template.extensions.flatMap((one) => (one.kind === "shares" ? openShares(one.groups) : []));
+  const opened = openShares(template);
+  const { serverName, protocols } = options;
   const make = (own: readonly KeyShare[], retry: Retry | null): ClientHelloMessage => {
     const session = retry?.dropsSession === true ? null : (options.session ?? null);
     return {
-      message: encodeHello(template, { ...options, session }, drawn, own, retry),
+      message: encodeHello(template, { serverName, protocols, session }, { drawn, shares: own, retry }),
       shares: own,
       again: (next) => make(next.share === null ? own : [next.share], next),
       ...(session === null ? {} : { session }),
     };
   };
-  return make(shares, null);
+  return make(opened, null);
 }
 
-function openShares(groups: readonly Value[]): KeyShare[] {
-  return groups
-    .filter((group) => group !== "grease")
-    .map((group) => {
-      const share = openKeyShare(group);
-      if (share === null) throw new Error(`a template names the group ${group}, which is not built`);
-      return share;
-    });
+function openShares({ extensions }: HelloTemplate): KeyShare[] {
+  const opened: KeyShare[] = [];
+  for (const one of extensions) {
+    if (one.kind !== "shares") continue;
+    for (const group of one.groups) if (group !== "grease") opened.push(openShare(group));
+  }
+  return opened;
+}
+
+function openShare(group: number): KeyShare {
+  const share = openKeyShare(group);
+  if (share === null) throw new Error(`a template names the group ${group}, which is not built`);
+  return share;
 }
 
 function draw(template: HelloTemplate): Drawn {
@@ -80,7 +70,7 @@ function draw(template: HelloTemplate): Drawn {
     greaseGroup: drawGrease(),
     greaseVersion: drawGrease(),
     greaseExtensions: [first, last],
-    order: template.isShuffled ? shuffle(template.extensions) : template.extensions,
+    order: template.isShuffled ? shuffle(template) : template.extensions,
     ech: drawEch(ech, random.subarray(2 * RANDOM_BYTES)),
   };
 }
@@ -90,137 +80,45 @@ function drawGrease(): number {
   return (randomInt(16) * 16 + 10) * 0x0101;
 }
 
+/** Which ones change places, by template. */
+const movable = new WeakMap<HelloTemplate, readonly number[]>();
+
 /** All but GREASE and padding change places. */
-function shuffle(extensions: readonly ExtensionTemplate[]): ExtensionTemplate[] {
-  const stays = ({ kind }: ExtensionTemplate): boolean => kind === "grease" || kind === "padding";
-  const movable = extensions.filter((one) => !stays(one));
-  for (let last = movable.length - 1; last > 0; last--) {
-    const other = randomInt(last + 1);
-    const [one, two] = [movable[last], movable[other]];
-    if (one === undefined || two === undefined) continue;
-    movable[last] = two;
-    movable[other] = one;
+function shuffle(template: HelloTemplate): ExtensionTemplate[] {
+  const order = [...template.extensions];
+  const places = movable.get(template) ?? placesOf(template);
+  for (let last = places.length - 1; last > 0; last--) {
+    const [one = 0, two = 0] = [places[last], places[randomInt(last + 1)]];
+    const moved = itemAt(order, one);
+    order[one] = itemAt(order, two);
+    order[two] = moved;
   }
-  let next = 0;
-  return extensions.map((one) => (stays(one) ? one : (movable[next++] ?? one)));
+  return order;
 }
 
-/** OUTER(1)=0 KDF(2)=1 AEAD(2) CONFIG(1) ENC(2+32) PAYLOAD(2+n). `random`: configuration and payload. */
+function placesOf(template: HelloTemplate): readonly number[] {
+  const stays = ({ kind }: ExtensionTemplate): boolean => kind === "grease" || kind === "padding";
+  const places = template.extensions.flatMap((one, at) => (stays(one) ? [] : [at]));
+  movable.set(template, places);
+  return places;
+}
+
+/** The whole extension: TYPE(2) LENGTH(2) OUTER(1)=0 KDF(2)=1 AEAD(2) CONFIG(1) ENC(2+32) PAYLOAD(2+n). `random`: configuration and payload. */
 function drawEch(ech: Extract<ExtensionTemplate, { kind: "ech" }> | null, random: Buffer): Buffer {
   if (ech === null) return NOTHING;
   const aead = ech.aeads[randomInt(ech.aeads.length)] ?? 1;
   using share = openX25519Share();
-  return Buffer.concat([
-    Buffer.of(0),
-    numbers16([1, aead]),
-    random.subarray(0, 1),
-    vector16(share.share),
-    vector16(random.subarray(1)),
-  ]);
+  const [key, payload] = [share.share, random.subarray(1)];
+  const bytes = Buffer.allocUnsafe(ECH_HEAD_BYTES + 2 + key.length + 2 + payload.length);
+  bytes.writeUInt16BE(EXTENSION.encryptedClientHello, 0);
+  bytes.writeUInt16BE(bytes.length - 4, 2);
+  bytes[4] = 0;
+  bytes.writeUInt16BE(1, 5);
+  bytes.writeUInt16BE(aead, 7);
+  bytes[9] = byteAt(random, 0);
+  bytes.set(key, bytes.writeUInt16BE(key.length, ECH_HEAD_BYTES));
+  const at = ECH_HEAD_BYTES + 2 + key.length;
+  bytes.set(payload, bytes.writeUInt16BE(payload.length, at));
+  return bytes;
 }
-
-function encodeHello(
-  template: HelloTemplate,
-  options: HelloOptions,
-  drawn: Drawn,
-  shares: readonly KeyShare[],
-  retry: Retry | null,
-): Buffer {
-  const head = Buffer.concat([
-    u16(LEGACY_VERSION),
-    drawn.random,
-    vector8(drawn.sessionId),
-    vector16(numbers16(template.suites.map((one) => valueOf(one, drawn.greaseSuite)))),
-    vector8(Buffer.of(0)),
-  ]);
-  const parts: Buffer[] = [];
-  let [greases, paddingAt] = [0, -1];
-  for (const extension of drawn.order) {
-    if (extension.kind === "padding") paddingAt = parts.length;
-    if (extension.kind === "grease") parts.push(encodeGrease(drawn, greases++));
-    else parts.push(encodeOne(extension, options, drawn, shares, retry));
-  }
-  if (options.session) parts.push(encodeSession(options.session, Date.now()));
-  if (paddingAt >= 0) parts[paddingAt] = encodePadding(head, parts);
-  return encodeMessage(MESSAGE.clientHello, head, vector16(...parts));
-}
-
-function valueOf(value: Value, grease: number): number {
-  return value === "grease" ? grease : value;
-}
-
-function encodeGrease({ greaseExtensions: [first, last] }: Drawn, index: number): Buffer {
-  return index === 0 ? encodeExtension(first) : encodeExtension(last, Buffer.of(0));
-}
-
-/** Empty: the extension is left out. */
-function encodeOne(
-  extension: Exclude<ExtensionTemplate, { kind: "grease" }>,
-  { serverName, protocols }: HelloOptions,
-  drawn: Drawn,
-  shares: readonly KeyShare[],
-  retry: Retry | null,
-): Buffer {
-  switch (extension.kind) {
-    case "fixed":
-      return encodeExtension(extension.type, Buffer.from(extension.body, "hex"));
-    case "name":
-      return serverName === "" ? NOTHING : encodeName(serverName);
-    case "protocols": {
-      const names = protocols ?? extension.names;
-      return names.length === 0 ? NOTHING : encodeExtension(EXTENSION.alpn, encodeProtocols(names));
-    }
-    case "settings":
-      return protocols !== null && !protocols.includes("h2")
-        ? NOTHING
-        : encodeExtension(extension.type, encodeProtocols(["h2"]));
-    case "list":
-      return encodeList(extension, drawn, retry);
-    case "shares":
-      return encodeShares(retry?.share ? [] : extension.groups, drawn, shares);
-    case "ech":
-      return encodeExtension(EXTENSION.encryptedClientHello, drawn.ech);
-    case "padding":
-      return NOTHING;
-  }
-}
-
-/** LIST(2) TYPE(1)=0 NAME(2+n) (RFC 6066 §3). */
-function encodeName(name: string): Buffer {
-  return encodeExtension(EXTENSION.serverName, vector16(Buffer.of(0), vector16(Buffer.from(name, "latin1"))));
-}
-
-/** A cookie goes directly behind the versions. */
-function encodeList(
-  { type, lengthBytes, values }: Extract<ExtensionTemplate, { kind: "list" }>,
-  { greaseGroup, greaseVersion }: Drawn,
-  retry: Retry | null,
-): Buffer {
-  const isVersions = type === EXTENSION.supportedVersions;
-  const grease = isVersions ? greaseVersion : greaseGroup;
-  const body = numbers16(values.map((one) => valueOf(one, grease)));
-  const list = encodeExtension(type, lengthBytes === 1 ? vector8(body) : vector16(body));
-  const cookie = retry?.cookie ?? null;
-  return isVersions && cookie !== null
-    ? Buffer.concat([list, encodeExtension(EXTENSION.cookie, cookie)])
-    : list;
-}
-
-/** The GREASE share first, where there is one; then ours in their order. */
-function encodeShares(groups: readonly Value[], { greaseGroup }: Drawn, shares: readonly KeyShare[]): Buffer {
-  const parts = shares.map(({ group, share }) => typedVector16(group, share));
-  if (groups[0] === "grease") parts.unshift(typedVector16(greaseGroup, Buffer.of(0)));
-  return encodeExtension(EXTENSION.keyShare, vector16(...parts));
-}
-
-const HEADER_BYTES = 4;
-const LENGTH_BYTES = 2;
-const PADDED_FROM = 256;
-const PADDED_TO = 512;
-
-/** As browsers compute it: a message of 256 to 511 bytes becomes one of 512, by one byte of content at least. */
-function encodePadding(head: Buffer, parts: readonly Buffer[]): Buffer {
-  const size = parts.reduce((sum, part) => sum + part.length, HEADER_BYTES + head.length + LENGTH_BYTES);
-  if (size < PADDED_FROM || size >= PADDED_TO) return NOTHING;
-  return encodeExtension(EXTENSION.padding, Buffer.alloc(Math.max(1, PADDED_TO - size - HEADER_BYTES)));
-}
+const ECH_HEAD_BYTES = 10;
