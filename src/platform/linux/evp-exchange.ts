@@ -14,6 +14,7 @@ const SIGNATURES = {
   EVP_PKEY_generate: { arguments: WORDS[2], return: "i32" },
   EVP_PKEY_free: { arguments: ["pointer"], return: "void" },
   EVP_PKEY_get_raw_public_key: { arguments: WORDS[3], return: "i32" },
+  EVP_PKEY_set1_encoded_public_key: { arguments: WORDS[3], return: "i32" },
   EVP_PKEY_new_raw_public_key_ex: { arguments: WORDS[5], return: "pointer" },
   EVP_PKEY_new_raw_private_key_ex: { arguments: WORDS[5], return: "pointer" },
   EVP_PKEY_derive_init: { arguments: ["pointer"], return: "i32" },
@@ -30,6 +31,11 @@ const SIGNATURES = {
 const SIZES = {
   X25519: { share: 32, answer: 32, secret: 32 },
   X25519MLKEM768: { share: 1216, answer: 1120, secret: 64 },
+} as const;
+/** The same as machine words. */
+const WORDS_OF = {
+  X25519: { share: 32n, answer: 32n, secret: 32n },
+  X25519MLKEM768: { share: 1216n, answer: 1120n, secret: 64n },
 } as const;
 export type ExchangeName = keyof typeof SIZES;
 
@@ -53,6 +59,8 @@ export interface ExchangeAnswer {
 interface Kept {
   /** Address of an EVP_PKEY; 0: it was freed. */
   key: bigint;
+  /** Address of an EVP_PKEY_CTX in which secrets of it are derived; 0: there is none yet. */
+  context: bigint;
 }
 
 /** Of one thread. */
@@ -61,7 +69,15 @@ export class EvpExchanges {
   readonly #calls;
   readonly #scratch: Buffer;
   readonly #numbers: DataView;
+  /** Addresses of the scratch and of places in it. */
   readonly #at: bigint;
+  readonly #lengthAt: bigint;
+  readonly #secondAt: bigint;
+  readonly #inAt: bigint;
+  readonly #outAt: bigint;
+  readonly #secretAt: bigint;
+  /** An X25519 key that becomes that of each peer: one that is made anew takes longer. */
+  readonly #peer: bigint;
   /** Names that end with a zero, which the library is given; kept with their addresses. */
   readonly #names = new Map<ExchangeName, { readonly text: Buffer; readonly at: bigint }>();
   /** Contexts from which keys are generated, one for each exchange, for as long as the thread lives. */
@@ -86,11 +102,18 @@ export class EvpExchanges {
     this.#scratch = Buffer.from(new ArrayBuffer(SCRATCH_BYTES));
     this.#numbers = new DataView(this.#scratch.buffer);
     this.#at = ffi.getRawPointer(this.#scratch);
+    this.#lengthAt = this.#at + BigInt(LENGTH_AT);
+    this.#secondAt = this.#at + BigInt(SECOND_AT);
+    this.#inAt = this.#at + BigInt(IN_AT);
+    this.#outAt = this.#at + BigInt(OUT_AT);
+    this.#secretAt = this.#at + BigInt(SECRET_AT);
     for (const name of Object.keys(SIZES) as ExchangeName[]) {
       const text = Buffer.from(`${name}\0`);
       this.#names.set(name, { text, at: ffi.getRawPointer(text) });
       this.#generators.set(name, this.#generator(name));
     }
+    this.#peer = this.#readPublic("X25519");
+    if (this.#peer === NULL) throw new Error("libcrypto takes no public key of X25519");
   }
 
   #generator(name: ExchangeName): bigint {
@@ -121,7 +144,7 @@ export class EvpExchanges {
     if (raw.length !== size) throw new RangeError(`X25519: a private key of ${raw.length} bytes`);
     this.#scratch.set(raw, SECRET_AT);
     const name = this.#nameAt("X25519");
-    const key = EVP_PKEY_new_raw_private_key_ex(NULL, name, NULL, this.#of(SECRET_AT), BigInt(size));
+    const key = EVP_PKEY_new_raw_private_key_ex(NULL, name, NULL, this.#secretAt, WORDS_OF.X25519.share);
     this.#scratch.fill(0, SECRET_AT);
     if (key === NULL) throw this.#failed("takes no private key of X25519");
     return this.#pairOf("X25519", key);
@@ -134,50 +157,58 @@ export class EvpExchanges {
   }
 
   #publicKey(name: ExchangeName, key: bigint): Buffer {
-    const size = SIZES[name].share;
-    this.#setLength(LENGTH_AT, size);
-    const isThere = this.#calls.EVP_PKEY_get_raw_public_key(key, this.#of(OUT_AT), this.#of(LENGTH_AT)) === 1;
-    if (isThere) return this.#copy(OUT_AT, size);
+    this.#setLength(LENGTH_AT, WORDS_OF[name].share);
+    const isThere = this.#calls.EVP_PKEY_get_raw_public_key(key, this.#outAt, this.#lengthAt) === 1;
+    if (isThere) return this.#copy(OUT_AT, SIZES[name].share);
     this.#calls.EVP_PKEY_free(key);
     throw this.#failed(`has no public key of ${name}`);
   }
 
   free(kept: Kept): void {
+    if (kept.context !== NULL) this.#calls.EVP_PKEY_CTX_free(kept.context);
     if (kept.key !== NULL) this.#calls.EVP_PKEY_free(kept.key);
-    kept.key = NULL;
+    kept.key = kept.context = NULL;
     this.#forgotten.unregister(kept);
   }
 
   /** The secret of a pair and the peer's half; null: that cannot be used. */
-  agree(name: ExchangeName, key: bigint, peer: Uint8Array): Buffer | null {
+  agree(name: ExchangeName, kept: Kept, peer: Uint8Array): Buffer | null {
     const { answer, secret } = SIZES[name];
     if (peer.length !== answer) return null;
-    const context = this.#calls.EVP_PKEY_CTX_new(key, NULL);
     this.#scratch.set(peer, IN_AT);
-    this.#setLength(LENGTH_AT, secret);
-    const isDone = name === "X25519" ? this.#derive(context) : this.#decapsulate(context, answer);
-    this.#calls.EVP_PKEY_CTX_free(context);
-    return this.#taken(isDone, secret);
+    this.#setLength(LENGTH_AT, WORDS_OF[name].secret);
+    return this.#taken(name === "X25519" ? this.#derive(kept) : this.#decapsulate(kept.key), secret);
   }
 
-  /** Of a context of our own key and the peer's public key, which is in the scratch. */
-  #derive(context: bigint): boolean {
-    const peer = this.#readPublic("X25519");
+  /** Of our own key and the peer's public key, which is in the scratch. */
+  #derive(kept: Kept): boolean {
+    if (kept.context === NULL) kept.context = this.#newDerivation(kept.key);
+    const { EVP_PKEY_set1_encoded_public_key, EVP_PKEY_derive_set_peer_ex, EVP_PKEY_derive } = this.#calls;
+    return (
+      kept.context !== NULL &&
+      EVP_PKEY_set1_encoded_public_key(this.#peer, this.#inAt, WORDS_OF.X25519.share) === 1 &&
+      EVP_PKEY_derive_set_peer_ex(kept.context, this.#peer, NOT_VALIDATED) === 1 &&
+      EVP_PKEY_derive(kept.context, this.#secretAt, this.#lengthAt) === 1
+    );
+  }
+
+  #newDerivation(key: bigint): bigint {
+    const context = this.#calls.EVP_PKEY_CTX_new(key, NULL);
+    if (context === NULL || this.#calls.EVP_PKEY_derive_init(context) === 1) return context;
+    this.#calls.EVP_PKEY_CTX_free(context);
+    return NULL;
+  }
+
+  #decapsulate(key: bigint): boolean {
+    const { EVP_PKEY_decapsulate_init, EVP_PKEY_decapsulate } = this.#calls;
+    const context = this.#calls.EVP_PKEY_CTX_new(key, NULL);
+    const size = WORDS_OF.X25519MLKEM768.answer;
     const isDone =
       context !== NULL &&
-      peer !== NULL &&
-      this.#calls.EVP_PKEY_derive_init(context) === 1 &&
-      this.#calls.EVP_PKEY_derive_set_peer_ex(context, peer, NOT_VALIDATED) === 1 &&
-      this.#calls.EVP_PKEY_derive(context, this.#of(SECRET_AT), this.#of(LENGTH_AT)) === 1;
-    this.#calls.EVP_PKEY_free(peer);
+      EVP_PKEY_decapsulate_init(context, NULL) === 1 &&
+      EVP_PKEY_decapsulate(context, this.#secretAt, this.#lengthAt, this.#inAt, size) === 1;
+    this.#calls.EVP_PKEY_CTX_free(context);
     return isDone;
-  }
-
-  #decapsulate(context: bigint, size: number): boolean {
-    const { EVP_PKEY_decapsulate_init, EVP_PKEY_decapsulate } = this.#calls;
-    const [secret, length, from] = [this.#of(SECRET_AT), this.#of(LENGTH_AT), this.#of(IN_AT)];
-    if (context === NULL || EVP_PKEY_decapsulate_init(context, NULL) !== 1) return false;
-    return EVP_PKEY_decapsulate(context, secret, length, from, BigInt(size)) === 1;
   }
 
   /** The accepting side of X25519MLKEM768; null: the peer's share cannot be used. */
@@ -185,16 +216,15 @@ export class EvpExchanges {
     const { share, answer, secret } = SIZES.X25519MLKEM768;
     if (peer.length !== share) return null;
     this.#scratch.set(peer, IN_AT);
-    this.#setLength(LENGTH_AT, answer);
-    this.#setLength(SECOND_AT, secret);
+    this.#setLength(LENGTH_AT, WORDS_OF.X25519MLKEM768.answer);
+    this.#setLength(SECOND_AT, WORDS_OF.X25519MLKEM768.secret);
     const key = this.#readPublic("X25519MLKEM768");
     const context = key === NULL ? NULL : this.#calls.EVP_PKEY_CTX_new(key, NULL);
     const { EVP_PKEY_encapsulate_init, EVP_PKEY_encapsulate } = this.#calls;
-    const [out, outLength] = [this.#of(OUT_AT), this.#of(LENGTH_AT)];
     const isDone =
       context !== NULL &&
       EVP_PKEY_encapsulate_init(context, NULL) === 1 &&
-      EVP_PKEY_encapsulate(context, out, outLength, this.#of(SECRET_AT), this.#of(SECOND_AT)) === 1;
+      EVP_PKEY_encapsulate(context, this.#outAt, this.#lengthAt, this.#secretAt, this.#secondAt) === 1;
     this.#calls.EVP_PKEY_CTX_free(context);
     this.#calls.EVP_PKEY_free(key);
     const made = this.#taken(isDone, secret);
@@ -204,8 +234,7 @@ export class EvpExchanges {
   /** The key whose bytes are in the scratch; 0: they are none. */
   #readPublic(name: ExchangeName): bigint {
     const { EVP_PKEY_new_raw_public_key_ex } = this.#calls;
-    const size = BigInt(SIZES[name].share);
-    return EVP_PKEY_new_raw_public_key_ex(NULL, this.#nameAt(name), NULL, this.#of(IN_AT), size);
+    return EVP_PKEY_new_raw_public_key_ex(NULL, this.#nameAt(name), NULL, this.#inAt, WORDS_OF[name].share);
   }
 
   #taken(isDone: boolean, size: number): Buffer | null {
@@ -215,12 +244,8 @@ export class EvpExchanges {
     return secret;
   }
 
-  #of(offset: number): bigint {
-    return this.#at + BigInt(offset);
-  }
-
-  #setLength(at: number, bytes: number): void {
-    this.#numbers.setBigUint64(at, BigInt(bytes), true);
+  #setLength(at: number, bytes: bigint): void {
+    this.#numbers.setBigUint64(at, bytes, true);
   }
 
   #copy(at: number, size: number): Buffer {
@@ -243,14 +268,14 @@ export class EvpPair implements Disposable {
   constructor(exchanges: EvpExchanges, name: ExchangeName, key: bigint, publicKey: Buffer) {
     this.#exchanges = exchanges;
     this.#name = name;
-    this.kept = { key };
+    this.kept = { key, context: NULL };
     this.publicKey = publicKey;
   }
 
   /** The secret shared with the peer's half; null: that cannot be used. Throws behind disposal. */
   agree(peer: Uint8Array): Buffer | null {
     if (this.kept.key === NULL) throw new Error("the key was freed");
-    return this.#exchanges.agree(this.#name, this.kept.key, peer);
+    return this.#exchanges.agree(this.#name, this.kept, peer);
   }
 
   /** Wipes and frees the private key; twice is harmless. */
