@@ -4,7 +4,7 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import { EAGAIN, EINTR, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { encodeMessage, MESSAGE } from "#transport/tls13/handshake-messages.ts";
-import { trafficKeys } from "#transport/tls13/key-schedule.ts";
+import { trafficKey } from "#transport/tls13/key-schedule.ts";
 import {
   type OpenedRecord,
   RECORD,
@@ -34,7 +34,7 @@ export function openBench({ id = 0x1301, mostContent = FULL_RECORD, unread = Buf
   const suite = cipherSuite(id) ?? assert.fail();
   const [ofServer, ofClient] = [Buffer.alloc(suite.hashBytes, 1), Buffer.alloc(suite.hashBytes, 2)];
   const contextOf = (secret: Buffer, way: number): number =>
-    Number(memory.evp.openContext(suite.aead, trafficKeys(suite, secret).key, way));
+    Number(memory.evp.openContext(suite.aead, trafficKey(suite, secret), way));
   const words = [contextOf(ofServer, OPEN), contextOf(ofClient, SEAL), 0, 0, id, mostContent];
   const state = Buffer.concat([ofServer, ofClient, unread]);
   const wire = new RecordWire(memory, 9, { word: (at) => words[at] ?? assert.fail(), suite, state });

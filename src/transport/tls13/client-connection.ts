@@ -23,9 +23,4 @@ export class ClientConnection extends Tls13Connection<ClientHandshake> {
   get ticketKeeper(): (ticket: Ticket) => void {
     return this.handshake.ticketKeeper;
   }
-
-  override [Symbol.dispose](): void {
-    this.handshake[Symbol.dispose]();
-    super[Symbol.dispose]();
-  }
 }

@@ -200,6 +200,7 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
   }
 
   [Symbol.dispose](): void {
+    this.handshake[Symbol.dispose]?.();
     this.#isClosed = true;
     this.#opener?.[Symbol.dispose]();
     this.#sealer?.[Symbol.dispose]();

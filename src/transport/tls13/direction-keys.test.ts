@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { type CipherSuite, cipherSuite } from "./cipher-suites.ts";
 import { DirectionKeys } from "./direction-keys.ts";
-import { trafficKeys } from "./key-schedule.ts";
+import { trafficIv } from "./key-schedule.ts";
 
 const suite = cipherSuite(0x1301) as CipherSuite;
 
@@ -11,7 +11,7 @@ const suite = cipherSuite(0x1301) as CipherSuite;
 function nonceOf(secret: Uint8Array, sequence: number): Buffer {
   const number = Buffer.alloc(12);
   number.writeBigUInt64BE(BigInt(sequence), 4);
-  const { iv } = trafficKeys(suite, secret);
+  const iv = trafficIv(suite, secret);
   return number.map((byte, index) => byte ^ (iv[index] as number)) as Buffer;
 }
 

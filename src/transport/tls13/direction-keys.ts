@@ -1,11 +1,12 @@
 /** What one direction of records is protected with, apart from the cipher itself (RFC 8446 §5.3, §7.3). */
 import type { CipherSuite } from "./cipher-suites.ts";
-import { nextSecret, trafficKeys } from "./key-schedule.ts";
+import { nextSecret, trafficIv, trafficKey } from "./key-schedule.ts";
 
 export class DirectionKeys {
   readonly suite: CipherSuite;
   #secret: Uint8Array;
-  #key: Buffer;
+  /** Null: it was not asked for yet. */
+  #key: Buffer | null = null;
   /** The IV, and of the last record xor its number in the last eight bytes. */
   #nonce: Buffer;
   #ivHigh: number;
@@ -17,10 +18,8 @@ export class DirectionKeys {
   constructor(suite: CipherSuite, secret: Uint8Array, sequence = 0) {
     this.suite = suite;
     this.#secret = secret;
-    const { key, iv } = trafficKeys(suite, secret);
-    this.#key = key;
-    this.#nonce = Buffer.from(iv);
-    [this.#ivHigh, this.#ivLow] = [iv.readInt32BE(4), iv.readInt32BE(8)];
+    this.#nonce = Buffer.from(trafficIv(suite, secret));
+    [this.#ivHigh, this.#ivLow] = [this.#nonce.readInt32BE(4), this.#nonce.readInt32BE(8)];
     this.#sequence = sequence;
   }
 
@@ -28,8 +27,9 @@ export class DirectionKeys {
     return this.#secret;
   }
 
+  /** Made when it is first asked for: who goes on with another one's context needs none. */
   get key(): Buffer {
-    return this.#key;
+    return (this.#key ??= trafficKey(this.suite, this.#secret));
   }
 
   get sequence(): number {
@@ -57,10 +57,9 @@ export class DirectionKeys {
   /** What follows a KeyUpdate (RFC 8446 §7.2). */
   update(): void {
     this.#secret = nextSecret(this.suite, this.#secret);
-    const { key, iv } = trafficKeys(this.suite, this.#secret);
-    this.#key = key;
-    this.#nonce = Buffer.from(iv);
-    [this.#ivHigh, this.#ivLow] = [iv.readInt32BE(4), iv.readInt32BE(8)];
+    this.#key = null;
+    this.#nonce = Buffer.from(trafficIv(this.suite, this.#secret));
+    [this.#ivHigh, this.#ivLow] = [this.#nonce.readInt32BE(4), this.#nonce.readInt32BE(8)];
     this.#sequence = 0;
   }
 }

@@ -15,6 +15,8 @@ export interface Handshake {
   take(message: HandshakeMessage): void;
   /** The peer may be dialled with it again; absent: it may not send tickets. */
   takeTicket?(ticket: Ticket): void;
+  /** Frees its private keys, where a library outside keeps them. */
+  [Symbol.dispose]?(): void;
 }
 
 /** Where messages and secrets go. Each secret is for everything behind the call. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { cipherSuite } from "./cipher-suites.ts";
-import { expandLabel, finishedData, KeySchedule, ticketSecret, trafficKeys } from "./key-schedule.ts";
+import { expandLabel, finishedData, KeySchedule, ticketSecret, trafficIv, trafficKey } from "./key-schedule.ts";
 import { RecordOpener, RecordSealer } from "./records.ts";
 import { Transcript } from "./transcript.ts";
 
@@ -36,10 +36,8 @@ test("secrets of the trace of RFC 8448 §3", () => {
   const handshake = schedule.handshakeSecrets(SHARED, hash);
   assert.deepEqual(handshake.client, CLIENT_HANDSHAKE);
   assert.deepEqual(handshake.server, SERVER_HANDSHAKE);
-  assert.deepEqual(trafficKeys(AES_128, handshake.server), {
-    key: hex("3fce516009c21727d0f2e4e86ee403bc"),
-    iv: hex("5d313eb2671276ee13000b30"),
-  });
+  assert.deepEqual(trafficKey(AES_128, handshake.server), hex("3fce516009c21727d0f2e4e86ee403bc"));
+  assert.deepEqual(trafficIv(AES_128, handshake.server), hex("5d313eb2671276ee13000b30"));
   const application = schedule.applicationSecrets(TO_SERVER_FINISHED);
   assert.deepEqual(application.client, CLIENT_APPLICATION);
   assert.deepEqual(

@@ -59,17 +59,13 @@ function headOf(label: string, size: number): Buffer {
   return head;
 }
 
-/** What protects the records of one direction (RFC 8446 §7.3). */
-export interface TrafficKeys {
-  readonly key: Buffer;
-  readonly iv: Buffer;
+/** What protects the records of one direction (RFC 8446 §7.3): this key, and the IV. */
+export function trafficKey({ hash, keyBytes }: CipherSuite, secret: Uint8Array): Buffer {
+  return expandLabel(hash, secret, "key", NOTHING, keyBytes);
 }
 
-export function trafficKeys({ hash, keyBytes }: CipherSuite, secret: Uint8Array): TrafficKeys {
-  return {
-    key: expandLabel(hash, secret, "key", NOTHING, keyBytes),
-    iv: expandLabel(hash, secret, "iv", NOTHING, IV_BYTES),
-  };
+export function trafficIv({ hash }: CipherSuite, secret: Uint8Array): Buffer {
+  return expandLabel(hash, secret, "iv", NOTHING, IV_BYTES);
 }
 
 /** The secret behind a KeyUpdate (RFC 8446 §7.2). */

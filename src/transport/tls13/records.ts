@@ -6,6 +6,7 @@ import { TlsFault } from "./alerts.ts";
 import { openCipher, TAG_BYTES } from "./cipher.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
 import { DirectionKeys } from "./direction-keys.ts";
+import { lastBeforePadding } from "./padding.ts";
 
 export const RECORD = { changeCipherSpec: 20, alert: 21, handshake: 22, applicationData: 23 } as const;
 export const HEADER_BYTES = 5;
@@ -195,8 +196,7 @@ export class RecordOpener implements Disposable {
     const { cipher, keys } = this.#protection;
     if (cipher.openInto(plain, 0, keys.nextNonce(), body, header) < 0)
       throw new TlsFault("bad_record_mac", "a record that is not authentic");
-    let end = size - 1;
-    while (end >= 0 && plain[end] === 0) end--; // padding
+    const end = lastBeforePadding(plain, 0, size);
     if (end < 0) throw new TlsFault("unexpected_message", "a record of padding alone");
     if (end > MAX_CONTENT_BYTES) throw new TlsFault("record_overflow", `${end} bytes in one record`);
     return { type: byteAt(plain, end), content: plain.subarray(0, end) };

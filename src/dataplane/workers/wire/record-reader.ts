@@ -1,6 +1,7 @@
 import { byteAt } from "#lib/at.ts";
 import { ALERT, decodeAlert, type AlertName, TlsFault } from "#transport/tls13/alerts.ts";
 import { MESSAGE, MessageReader } from "#transport/tls13/handshake-messages.ts";
+import { lastBeforePadding } from "#transport/tls13/padding.ts";
 import { decodeKeyUpdate, decodeTicket, type Ticket } from "#transport/tls13/post-handshake.ts";
 import { HEADER_BYTES, MAX_CONTENT_BYTES, MAX_SEALED_BYTES, RECORD } from "#transport/tls13/records.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
@@ -109,8 +110,7 @@ export class RecordReader extends SealedReader {
       throw new TlsFault("bad_record_mac", "a record that is not authentic");
     this.at += HEADER_BYTES + size;
     this.opened(HEADER_BYTES + size, plainBytes - TYPE_BYTES);
-    let end = to + plainBytes - 1;
-    while (end >= to && plain[end] === 0) end--; // padding
+    const end = lastBeforePadding(plain, to, to + plainBytes);
     if (end < to) throw new TlsFault("unexpected_message", "a record of padding alone");
     if (end - to > MAX_CONTENT_BYTES)
       throw new TlsFault("record_overflow", `${end - to} bytes in one record`);

@@ -18,6 +18,7 @@ import type { DestFlight } from "./dest-flight.ts";
 import type { OwnCertificate } from "./own-certificate.ts";
 
 const NOTHING = Buffer.alloc(0);
+const CHANGE_CIPHER_SPEC = plainRecord(RECORD.changeCipherSpec, Buffer.of(1));
 
 /** All that is sent and known before the client says more. */
 export interface ShapedFlight {
@@ -92,11 +93,7 @@ export function shapeFlight(
   return {
     suite,
     group,
-    records: Buffer.concat([
-      plainRecord(RECORD.handshake, serverHello),
-      plainRecord(RECORD.changeCipherSpec, Buffer.of(1)),
-      sealed,
-    ]),
+    records: Buffer.concat([plainRecord(RECORD.handshake, serverHello), CHANGE_CIPHER_SPEC, ...sealed]),
     handshake,
     ending() {
       const digest = transcript.digest();
@@ -131,7 +128,7 @@ function sealAs(
   lengths: readonly number[],
   suite: CipherSuite,
   secret: Buffer,
-): Buffer | null {
+): readonly Buffer[] | null {
   using sealer = new RecordSealer(suite, secret);
   const contents = lengths.length === 1 ? [Buffer.concat(messages)] : messages;
   const records: Buffer[] = [];
@@ -141,7 +138,7 @@ function sealAs(
     if (record.length !== length) return null;
     records.push(record);
   }
-  return Buffer.concat(records);
+  return records;
 }
 
 export class RealityHandshake implements Handshake {
