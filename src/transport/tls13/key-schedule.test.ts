@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { cipherSuite } from "./cipher-suites.ts";
-import { expandLabel, finishedData, KeySchedule, ticketSecret, trafficIv, trafficKey } from "./key-schedule.ts";
+import {
+  expandLabel,
+  finishedData,
+  KeySchedule,
+  ticketSecret,
+  trafficIv,
+  trafficKey,
+} from "./key-schedule.ts";
 import { RecordOpener, RecordSealer } from "./records.ts";
 import { Transcript } from "./transcript.ts";
 

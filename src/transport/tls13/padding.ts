@@ -1,6 +1,6 @@
 import { byteAt } from "#lib/at.ts";
 
-const ZEROS = Buffer.alloc(512);
+const ZEROS = Buffer.alloc(2048);
 
 /**
  * Where the last byte of a protected record's plain bytes is that is not zero, which is the type of its content: what is behind it
