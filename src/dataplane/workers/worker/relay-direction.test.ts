@@ -11,9 +11,17 @@ class Trickle extends Readiness implements Wire {
   readonly pending = false;
   readonly fd = -1;
   reads = 0;
+  readonly #busyMs: number;
+
+  /** How long the thread opens each piece. */
+  constructor(busyMs = 0) {
+    super();
+    this.#busyMs = busyMs;
+  }
 
   read(): number {
     this.reads++;
+    for (const untilMs = performance.now() + this.#busyMs; performance.now() < untilMs;);
     return 1;
   }
 
@@ -36,10 +44,20 @@ class Trickle extends Readiness implements Wire {
   drop(): void {}
 }
 
+function newIo(): TaskIo {
+  return { counts: new Float64Array(1), bufferedBytes: 0 } as unknown as TaskIo;
+}
+
 test("a peer that sends one byte in each piece has no longer turns than others", () => {
   const from = new Trickle();
-  const io = { counts: new Float64Array(1), bufferedBytes: 0 } as unknown as TaskIo;
+  const io = newIo();
   assert.equal(new RelayDirection(from, new Trickle(), 0).run(io, false), MORE);
   assert.ok(from.reads <= 64, `${from.reads} reads in one turn`);
   assert.equal(io.counts[0], from.reads);
+});
+
+test("neither has one whose pieces take long to open", () => {
+  const from = new Trickle(4);
+  assert.equal(new RelayDirection(from, new Trickle(), 0).run(newIo(), false), MORE);
+  assert.ok(from.reads <= 8, `${from.reads} reads in one turn`);
 });

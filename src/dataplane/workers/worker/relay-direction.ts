@@ -1,4 +1,5 @@
 /** One direction between two wires: reads are copied through the thread's buffer, bulk between plain sockets is spliced. */
+import { performance } from "node:perf_hooks";
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BACK, FAILED, MORE, OVER, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { type Wire, HANDS_BACK } from "#dataplane/workers/wire/wire.ts";
@@ -9,6 +10,9 @@ import { float64At } from "#lib/at.ts";
 const TURN_BYTES = 4 * 1024 * 1024;
 /** What a step counts for at least: a peer that sends what means nothing, or single bytes, has no longer turns. */
 const STEP_BYTES = 64 * 1024;
+/** A turn of more steps looks at the clock: what a piece takes to open is up to the peer, which may send frames of a byte. */
+const UNTIMED_STEPS = 4;
+const LONGEST_TURN_MS = 10;
 /** A read of so much makes a direction bulk. */
 const BULK_BYTES = 64 * 1024;
 /** With more than this stranded, reads are small: many slow receivers shall not fill the memory. */
@@ -66,7 +70,10 @@ export class RelayDirection {
   run(io: TaskIo, isLast: boolean): Outcome {
     if (this.over) return OVER;
     if (this.isAbandoned) return this.#discard(io, isLast);
-    for (let moved = 0, spent = 0; spent < TURN_BYTES;) {
+    let untilMs = Infinity;
+    for (let moved = 0, spent = 0, steps = 0; spent < TURN_BYTES; steps++) {
+      if (steps === UNTIMED_STEPS) untilMs = performance.now() + LONGEST_TURN_MS;
+      else if (steps > UNTIMED_STEPS && performance.now() > untilMs) return MORE;
       if (!this.#to.writable) return WAITS;
       const bytes = this.#step(io);
       if (bytes === EAGAIN) return this.#wait(io, moved);
