@@ -113,7 +113,7 @@ export class EvpExchanges {
       this.#generators.set(name, this.#generator(name));
     }
     this.#peer = this.#readPublic("X25519");
-    if (this.#peer === NULL) throw new Error("libcrypto takes no public key of X25519");
+    if (this.#peer === NULL || !this.#setPeer()) throw new Error("libcrypto takes no public key of X25519");
   }
 
   #generator(name: ExchangeName): bigint {
@@ -183,13 +183,19 @@ export class EvpExchanges {
   /** Of our own key and the peer's public key, which is in the scratch. */
   #derive(kept: Kept): boolean {
     if (kept.context === NULL) kept.context = this.#newDerivation(kept.key);
-    const { EVP_PKEY_set1_encoded_public_key, EVP_PKEY_derive_set_peer_ex, EVP_PKEY_derive } = this.#calls;
+    const { EVP_PKEY_derive_set_peer_ex, EVP_PKEY_derive } = this.#calls;
     return (
       kept.context !== NULL &&
-      EVP_PKEY_set1_encoded_public_key(this.#peer, this.#inAt, WORDS_OF.X25519.share) === 1 &&
+      this.#setPeer() &&
       EVP_PKEY_derive_set_peer_ex(kept.context, this.#peer, NOT_VALIDATED) === 1 &&
       EVP_PKEY_derive(kept.context, this.#secretAt, this.#lengthAt) === 1
     );
+  }
+
+  /** The shared key becomes that of the peer in the scratch. */
+  #setPeer(): boolean {
+    const { EVP_PKEY_set1_encoded_public_key } = this.#calls;
+    return EVP_PKEY_set1_encoded_public_key(this.#peer, this.#inAt, WORDS_OF.X25519.share) === 1;
   }
 
   #newDerivation(key: bigint): bigint {
