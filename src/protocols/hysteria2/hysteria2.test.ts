@@ -14,7 +14,7 @@ import type { PacketFilter } from "#transport/quic/packet-filter.ts";
 import { inboundSchema, outboundSchema, parseBandwidth } from "./options.ts";
 import { salamander } from "./salamander.ts";
 import { chooseRate } from "./session.ts";
-import { UdpSessions } from "./udp-sessions.ts";
+import { newUdpSessions } from "./udp-sessions.ts";
 import { decodeUdp, encodeTcpRequest, encodeTcpResponse, parseAddress } from "./wire.ts";
 import { takeTcpRequest, takeTcpResponse } from "./wire.ts";
 
@@ -177,7 +177,7 @@ describe("gecko", () => {
 test("datagrams between two ends: fragments in any order, numbers of their own, nothing for others", () => {
   const there: Uint8Array[] = [];
   const send = (head: Uint8Array, data: Uint8Array): void => void there.push(Buffer.concat([head, data]));
-  const near = new UdpSessions({ mostBytes: 300, send, ended() {} });
+  const near = newUdpSessions({ mostBytes: 300, send, ended() {} });
   const flow = near.open();
   const target = toDestination("192.0.2.1", 53);
   const payload = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 251));

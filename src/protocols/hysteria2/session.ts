@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import { type DatagramFlow, type Destination, destinationText } from "#core/session.ts";
 import { answeringLate } from "#core/stream.ts";
+import type { OpenedFlows } from "#protocols/shared/opened-flows.ts";
 import { discardStream, GENERAL_PROTOCOL_ERROR, NO_ERROR } from "#transport/http3/request.ts";
 import { openControlStream, request, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { Brutal } from "#transport/quic/congestion/brutal.ts";
@@ -10,8 +11,8 @@ import { QuicClient, type QuicClientOptions } from "#transport/quic/client.ts";
 import { openBidi } from "#transport/quic/open-bidi.ts";
 import type { QuicSession } from "#transport/quic/sessions.ts";
 import { AnswerHead } from "./answer-head.ts";
-import { UdpSessions } from "./udp-sessions.ts";
-import { AUTH_PADDING, encodeTcpRequest, padding, STATUS_AUTHENTICATED } from "./wire.ts";
+import { newUdpSessions } from "./udp-sessions.ts";
+import { AUTH_PADDING, encodeTcpRequest, padding, STATUS_AUTHENTICATED, type UdpMessage } from "./wire.ts";
 
 export interface SessionOptions {
   readonly node: string;
@@ -27,12 +28,12 @@ export interface SessionOptions {
 export class Hysteria2Session implements QuicSession {
   readonly #client: QuicClient;
   readonly #node: string;
-  readonly #udp: UdpSessions;
+  readonly #udp: OpenedFlows<UdpMessage>;
   #carriesUdp = true;
 
   /** Throws `DialError`; nothing is left open then. */
   static async open(options: SessionOptions, signal: AbortSignal): Promise<Hysteria2Session> {
-    const holder: { udp?: UdpSessions } = {};
+    const holder: { udp?: OpenedFlows<UdpMessage> } = {};
     const client = await QuicClient.open(
       {
         ...options.quic,
@@ -66,7 +67,7 @@ export class Hysteria2Session implements QuicSession {
     this.#client = client;
     this.#node = node;
     const { connection } = client;
-    this.#udp = new UdpSessions({
+    this.#udp = newUdpSessions({
       get mostBytes() {
         return Math.min(udpMtu, connection.maxDatagramBytes);
       },

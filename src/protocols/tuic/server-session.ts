@@ -9,7 +9,7 @@ import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 import type { ServedClient, ServedEvents, ServedStream } from "#transport/quic/server/served.ts";
 import type { PacketWay } from "./packet-channel.ts";
-import { ServerAssociations } from "./server-associations.ts";
+import { newServerAssociations, type ServerAssociations } from "./server-associations.ts";
 import type { TuicUser, TuicUsers } from "./users.ts";
 import * as wire from "./wire.ts";
 
@@ -131,7 +131,7 @@ export class ServerSession implements ServedEvents {
     }
     const packet = wire.decodePacket(bytes);
     if (packet === null) return this.#end(wire.END.command);
-    this.#whenKnown(({ associations }) => associations.take(packet, way));
+    this.#whenKnown(({ associations }) => associations.take(packet.association, { packet, way }));
   }
 
   /** At once where the client is known. */
@@ -182,7 +182,7 @@ export class ServerSession implements ServedEvents {
     void this.#client.closed.then(() => held[Symbol.dispose]());
     this.#client.settle();
     this.#client.connection.widen(this.#options.windowBytes);
-    const known = { connection, associations: new ServerAssociations(connection.onFlow) };
+    const known = { connection, associations: newServerAssociations(connection.onFlow) };
     this.#known = known;
     for (const run of this.#held.splice(0)) run(known);
   }

@@ -3,12 +3,13 @@ import type { Duplex } from "node:stream";
 import { AuthError, DialError } from "#core/errors.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { answeringLate } from "#core/stream.ts";
+import type { OpenedFlows } from "#protocols/shared/opened-flows.ts";
 import type { QuicSession } from "#transport/quic/sessions.ts";
 import { QuicClient, type QuicClientOptions } from "#transport/quic/client.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { openBidi } from "#transport/quic/open-bidi.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
-import { Associations } from "./associations.ts";
+import { newAssociations } from "./associations.ts";
 import {
   encodeAuthenticate,
   encodeConnect,
@@ -16,6 +17,7 @@ import {
   END_REASONS,
   HEARTBEAT,
   MOST_PACKET_BYTES,
+  type Packet,
   TOKEN_BYTES,
 } from "./wire.ts";
 
@@ -40,7 +42,7 @@ export interface TuicOptions {
 export class TuicSession implements QuicSession {
   readonly #client: QuicClient;
   readonly #options: TuicOptions;
-  readonly #associations: Associations;
+  readonly #associations: OpenedFlows<Packet>;
 
   /** Throws `DialError`; nothing is left open then. The server says nothing of uuid and password unless they are wrong. */
   static async open(options: TuicOptions, signal: AbortSignal): Promise<TuicSession> {
@@ -71,7 +73,7 @@ export class TuicSession implements QuicSession {
     this.#options = options;
     const { connection } = client;
     const isNative = options.udpMode === "native";
-    this.#associations = new Associations({
+    this.#associations = newAssociations({
       get mostBytes() {
         return isNative ? Math.min(options.mostPacketBytes, connection.maxDatagramBytes) : MOST_PACKET_BYTES;
       },

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Datagram } from "#core/session.ts";
 import { toDestination } from "#net/address/ip.ts";
-import { Associations } from "./associations.ts";
+import { newAssociations } from "./associations.ts";
 import { inboundSchema } from "./inbound-options.ts";
 import { links, singBox } from "./links.ts";
 import { outboundSchema } from "./options.ts";
@@ -67,7 +67,7 @@ describe("commands", () => {
 test("flows: fragments in any order, numbers of their own, and an end that is told", async () => {
   const sent: Uint8Array[] = [];
   const ended: number[] = [];
-  const associations = new Associations({
+  const associations = newAssociations({
     mostBytes: 300,
     send: (packet) => void sent.push(packet),
     dissociate: (association) => void ended.push(association),

@@ -2,9 +2,9 @@
 import { toDestination } from "#net/address/ip.ts";
 import { salamander } from "#protocols/hysteria2/salamander.ts";
 import { ServerUdp } from "#protocols/hysteria2/server-udp.ts";
-import { UdpSessions } from "#protocols/hysteria2/udp-sessions.ts";
+import { newUdpSessions } from "#protocols/hysteria2/udp-sessions.ts";
 import * as hysteria2 from "#protocols/hysteria2/wire.ts";
-import { Associations } from "#protocols/tuic/associations.ts";
+import { newAssociations } from "#protocols/tuic/associations.ts";
 import * as tuic from "#protocols/tuic/wire.ts";
 import { decodeHuffman } from "#transport/http3/huffman.ts";
 import { decodeFields, encodeFields, type Field } from "#transport/http3/qpack.ts";
@@ -206,7 +206,7 @@ const hysteria2Targets: readonly Target[] = [
     "hysteria2 fragments",
     [0, 1].map((fragment) => frameOf(fragment, 2)),
     (bytes) => {
-      const sessions = new UdpSessions({ mostBytes: 1200, send: noop, ended: noop });
+      const sessions = newUdpSessions({ mostBytes: 1200, send: noop, ended: noop });
       sessions.open().receive(noop);
       sessions.take(bytes);
       sessions.take(bytes);
@@ -242,7 +242,7 @@ const tuicTargets: readonly Target[] = [
   once("tuic dissociate", [tuic.encodeDissociate(7)], tuic.decodeDissociate),
   once("tuic command", [Buffer.from(tuic.HEARTBEAT)], tuic.commandOf),
   once("tuic fragments", fromServer, (bytes) => {
-    const associations = new Associations({ mostBytes: 1200, send: noop, dissociate: noop, ended: noop });
+    const associations = newAssociations({ mostBytes: 1200, send: noop, dissociate: noop, ended: noop });
     associations.open().receive(noop);
     associations.take(bytes);
     associations.take(bytes);
