@@ -16,14 +16,9 @@ import {
   STATUS_NEW,
   takeFrame,
 } from "#protocols/shared/mux-cool-frame.ts";
-import { CLIENT_IDLE_MS, type MuxSession } from "#transport/mux/session.ts";
+import { CLIENT_IDLE_MS, MAX_HELD_BYTES, type MuxSession } from "#transport/mux/session.ts";
 import { type Done, type MuxStream, PatientStream, type StreamOwner } from "#transport/mux/stream.ts";
 
-/**
- * Bytes of all streams of a session that wait for slow readers. Beyond this the connection is not read, so the peer is
- * slowed down.
- */
-const MAX_HELD_BYTES = 8 << 20;
 /** What the connection has not passed on; beyond, datagrams are dropped. */
 const MAX_QUEUED_BYTES = 512 * 1024;
 const LAST_ID = 0xffff;

@@ -5,25 +5,20 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import { onEnd } from "#net/stream/late-end.ts";
 import {
   CLIENT_IDLE_MS,
+  LAST_ID,
+  MAX_HELD_BYTES,
   MAX_STREAMS,
   type MuxEvents,
   type OpenMuxSession,
   SERVER_IDLE_MS,
+  TICK_MS,
 } from "./session.ts";
 import type { Done, MuxStream, StreamOwner } from "./stream.ts";
 
-/**
- * Bytes of all streams of a session that wait for slow readers. Beyond this the connection is not read, so the peer is
- * slowed down.
- */
-const MAX_HELD_BYTES = 8 << 20;
 /** What the connection has not passed on. Answers to a peer that asks without reading end it there. */
 const MAX_QUEUED_BYTES = 8 << 20;
 /** Frames that are shorter wait for the end of the turn and go out in one write. */
 const LARGE_BYTES = 1024;
-const TICK_MS = 15_000;
-/** Numbers of streams are never used again; a session that has come so far takes no more. */
-const LAST_ID = 0xffff_fffd;
 
 export interface Framing {
   readonly headBytes: number;

@@ -36,5 +36,14 @@ export const MAX_STREAMS = 1024;
 export const CLIENT_IDLE_MS = 25_000;
 /** Idle timeout of a server's session: long, because the client decides whether it will use the session again. */
 export const SERVER_IDLE_MS = 300_000;
+/**
+ * Bytes of all streams of a session that wait for slow readers. Beyond this the connection is not read, so the peer is
+ * slowed down.
+ */
+export const MAX_HELD_BYTES = 8 << 20;
+/** How often smux and yamux say that they are there, and see whether their session is idle. */
+export const TICK_MS = 15_000;
+/** Numbers of streams are never used again; a session of smux or yamux that has come so far takes no more. */
+export const LAST_ID = 0xffff_fffd;
 /** By then a stream has said where it leads to, or a server ends it. */
 export const REQUEST_TIMEOUT_MS = 60_000;

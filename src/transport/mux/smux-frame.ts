@@ -10,6 +10,19 @@ export const FIRST_ID = 3;
 /** Small enough to let other streams in between, and what other implementations send. */
 export const MAX_BODY_BYTES = 32_768;
 
+export function encodeOpen(id: number): Buffer {
+  return encodeHead(SYN, id, 0);
+}
+
+export function encodeEnd(id: number): Buffer {
+  return encodeHead(FIN, id, 0);
+}
+
+/** Peers do not answer it: it only keeps entries of NAT alive. */
+export function encodeKeepAlive(): Buffer {
+  return encodeHead(NOP, 0, 0);
+}
+
 export function encodeHead(command: number, id: number, length: number): Buffer {
   const head = Buffer.allocUnsafe(HEAD_BYTES);
   writeHead(head, 0, command, id, length);

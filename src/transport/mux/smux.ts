@@ -4,17 +4,7 @@ import { byteAt } from "#lib/at.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
 import { type Done, PatientStream } from "./stream.ts";
-import {
-  encodeHead,
-  FIN,
-  FIRST_ID,
-  HEAD_BYTES,
-  MAX_BODY_BYTES,
-  NOP,
-  PSH,
-  SYN,
-  VERSION,
-} from "./smux-frame.ts";
+import * as smux from "./smux-frame.ts";
 
 /**
  * smux version 1. Streams have no windows: a reader that is too slow holds up the connection once the session's bound is
@@ -22,22 +12,22 @@ import {
  */
 export class SmuxSession extends FramedSession<PatientStream> {
   constructor(wire: Duplex, events: MuxEvents) {
-    super(wire, { headBytes: HEAD_BYTES, firstId: FIRST_ID }, events);
+    super(wire, { headBytes: smux.HEAD_BYTES, firstId: smux.FIRST_ID }, events);
   }
 
   open(): Duplex {
     const stream = this.enter(new PatientStream(this, this.takeId()));
-    this.sendLater(encodeHead(SYN, stream.id, 0));
+    this.sendLater(smux.encodeOpen(stream.id));
     return stream;
   }
 
   sendData(stream: PatientStream, data: Buffer, done: Done): void {
-    if (data.length <= MAX_BODY_BYTES)
-      return this.send(Buffer.concat([encodeHead(PSH, stream.id, data.length), data]), done);
+    if (data.length <= smux.MAX_BODY_BYTES)
+      return this.send(Buffer.concat([smux.encodeHead(smux.PSH, stream.id, data.length), data]), done);
     const frames: Buffer[] = [];
-    for (let at = 0; at < data.length; at += MAX_BODY_BYTES) {
-      const body = data.subarray(at, at + MAX_BODY_BYTES);
-      frames.push(encodeHead(PSH, stream.id, body.length), body);
+    for (let at = 0; at < data.length; at += smux.MAX_BODY_BYTES) {
+      const body = data.subarray(at, at + smux.MAX_BODY_BYTES);
+      frames.push(smux.encodeHead(smux.PSH, stream.id, body.length), body);
     }
     this.send(Buffer.concat(frames), done);
   }
@@ -51,14 +41,14 @@ export class SmuxSession extends FramedSession<PatientStream> {
   #end(stream: PatientStream): void {
     if (this.table.get(stream.id) !== stream || stream.endSent) return;
     stream.endSent = true;
-    this.send(encodeHead(FIN, stream.id, 0));
+    this.send(smux.encodeEnd(stream.id));
   }
 
   taken(): void {} // no windows
 
   protected left(stream: PatientStream): void {
     stream.stopWaiting();
-    if (!stream.endSent) this.send(encodeHead(FIN, stream.id, 0));
+    if (!stream.endSent) this.send(smux.encodeEnd(stream.id));
   }
 
   protected onHead(head: Buffer): void {
@@ -66,22 +56,22 @@ export class SmuxSession extends FramedSession<PatientStream> {
     const command = byteAt(head, 1);
     const length = head.readUInt16LE(2);
     const id = head.readUInt32LE(4);
-    if (version !== VERSION) throw new ProtocolError(`smux version ${version}, expected 1`);
-    if (command === PSH) return this.expectBody(this.table.get(id) ?? null, length);
+    if (version !== smux.VERSION) throw new ProtocolError(`smux version ${version}, expected 1`);
+    if (command === smux.PSH) return this.expectBody(this.table.get(id) ?? null, length);
     if (length > 0) throw new ProtocolError(`a smux command ${command} with ${length} bytes of data`);
-    if (command === SYN) this.#accept(id);
-    else if (command === FIN) this.table.get(id)?.farEnd();
-    else if (command !== NOP) throw new ProtocolError(`smux command ${command}, expected 0 to 3`);
+    if (command === smux.SYN) this.#accept(id);
+    else if (command === smux.FIN) this.table.get(id)?.farEnd();
+    else if (command !== smux.NOP) throw new ProtocolError(`smux command ${command}, expected 0 to 3`);
   }
 
   #accept(id: number): void {
     if (this.isClient) throw new ProtocolError("a smux server opened a stream");
     if (this.table.has(id)) return; // as other implementations do
-    if (!this.acceptStream(new PatientStream(this, id))) this.send(encodeHead(FIN, id, 0));
+    if (!this.acceptStream(new PatientStream(this, id))) this.send(smux.encodeEnd(id));
   }
 
   protected keepAlive(): void {
-    if (this.table.size > 0) this.send(encodeHead(NOP, 0, 0)); // peers do not answer it: it only keeps NAT entries alive
+    if (this.table.size > 0) this.send(smux.encodeKeepAlive());
   }
 
   protected finalBytes(): Buffer {

@@ -26,6 +26,42 @@ export const MAX_BODY_BYTES = 64 * 1024;
 /** Pings without an answer until the peer counts as gone; one goes out each tick of the session. */
 export const MAX_UNANSWERED = 3;
 
+/** A client's, for a new stream. Like the server's answer it brings what the peer may send to our window. */
+export function encodeOpen(id: number): Buffer {
+  return encodeHead(WINDOW_UPDATE, SYN, id, OUR_WINDOW - INITIAL_WINDOW);
+}
+
+/** A server's, for a stream that it takes. */
+export function encodeAccepted(id: number): Buffer {
+  return encodeHead(WINDOW_UPDATE, ACK, id, OUR_WINDOW - INITIAL_WINDOW);
+}
+
+export function encodeEnd(id: number): Buffer {
+  return encodeHead(WINDOW_UPDATE, FIN, id, 0);
+}
+
+export function encodeReset(id: number): Buffer {
+  return encodeHead(WINDOW_UPDATE, RST, id, 0);
+}
+
+/** So many bytes more may come. */
+export function encodeCredit(id: number, bytes: number): Buffer {
+  return encodeHead(WINDOW_UPDATE, 0, id, bytes);
+}
+
+export function encodePing(value: number): Buffer {
+  return encodeHead(PING, SYN, 0, value);
+}
+
+export function encodePingAnswer(value: number): Buffer {
+  return encodeHead(PING, ACK, 0, value);
+}
+
+/** `isFault`: the peer has broken the protocol. */
+export function encodeGoAway(isFault: boolean): Buffer {
+  return encodeHead(GO_AWAY, 0, 0, isFault ? GO_AWAY_PROTOCOL : GO_AWAY_NORMAL);
+}
+
 export function encodeHead(type: number, flags: number, id: number, length: number): Buffer {
   const head = Buffer.allocUnsafe(HEAD_BYTES);
   writeHead(head, 0, type, flags, id, length);

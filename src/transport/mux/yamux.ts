@@ -4,39 +4,19 @@ import { byteAt } from "#lib/at.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
 import { type Done, MuxStream } from "./stream.ts";
-import {
-  ACK,
-  DATA,
-  encodeHead,
-  FIN,
-  FIRST_ID,
-  GO_AWAY,
-  GO_AWAY_NORMAL,
-  GO_AWAY_PROTOCOL,
-  HEAD_BYTES,
-  INITIAL_WINDOW,
-  MAX_BODY_BYTES,
-  MAX_UNANSWERED,
-  MAX_WINDOW,
-  OUR_WINDOW,
-  PING,
-  RST,
-  SYN,
-  VERSION,
-  WINDOW_UPDATE,
-} from "./yamux-frame.ts";
+import * as yamux from "./yamux-frame.ts";
 
 /** yamux: every stream has a window of its own, so a slow reader delays no other stream. */
 export class YamuxSession extends FramedSession<YamuxStream> {
   #unanswered = 0;
 
   constructor(wire: Duplex, events: MuxEvents) {
-    super(wire, { headBytes: HEAD_BYTES, firstId: FIRST_ID }, events);
+    super(wire, { headBytes: yamux.HEAD_BYTES, firstId: yamux.FIRST_ID }, events);
   }
 
   open(): Duplex {
     const stream = this.enter(new YamuxStream(this, this.takeId()));
-    this.sendLater(encodeHead(WINDOW_UPDATE, SYN, stream.id, stream.grant()));
+    this.sendLater(yamux.encodeOpen(stream.id));
     return stream;
   }
 
@@ -49,7 +29,7 @@ export class YamuxSession extends FramedSession<YamuxStream> {
   #flush(stream: YamuxStream): void {
     const { pending } = stream;
     if (pending === null) return;
-    const size = Math.min(pending.data.length, stream.sendWindow, MAX_BODY_BYTES);
+    const size = Math.min(pending.data.length, stream.sendWindow, yamux.MAX_BODY_BYTES);
     if (size === 0) return;
     stream.sendWindow -= size;
     const data = pending.data.subarray(0, size);
@@ -60,21 +40,21 @@ export class YamuxSession extends FramedSession<YamuxStream> {
       stream.pending = { data: rest, done: pending.done };
       this.#flush(stream);
     };
-    this.send(Buffer.concat([encodeHead(DATA, 0, stream.id, size), data]), next);
+    this.send(Buffer.concat([yamux.encodeHead(yamux.DATA, 0, stream.id, size), data]), next);
   }
 
   sendEnd(stream: YamuxStream, done: Done): void {
-    this.send(encodeHead(WINDOW_UPDATE, FIN, stream.id, 0), done);
+    this.send(yamux.encodeEnd(stream.id), done);
   }
 
   taken(stream: YamuxStream, bytes: number): void {
     const credit = stream.consumed(bytes);
-    if (credit > 0 && !stream.farEnded) this.send(encodeHead(WINDOW_UPDATE, 0, stream.id, credit));
+    if (credit > 0 && !stream.farEnded) this.send(yamux.encodeCredit(stream.id, credit));
   }
 
   protected left(stream: YamuxStream, whole: boolean): void {
     stream.pending = null;
-    if (!whole) this.send(encodeHead(WINDOW_UPDATE, RST, stream.id, 0));
+    if (!whole) this.send(yamux.encodeReset(stream.id));
   }
 
   protected onHead(head: Buffer): void {
@@ -83,20 +63,20 @@ export class YamuxSession extends FramedSession<YamuxStream> {
     const flags = head.readUInt16BE(2);
     const id = head.readUInt32BE(4);
     const length = head.readUInt32BE(8);
-    if (version !== VERSION) throw new ProtocolError(`yamux version ${version}, expected 0`);
+    if (version !== yamux.VERSION) throw new ProtocolError(`yamux version ${version}, expected 0`);
     this.#unanswered = 0;
-    if (type === DATA || type === WINDOW_UPDATE) this.#onStream(type, flags, id, length);
-    else if (type === PING) this.#onPing(flags, length);
-    else if (type === GO_AWAY) this.#onGoAway(length);
+    if (type === yamux.DATA || type === yamux.WINDOW_UPDATE) this.#onStream(type, flags, id, length);
+    else if (type === yamux.PING) this.#onPing(flags, length);
+    else if (type === yamux.GO_AWAY) this.#onGoAway(length);
     else throw new ProtocolError(`yamux frame type ${type}, expected 0 to 3`);
   }
 
   #onStream(type: number, flags: number, id: number, length: number): void {
-    if ((flags & SYN) !== 0) this.#accept(id);
+    if ((flags & yamux.SYN) !== 0) this.#accept(id);
     const stream = this.table.get(id) ?? null; // null: closed a moment ago, or refused
-    if ((flags & RST) !== 0) stream?.destroy(new Error("the peer reset the stream"));
-    const ends = (flags & FIN) !== 0;
-    if (type === WINDOW_UPDATE) {
+    if ((flags & yamux.RST) !== 0) stream?.destroy(new Error("the peer reset the stream"));
+    const ends = (flags & yamux.FIN) !== 0;
+    if (type === yamux.WINDOW_UPDATE) {
       if (stream !== null) this.#widen(stream, length);
       if (ends) stream?.farEnd();
       return;
@@ -107,7 +87,7 @@ export class YamuxSession extends FramedSession<YamuxStream> {
 
   #widen(stream: YamuxStream, credit: number): void {
     stream.sendWindow += credit;
-    if (stream.sendWindow > MAX_WINDOW) throw new ProtocolError("a yamux window beyond 32 bits");
+    if (stream.sendWindow > yamux.MAX_WINDOW) throw new ProtocolError("a yamux window beyond 32 bits");
     this.#flush(stream);
   }
 
@@ -115,45 +95,39 @@ export class YamuxSession extends FramedSession<YamuxStream> {
     if (this.isClient || id % 2 === 0 || this.table.has(id))
       throw new ProtocolError(`yamux stream ${id} cannot be opened`);
     const stream = new YamuxStream(this, id);
-    if (this.acceptStream(stream)) this.send(encodeHead(WINDOW_UPDATE, ACK, id, stream.grant()));
-    else this.send(encodeHead(WINDOW_UPDATE, RST, id, 0));
+    if (this.acceptStream(stream)) this.send(yamux.encodeAccepted(id));
+    else this.send(yamux.encodeReset(id));
   }
 
   #onPing(flags: number, value: number): void {
-    if ((flags & SYN) !== 0) this.send(encodeHead(PING, ACK, 0, value));
+    if ((flags & yamux.SYN) !== 0) this.send(yamux.encodePingAnswer(value));
   }
 
   #onGoAway(code: number): void {
-    if (code !== GO_AWAY_NORMAL) throw new ProtocolError(`the yamux peer goes away with code ${code}`);
+    if (code !== yamux.GO_AWAY_NORMAL) throw new ProtocolError(`the yamux peer goes away with code ${code}`);
     this.retire();
   }
 
   protected keepAlive(): void {
     if (this.table.size === 0) return;
-    if (this.#unanswered >= MAX_UNANSWERED) throw new ProtocolError("the yamux peer no longer answers");
+    if (this.#unanswered >= yamux.MAX_UNANSWERED) throw new ProtocolError("the yamux peer no longer answers");
     this.#unanswered++;
-    this.send(encodeHead(PING, SYN, 0, this.#unanswered));
+    this.send(yamux.encodePing(this.#unanswered));
   }
 
   protected finalBytes(error: Error | null): Buffer {
-    return encodeHead(GO_AWAY, 0, 0, error instanceof ProtocolError ? GO_AWAY_PROTOCOL : GO_AWAY_NORMAL);
+    return yamux.encodeGoAway(error instanceof ProtocolError);
   }
 }
 
 class YamuxStream extends MuxStream {
   /** What the peer lets us send. */
-  sendWindow = INITIAL_WINDOW;
+  sendWindow = yamux.INITIAL_WINDOW;
   /** A write that waits for the window or the connection. */
   pending: { readonly data: Buffer; readonly done: Done } | null = null;
-  #receiveWindow = INITIAL_WINDOW;
+  /** Ours from its first frame on. */
+  #receiveWindow = yamux.OUR_WINDOW;
   #credit = 0;
-
-  /** What brings the peer's window to ours; once, with the stream's first frame. */
-  grant(): number {
-    const extra = OUR_WINDOW - this.#receiveWindow;
-    this.#receiveWindow = OUR_WINDOW;
-    return extra;
-  }
 
   /** The peer sends so many bytes. Throws `ProtocolError` where it may not. */
   spend(bytes: number): void {
@@ -164,7 +138,7 @@ class YamuxStream extends MuxStream {
   /** Bytes to grant again now; small amounts are saved up. */
   consumed(bytes: number): number {
     this.#credit += bytes;
-    if (this.#credit < OUR_WINDOW / 2) return 0;
+    if (this.#credit < yamux.OUR_WINDOW / 2) return 0;
     const credit = this.#credit;
     this.#credit = 0;
     this.#receiveWindow += credit;

@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { BUFFER_BYTES, EAGAIN, EINTR, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { MAX_HELD_BYTES, TICK_MS } from "#transport/mux/session.ts";
 import { ByteStore } from "./byte-store.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { hasArrived } from "./has-arrived.ts";
@@ -7,8 +8,6 @@ import { MuxInput, type MuxListener } from "./mux-input.ts";
 import { MuxOutput } from "./mux-output.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
-/** Bytes of all streams that wait for slow readers. Beyond this the connection is not read, so the peer is slowed down. */
-const MOST_HELD_BYTES = 8 * 1024 * 1024;
 /** Of streams that have nothing waiting: memory that is kept for others. */
 const MOST_SPARE = 4;
 /** What is read in one turn, before the streams have theirs. */
@@ -17,7 +16,6 @@ const TURN_BYTES = 256 * 1024;
 const READ_BYTES = 64 * 1024;
 /** A read counts for so much at least. */
 const LEAST_BYTES = 16 * 1024;
-const TICK_MS = 15_000;
 /** By then all that was said has gone out, and has arrived, or the connection is closed as it is. */
 const CLOSING_MS = 10_000;
 
@@ -129,8 +127,8 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   /** Bytes that wait for readers have grown (or shrunk, negative) by so many. */
   holds(bytes: number): void {
     this.#heldBytes += bytes;
-    if (this.#heldBytes > MOST_HELD_BYTES) this.#isPaused = true;
-    else if (this.#isPaused && this.#heldBytes <= MOST_HELD_BYTES / 2) {
+    if (this.#heldBytes > MAX_HELD_BYTES) this.#isPaused = true;
+    else if (this.#isPaused && this.#heldBytes <= MAX_HELD_BYTES / 2) {
       this.#isPaused = false;
       this.#wake();
     }

@@ -1,10 +1,7 @@
-import { CLIENT_IDLE_MS } from "#transport/mux/session.ts";
+import { CLIENT_IDLE_MS, LAST_ID } from "#transport/mux/session.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { MuxSession } from "./mux-session.ts";
 import type { Wire } from "./wire.ts";
-
-/** Numbers of streams are never used again; a session that has come so far takes no more. */
-const LAST_ID = 0xffff_fffd;
 
 /** That of a connection to the server of a node. */
 export class NodeMuxSession extends MuxSession {

@@ -1,31 +1,20 @@
 import { byteAt } from "#lib/at.ts";
-import {
-  encodeHead,
-  FIN,
-  FIRST_ID,
-  HEAD_BYTES,
-  MAX_BODY_BYTES,
-  NOP,
-  PSH,
-  VERSION,
-  SYN,
-  writeHead,
-} from "#transport/mux/smux-frame.ts";
+import * as smux from "#transport/mux/smux-frame.ts";
 import type { MuxFraming, MuxHeard } from "./mux-framing.ts";
 
 const NOTHING = new Uint8Array(0);
 
 /** smux version 1: streams have no windows. */
 export class SmuxFraming implements MuxFraming {
-  readonly headBytes = HEAD_BYTES;
-  readonly mostBodyBytes = MAX_BODY_BYTES;
-  readonly firstId = FIRST_ID;
+  readonly headBytes = smux.HEAD_BYTES;
+  readonly mostBodyBytes = smux.MAX_BODY_BYTES;
+  readonly firstId = smux.FIRST_ID;
   readonly sendWindow = Infinity;
   readonly receiveWindow = Infinity;
   readonly isPatient = true;
 
   encodeOpen(id: number): Uint8Array {
-    return encodeHead(SYN, id, 0);
+    return smux.encodeOpen(id);
   }
 
   mayOpen(): boolean {
@@ -37,11 +26,11 @@ export class SmuxFraming implements MuxFraming {
   }
 
   writeDataHead(out: Uint8Array, at: number, id: number, size: number): void {
-    writeHead(out, at, PSH, id, size);
+    smux.writeHead(out, at, smux.PSH, id, size);
   }
 
   encodeEnd(id: number): Uint8Array {
-    return encodeHead(FIN, id, 0);
+    return smux.encodeEnd(id);
   }
 
   encodeLeft(id: number, endSent: boolean): Uint8Array | null {
@@ -52,9 +41,8 @@ export class SmuxFraming implements MuxFraming {
     return NOTHING;
   }
 
-  /** Peers do not answer it: it only keeps entries of NAT alive. */
   keepAlive(): Uint8Array {
-    return encodeHead(NOP, 0, 0);
+    return smux.encodeKeepAlive();
   }
 
   /** The connection's end says it. */
@@ -66,11 +54,11 @@ export class SmuxFraming implements MuxFraming {
     const command = byteAt(head, 1);
     const length = head.readUInt16LE(2);
     const id = head.readUInt32LE(4);
-    if (byteAt(head, 0) !== VERSION) return false;
-    if (command === PSH) return heard.onData(id, length, false);
+    if (byteAt(head, 0) !== smux.VERSION) return false;
+    if (command === smux.PSH) return heard.onData(id, length, false);
     if (length !== 0) return false;
-    if (command === SYN) return heard.onOpen(id);
-    if (command === FIN) heard.onFarEnd(id);
-    return command === FIN || command === NOP;
+    if (command === smux.SYN) return heard.onOpen(id);
+    if (command === smux.FIN) heard.onFarEnd(id);
+    return command === smux.FIN || command === smux.NOP;
   }
 }

@@ -1,40 +1,20 @@
 import { byteAt } from "#lib/at.ts";
-import {
-  ACK,
-  DATA,
-  encodeHead,
-  FIN,
-  FIRST_ID,
-  GO_AWAY,
-  GO_AWAY_NORMAL,
-  GO_AWAY_PROTOCOL,
-  HEAD_BYTES,
-  INITIAL_WINDOW,
-  MAX_BODY_BYTES,
-  MAX_UNANSWERED,
-  OUR_WINDOW,
-  PING,
-  RST,
-  SYN,
-  VERSION,
-  WINDOW_UPDATE,
-  writeHead,
-} from "#transport/mux/yamux-frame.ts";
+import * as yamux from "#transport/mux/yamux-frame.ts";
 import type { MuxFraming, MuxHeard } from "./mux-framing.ts";
 
 /** yamux: every stream has a window of its own. */
 export class YamuxFraming implements MuxFraming {
-  readonly headBytes = HEAD_BYTES;
-  readonly mostBodyBytes = MAX_BODY_BYTES;
-  readonly firstId = FIRST_ID;
-  readonly sendWindow = INITIAL_WINDOW;
-  readonly receiveWindow = OUR_WINDOW;
+  readonly headBytes = yamux.HEAD_BYTES;
+  readonly mostBodyBytes = yamux.MAX_BODY_BYTES;
+  readonly firstId = yamux.FIRST_ID;
+  readonly sendWindow = yamux.INITIAL_WINDOW;
+  readonly receiveWindow = yamux.OUR_WINDOW;
   readonly isPatient = false;
   /** Pings. */
   #unanswered = 0;
 
   encodeOpen(id: number): Uint8Array {
-    return encodeHead(WINDOW_UPDATE, SYN, id, OUR_WINDOW - INITIAL_WINDOW);
+    return yamux.encodeOpen(id);
   }
 
   mayOpen(id: number, isOpen: boolean): boolean {
@@ -42,53 +22,53 @@ export class YamuxFraming implements MuxFraming {
   }
 
   encodeAccepted(id: number): Uint8Array {
-    return encodeHead(WINDOW_UPDATE, ACK, id, OUR_WINDOW - INITIAL_WINDOW);
+    return yamux.encodeAccepted(id);
   }
 
   writeDataHead(out: Uint8Array, at: number, id: number, size: number): void {
-    writeHead(out, at, DATA, 0, id, size);
+    yamux.writeHead(out, at, yamux.DATA, 0, id, size);
   }
 
   encodeEnd(id: number): Uint8Array {
-    return encodeHead(WINDOW_UPDATE, FIN, id, 0);
+    return yamux.encodeEnd(id);
   }
 
   encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null {
-    return endSent && farEnded ? null : encodeHead(WINDOW_UPDATE, RST, id, 0);
+    return endSent && farEnded ? null : yamux.encodeReset(id);
   }
 
   encodeCredit(id: number, bytes: number): Uint8Array {
-    return encodeHead(WINDOW_UPDATE, 0, id, bytes);
+    return yamux.encodeCredit(id, bytes);
   }
 
   keepAlive(): Uint8Array | null {
-    if (this.#unanswered >= MAX_UNANSWERED) return null;
+    if (this.#unanswered >= yamux.MAX_UNANSWERED) return null;
     this.#unanswered++;
-    return encodeHead(PING, SYN, 0, this.#unanswered);
+    return yamux.encodePing(this.#unanswered);
   }
 
   encodeFinal(isFault: boolean): Uint8Array {
-    return encodeHead(GO_AWAY, 0, 0, isFault ? GO_AWAY_PROTOCOL : GO_AWAY_NORMAL);
+    return yamux.encodeGoAway(isFault);
   }
 
   onHead(head: Buffer, heard: MuxHeard): boolean {
     const type = byteAt(head, 1);
     const flags = head.readUInt16BE(2);
     const length = head.readUInt32BE(8);
-    if (byteAt(head, 0) !== VERSION) return false;
+    if (byteAt(head, 0) !== yamux.VERSION) return false;
     this.#unanswered = 0;
-    if (type === DATA || type === WINDOW_UPDATE)
+    if (type === yamux.DATA || type === yamux.WINDOW_UPDATE)
       return this.#onStream(type, flags, head.readUInt32BE(4), length, heard);
-    if (type === PING && (flags & SYN) !== 0) heard.say(encodeHead(PING, ACK, 0, length));
-    if (type === GO_AWAY) heard.retire();
-    return type === PING || (type === GO_AWAY && length === GO_AWAY_NORMAL);
+    if (type === yamux.PING && (flags & yamux.SYN) !== 0) heard.say(yamux.encodePingAnswer(length));
+    if (type === yamux.GO_AWAY) heard.retire();
+    return type === yamux.PING || (type === yamux.GO_AWAY && length === yamux.GO_AWAY_NORMAL);
   }
 
   #onStream(type: number, flags: number, id: number, length: number, heard: MuxHeard): boolean {
-    if ((flags & SYN) !== 0 && !heard.onOpen(id)) return false;
-    if ((flags & RST) !== 0) heard.onReset(id);
-    const ends = (flags & FIN) !== 0;
-    if (type === DATA) return heard.onData(id, length, ends);
+    if ((flags & yamux.SYN) !== 0 && !heard.onOpen(id)) return false;
+    if ((flags & yamux.RST) !== 0) heard.onReset(id);
+    const ends = (flags & yamux.FIN) !== 0;
+    if (type === yamux.DATA) return heard.onData(id, length, ends);
     const isRight = heard.onCredit(id, length);
     if (ends) heard.onFarEnd(id);
     return isRight;
