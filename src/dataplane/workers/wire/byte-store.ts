@@ -1,6 +1,8 @@
 /** Memory is given back once it is empty, where it had to be much. */
 const MOST_KEPT_BYTES = 512 * 1024;
 const LEAST_BYTES = 4 * 1024;
+/** More than this is given back, too, where less than a quarter of it is in use: what waits is counted, and not what it lies in. */
+const MOST_SPARSE_BYTES = 32 * 1024;
 
 /** Bytes that wait, in the order in which they came; in one piece of memory, which grows where it has to. */
 export class ByteStore {
@@ -36,7 +38,14 @@ export class ByteStore {
     out.set(this.#bytes.subarray(this.#from, this.#from + size), at);
     this.#from += size;
     if (this.#from === this.#to) this.#empty();
+    else if (this.#bytes.length > MOST_SPARSE_BYTES && 4 * this.size < this.#bytes.length) this.#shrink();
     return size;
+  }
+
+  #shrink(): void {
+    this.#bytes = this.#bytes.slice(this.#from, this.#to);
+    this.#from = 0;
+    this.#to = this.#bytes.length;
   }
 
   #empty(): void {

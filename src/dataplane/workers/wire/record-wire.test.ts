@@ -1,6 +1,8 @@
 /** TLS 1.3 records of a worker against every kind of input, without sockets: memory in place of the kernel. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { Evp } from "#platform/linux/evp.ts";
 import { EAGAIN, HANGUP, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
@@ -140,6 +142,30 @@ test("one read opens so many records, however little is in them, and few changes
     assert.deepEqual([text.length >= 500 - most, last], [true, 0]);
     bench.wire.drop(bench.io);
   }
+});
+
+test("a part of a message keeps no more memory than a whole one takes", { skip }, () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const heldBytes = (): number => {
+    collect();
+    collect(); // what the first one has found is given back behind it
+    return process.memoryUsage().arrayBuffers;
+  };
+  const [example, benches, records] = [openBench(), 60, 260];
+  const text = "x".repeat(1000);
+  const short = Buffer.concat(Array.from({ length: records + 1 }, () => payload(example, text)));
+  example.wire.drop(example.io);
+  const before = heldBytes();
+  const kept = Array.from({ length: benches }, () => {
+    const bench = openBench();
+    bench.socket.arrived = short.subarray(0, short.length - 1);
+    assert.equal(drain(bench, PLAIN_BYTES).text.length, records * text.length);
+    return bench;
+  });
+  const grownBytes = heldBytes() - before;
+  assert.ok(grownBytes < benches * 100_000, `${grownBytes}`);
+  for (const { io, wire } of kept) wire.drop(io);
 });
 
 test("goes on with what was read before", { skip }, () => {

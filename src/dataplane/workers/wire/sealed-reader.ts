@@ -8,6 +8,8 @@ export const BROKEN = -71;
 
 /** What is left of a message is kept in pieces of at least this. */
 const REST_BYTES = 4096;
+/** Of the longest message; what many short ones took is given back before the last of them. */
+const MOST_REST_BYTES = 66 * 1024;
 /** Where messages are shorter, a part of one is kept at no cost. */
 const LONG_BYTES = 4096;
 /** What one read opens at most: a peer decides how little is in each message. */
@@ -172,7 +174,8 @@ export abstract class SealedReader {
     this.#remainderBytes = bytes;
     if (bytes === 0) this.#rest = null;
     else {
-      if (this.#rest === null || this.#rest.length < bytes)
+      const isTooLong = (this.#rest?.length ?? 0) > MOST_REST_BYTES && bytes <= MOST_REST_BYTES;
+      if (this.#rest === null || this.#rest.length < bytes || isTooLong)
         this.#rest = new Uint8Array(Math.max(bytes, REST_BYTES));
       this.#rest.set(this.memory.wire.subarray(this.at, end));
     }
