@@ -6,14 +6,16 @@ import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { hasArrived } from "./has-arrived.ts";
 import { MuxInput, type MuxListener } from "./mux-input.ts";
 import { MuxOutput } from "./mux-output.ts";
-import type { Wire, WireIo } from "./wire.ts";
+import { LONGEST_TURN_MS, type Wire, type WireIo } from "./wire.ts";
 
 /** Of streams that have nothing waiting: memory that is kept for others. */
 const MOST_SPARE = 4;
 /** What is read in one turn, before the streams have theirs. */
 const TURN_BYTES = 256 * 1024;
-/** A read of so much is followed by a larger one. */
+/** A read of so much is followed by a larger one, where the frames in it were few. */
 const READ_BYTES = 64 * 1024;
+/** Many take longer. */
+const QUICK_MS = 1;
 /** A read counts for so much at least. */
 const LEAST_BYTES = 16 * 1024;
 /** By then all that was said has gone out, and has arrived, or the connection is closed as it is. */
@@ -221,6 +223,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   }
 
   #read(io: WireIo): void {
+    const startMs = performance.now();
     let size = READ_BYTES;
     for (let spent = 0; spent < TURN_BYTES && this.#reads;) {
       const bytes = this.inner.read(io, size);
@@ -228,7 +231,9 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
       if (bytes === 0) return this.onEnd();
       if (bytes < 0 && bytes !== EINTR) return this.die();
       if (!this.input.take(io.calls.buffer, bytes)) return this.#fail();
-      if (bytes >= READ_BYTES) size = BUFFER_BYTES;
+      const tookMs = performance.now() - startMs;
+      if (tookMs >= LONGEST_TURN_MS) return;
+      size = bytes >= READ_BYTES && tookMs < QUICK_MS ? BUFFER_BYTES : READ_BYTES;
       spent += Math.max(LEAST_BYTES, bytes);
     }
   }

@@ -1,5 +1,8 @@
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 
+/** Who has its turn for so long lets others have theirs: what a piece takes is up to the peer, which may send frames without content. */
+export const LONGEST_TURN_MS = 10;
+
 /** What the wires of one worker share. */
 export interface WireIo {
   readonly calls: RelayCalls;

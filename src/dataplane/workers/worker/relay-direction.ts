@@ -2,7 +2,7 @@
 import { performance } from "node:perf_hooks";
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BACK, FAILED, MORE, OVER, WAITS, type TaskIo, type Outcome } from "./task.ts";
-import { type Wire, HANDS_BACK } from "#dataplane/workers/wire/wire.ts";
+import { type Wire, HANDS_BACK, LONGEST_TURN_MS } from "#dataplane/workers/wire/wire.ts";
 import { Splice } from "./splice.ts";
 import { float64At } from "#lib/at.ts";
 
@@ -10,9 +10,8 @@ import { float64At } from "#lib/at.ts";
 const TURN_BYTES = 4 * 1024 * 1024;
 /** What a step counts for at least: a peer that sends what means nothing, or single bytes, has no longer turns. */
 const STEP_BYTES = 64 * 1024;
-/** A turn of more steps looks at the clock: what a piece takes to open is up to the peer, which may send frames of a byte. */
+/** A turn of more steps looks at the clock. */
 const UNTIMED_STEPS = 4;
-const LONGEST_TURN_MS = 10;
 /** A read of so much makes a direction bulk. */
 const BULK_BYTES = 64 * 1024;
 /** With more than this stranded, reads are small: many slow receivers shall not fill the memory. */

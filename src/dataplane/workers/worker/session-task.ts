@@ -2,6 +2,7 @@ import { performance } from "node:perf_hooks";
 import { EAGAIN, FAULT, HANGUP, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { hasArrived } from "#dataplane/workers/wire/has-arrived.ts";
 import type { KeptSession } from "#dataplane/workers/wire/kept-session.ts";
+import { LONGEST_TURN_MS } from "#dataplane/workers/wire/wire.ts";
 import { FAILED, MORE, OVER, WAITS, type Outcome, type Task, type TaskIo } from "./task.ts";
 
 /** Of the session in one turn. */
@@ -39,12 +40,17 @@ export class SessionTask implements Task {
   run(io: TaskIo): Outcome {
     const session = this.#session;
     if (this.#closesAtMs !== Infinity) return this.#close(io, session);
-    for (let reads = 0; reads < MOST_READS && session.isReadable; reads++)
-      if (session.pull(io) === EAGAIN) break;
+    if (session.isReadable) this.#read(io, session);
     if (!session.isDead || session.isOrderly) session.flush(io);
     if (session.isDead) return session.isOrderly ? this.#close(io, session) : FAILED;
     if (session.inner.readable) session.reader?.wake();
     return session.isReadable ? MORE : WAITS;
+  }
+
+  #read(io: TaskIo, session: KeptSession): void {
+    const untilMs = performance.now() + LONGEST_TURN_MS;
+    for (let reads = 0; reads < MOST_READS && session.isReadable; reads++)
+      if (session.pull(io) === EAGAIN || performance.now() >= untilMs) return;
   }
 
   #close(io: TaskIo, session: KeptSession): Outcome {
