@@ -6,7 +6,7 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { SILENT } from "#core/log.ts";
 import { encodeHeaders, peekFrame, takeHeaders } from "#transport/http3/request.ts";
-import { openTransportClient } from "#transport/index.ts";
+import { openTransportClient } from "#transport/open-transport-client.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { openQuicServer } from "../support/quic-server.ts";
 import { literalsOnly } from "../support/resolvers.ts";

@@ -7,7 +7,7 @@ import { recipe } from "#protocols/begin-wire.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { workerDials } from "#protocols/worker-dials.ts";
-import { openTransportClient } from "#transport/index.ts";
+import { openTransportClient } from "#transport/open-transport-client.ts";
 import { OPEN_AFTER_MS } from "./begin.ts";
 import { RequestCodec } from "./codec.ts";
 import type { OutboundOptions } from "./options.ts";

@@ -1,4 +1,4 @@
-/** XHTTP over HTTP/3: what its requests travel through. */
+/** XHTTP over HTTP/3: the client of a node, and what its requests travel through. */
 import { ConfigError } from "#core/errors.ts";
 import type { OutboundEnv } from "#core/outbound.ts";
 import { toDestination } from "#net/address/ip.ts";
@@ -8,15 +8,12 @@ import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { Bbr } from "#transport/quic/congestion/bbr.ts";
 import { readQuicTlsClient } from "#transport/quic/native-tls.ts";
 import type { SecurityClientFields } from "#transport/security.ts";
+import type { TransportClient, TransportClientOptions } from "#transport/transport-client.ts";
+import { openXhttpStream } from "./client.ts";
+import { xhttpOf } from "./settings.ts";
 
 const TIMEOUT_MS = 8000;
 const KEEP_ALIVE_MS = 10_000;
-
-export interface XhttpServer extends SecurityClientFields {
-  readonly server: string;
-  readonly port: number;
-  readonly serverName: string | undefined;
-}
 
 /** A node asks for it by an `alpn` of nothing but `h3`, as its peers have it. */
 export function asksForHttp3({ alpn }: Pick<SecurityClientFields, "alpn">): boolean {
@@ -24,7 +21,27 @@ export function asksForHttp3({ alpn }: Pick<SecurityClientFields, "alpn">): bool
 }
 
 /** Throws `ConfigError`: no TLS, REALITY, keys that do not fit, or no QUIC in this runtime. */
-export async function openHttp3Exchanges(options: XhttpServer, env: OutboundEnv): Promise<Http3Exchanges> {
+export async function openXhttp3(
+  options: TransportClientOptions,
+  env: OutboundEnv,
+): Promise<TransportClient> {
+  const http = await openExchanges(options, env);
+  const xhttp = xhttpOf(options, "https");
+  return {
+    security: "tls",
+    bare: null,
+    sendsDatagrams: true,
+    connect: async (context) => ({
+      stream: await openXhttpStream(http, xhttp, context),
+      alpn: HTTP3_ALPN,
+      serverName: options.serverName ?? options.server,
+      bypass: null,
+    }),
+    [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),
+  };
+}
+
+async function openExchanges(options: TransportClientOptions, env: OutboundEnv): Promise<Http3Exchanges> {
   const { name, dialer, files, trust } = env;
   if (!options.tls) throw new ConfigError(`proxy ${name}: xhttp over HTTP/3 needs tls: true`);
   if (options["reality-opts"] !== undefined)
