@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import { type RecordConnection, RecordStream } from "#transport/record-stream.ts";
+import type { RecordConnection } from "#transport/record-connection.ts";
+import { RecordStream } from "#transport/record-stream.ts";
 import { readAll } from "../support/client.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 

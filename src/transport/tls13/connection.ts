@@ -4,7 +4,7 @@
  */
 import type { DetachedState, RecordState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import type { RecordConnection } from "#transport/record-stream.ts";
+import type { RecordConnection } from "#transport/record-connection.ts";
 import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
 import type { ConnectionOutput, Handshake } from "./handshake.ts";

@@ -5,7 +5,7 @@ import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { DepartingCodec } from "#net/stream/departing-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
-import type { RecordConnection } from "#transport/record-stream.ts";
+import type { RecordConnection } from "#transport/record-connection.ts";
 import type { CountedAead } from "./cipher.ts";
 
 // Record: 17 03 03 LENGTH(2) SEALED(LENGTH); the header is the additional data
