@@ -161,25 +161,25 @@ export class App implements AsyncDisposable {
     const { sockets, portals } = this.#env.host;
     const portal = portals.listening;
     const own = portal === null ? [] : [{ key: `portal ${portal.key}`, fd: portal.fd, endpoint: null }];
-    const tuns = await this.#runtimes.tuns.handles();
+    const tuns = await this.#runtimes.tuns.handover.handles();
     return [...(await sockets.open()), ...this.#controller.listening, ...own, ...tuns];
   }
 
   /** Before `pause`: the kernel forwards nothing any more by what was learnt. */
   pauseBypasses(): Promise<void> {
-    return this.#runtimes.tuns.pauseBypasses();
+    return this.#runtimes.tuns.handover.pauseBypasses();
   }
 
   /** Packets wait, and names get fake addresses by `allocate`. Answers with what another process has to know. */
   pause(allocate: AllocateElsewhere): readonly HandedState[] {
     const { tuns, present } = this.#runtimes;
-    return [...tuns.pause(), ...giveFakes(present.names.dns, allocate)];
+    return [...tuns.handover.pause(), ...giveFakes(present.names.dns, allocate)];
   }
 
   /** There is no other process. */
   resume(): void {
     const { tuns, present } = this.#runtimes;
-    tuns.resume();
+    tuns.handover.resume();
     present.names.dns?.fakeIp?.takeBack();
   }
 
@@ -190,7 +190,7 @@ export class App implements AsyncDisposable {
       if (!isDone) return false;
       this.#handedOver = true;
       const { tuns } = this.#runtimes;
-      void tuns.leave();
+      void tuns.handover.leave();
       this.#env.host.sockets.handOver(() => void tuns.close({ restarting: false })); // connections go by its device until then
       this.#controller.handOver();
       this.#env.host.portals[Symbol.dispose](); // a link is good in the process that made it: clients come to the other one's

@@ -36,6 +36,15 @@ export function tunSettings(config: Config): readonly TunSettings[] {
   });
 }
 
+/** A node's own mark would let the kernel send its connections into the TUN again. */
+export function markedNodes({ proxies }: Config, wanted: readonly TunSettings[]): readonly string[] {
+  if (!wanted.some(({ capture }) => capture.autoRedirect)) return [];
+  const marked = proxies.filter(({ routingMark }) => routingMark !== 0);
+  return marked.map(
+    ({ name }) => `proxy ${name}: routing-mark has no effect while tun.auto-redirect marks every socket`,
+  );
+}
+
 function captures({ capture, fileDescriptor }: TunSettings): boolean {
   return capture.autoRoute && fileDescriptor === 0;
 }

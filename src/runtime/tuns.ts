@@ -5,8 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
 import { clearStale, Guard, Ownership } from "#capture/index.ts";
-import { ConfigError, messageOf } from "#core/errors.ts";
-import type { HandedState, ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import { messageOf } from "#core/errors.ts";
 import { Nftables } from "#platform/nftables.ts";
 import { demandSame, isDeviceKey } from "#tun/handing-over.ts";
 import type { TunSettings } from "#tun/settings.ts";
@@ -15,8 +14,10 @@ import { Tun, type TunEnv } from "#tun/tun.ts";
 import { deafLearning } from "./open-bypass.ts";
 import type { RuleData } from "./lists.ts";
 import { TunEgress } from "./tun-egress.ts";
+import { TunGuard } from "./tun-guard.ts";
+import { TunHandover } from "./tun-handover.ts";
 import { tunEnv, type TunsEnv } from "./tun-env.ts";
-import { tunSettings } from "./tun-settings.ts";
+import { markedNodes, tunSettings } from "./tun-settings.ts";
 import { type TunChange, NO_CHANGE } from "./tun-change.ts";
 
 export interface ChangeHow {
@@ -25,9 +26,6 @@ export interface ChangeHow {
   /** False: the change is not about TUNs, and one that could not be opened before is not tried again. */
   readonly retries: boolean;
 }
-
-/** The device that routes of the guard lead to. */
-const GUARD_KEY = "guard";
 
 interface Prepared {
   readonly kept: readonly Tun[];
@@ -38,9 +36,9 @@ interface Prepared {
 
 export class Tuns implements AsyncDisposable {
   readonly #env: TunsEnv;
-  readonly #nftables = new Nftables();
-  readonly #guard: Guard;
-  readonly #egress: TunEgress;
+  /** To another process of weir. */
+  readonly handover: TunHandover;
+  readonly #guard: TunGuard;
   readonly #tunEnv: TunEnv;
   readonly #ownership = new Ownership();
   #running: readonly Tun[] = [];
@@ -52,14 +50,22 @@ export class Tuns implements AsyncDisposable {
   constructor(env: TunsEnv) {
     this.#env = env;
     this.#ownership.isOurs = !env.inherited.keys.some(isDeviceKey);
-    this.#guard = new Guard(this.#nftables, env.log, this.#ownership);
+    const nftables = new Nftables();
+    const guard = new Guard(nftables, env.log, this.#ownership);
     const onNetworkChange = (): void => env.runtime()?.names.networkChanged();
-    this.#egress = new TunEgress({ egress: env.egress, log: env.log, onNetworkChange });
-    this.#tunEnv = tunEnv(env, {
-      nftables: this.#nftables,
+    const egress = new TunEgress({ egress: env.egress, log: env.log, onNetworkChange });
+    this.#guard = new TunGuard(guard, egress);
+    this.handover = new TunHandover({
+      running: () => this.#running,
       guard: this.#guard,
       ownership: this.#ownership,
-      egress: this.#egress,
+      log: env.log,
+    });
+    this.#tunEnv = tunEnv(env, {
+      nftables,
+      guard,
+      ownership: this.#ownership,
+      egress,
       hold: (settings) => this.#holdBroken(settings),
       lists: () => this.#lists,
     });
@@ -73,7 +79,7 @@ export class Tuns implements AsyncDisposable {
     if (tun === undefined || !Guard.isThere()) return;
     const { autoRedirect, autoRedirectOutputMark: outputMark, autoDetectInterface } = tun;
     const detectsInterface = tun.autoRoute && autoDetectInterface;
-    this.#egress.between({ capture: { autoRedirect, outputMark }, detectsInterface });
+    this.#guard.expect({ capture: { autoRedirect, outputMark }, detectsInterface });
   }
 
   /** By the inbound's name. */
@@ -101,7 +107,7 @@ export class Tuns implements AsyncDisposable {
       this.#env.log.warning(text);
     const kept = before.filter(({ settings }) => holds(wanted, settings));
     const leaving = before.filter((tun) => !kept.includes(tun));
-    await this.#hold(leaving);
+    await this.#guard.hold(leaving.map(settingsOf));
     await this.#stop(leaving);
     const missing = wanted.filter(
       (settings) => !kept.some((tun) => isDeepStrictEqual(tun.settings, settings)),
@@ -110,28 +116,8 @@ export class Tuns implements AsyncDisposable {
     const asked = how.retries ? missing : missing.filter((settings) => !holds(this.#failed, settings));
     const { listsBefore } = how;
     const fresh = await this.#openAll(asked, how, { kept, leaving, listsBefore });
-    await this.#release([...kept, ...fresh], wanted);
+    await this.#guard.release([...kept, ...fresh], wanted);
     return this.#ready({ kept, leaving, fresh, listsBefore });
-  }
-
-  /** While one capture has ended and the next has not begun, nothing passes by. */
-  async #hold(ending: readonly Tun[]): Promise<void> {
-    const settings = guarded(ending.map((tun) => tun.settings));
-    if (settings === null) return;
-    this.#egress.between(settings);
-    await this.#guard.hold();
-  }
-
-  /**
-   * A TUN of `wanted` that does not run is still tried again, or was asked for: until then `on-exit` decides about its
-   * traffic.
-   */
-  async #release(running: readonly Tun[], wanted: readonly TunSettings[]): Promise<void> {
-    const runs = running.some(({ capture, settings }) => settings.capture.guarded && capture !== null);
-    const closed = !runs && guarded(wanted)?.capture.onExit === "closed";
-    if (!closed) this.#egress.between(null);
-    if (runs || closed) return;
-    await (guarded(wanted) === null ? this.#guard.remove() : this.#guard.release());
   }
 
   async #openAll(
@@ -156,23 +142,19 @@ export class Tuns implements AsyncDisposable {
 
   async #open(settings: TunSettings): Promise<Tun> {
     if (settings.capture.guarded) {
-      this.#egress.between(settings);
-      if (this.#ownership.isOurs) await this.#guard.hold(planBefore(settings, this.#tunEnv));
-      else this.#env.inherited.take(GUARD_KEY); // which finds its device by the name
+      if (!this.#ownership.isOurs) this.#guard.takeOver(settings, this.#env.inherited);
+      else await this.#guard.holdBefore(settings, () => planBefore(settings, this.#tunEnv));
     }
     return Tun.open(settings, this.#tunEnv);
   }
 
   async #undo({ kept, leaving, fresh, listsBefore }: Prepared): Promise<void> {
     if (!this.#ownership.isOurs) return; // this process ends
-    await this.#hold(fresh);
+    await this.#guard.hold(fresh.map(settingsOf));
     await this.#stop(fresh);
     this.#lists = listsBefore;
     await this.#restore(kept, leaving);
-    await this.#release(
-      this.#running,
-      [...kept, ...leaving].map(({ settings }) => settings),
-    );
+    await this.#guard.release(this.#running, [...kept, ...leaving].map(settingsOf));
   }
 
   /** Rule providers have changed. */
@@ -184,46 +166,9 @@ export class Tuns implements AsyncDisposable {
     return this.close({ restarting: false });
   }
 
-  /** For another process of weir, descriptors of the same files. Rejects with `ConfigError` where one is not whole now. */
-  async handles(): Promise<readonly ListeningSocket[]> {
-    const fd = this.#guard.fd;
-    const guard = fd === null ? [] : [{ key: GUARD_KEY, fd, endpoint: null }];
-    return [
-      ...guard,
-      ...this.#running.flatMap((tun) => {
-        const found = tun.handles();
-        if (found !== null) return found;
-        throw new ConfigError(`[TUN] ${tun.settings.name}: its device is being made anew; ask again`);
-      }),
-    ];
-  }
-
   /** What is activated is whole in the kernel. */
   async settled(): Promise<void> {
     await Promise.all(this.#running.map((tun) => tun.settled()));
-  }
-
-  /** Until `resume` the kernel forwards nothing by what was learnt: another process learns what it may. */
-  async pauseBypasses(): Promise<void> {
-    await Promise.all(this.#running.map((tun) => tun.pauseBypass()));
-  }
-
-  /** It is all another process's, but for the connections that are open. Packets wait in the devices until it reads them. Answers with what it has to know. */
-  pause(): readonly HandedState[] {
-    this.#ownership.isOurs = false;
-    return this.#running.flatMap((tun) => tun.pause());
-  }
-
-  /** The other process serves. Logs what fails: what stays of nftables goes with this process. */
-  async leave(): Promise<void> {
-    for (const tun of this.#running)
-      await tun.leave().catch((error: unknown) => this.#env.log.warning(messageOf(error)));
-  }
-
-  /** There is no other process: everything goes on here. */
-  resume(): void {
-    this.#ownership.isOurs = true;
-    for (const tun of this.#running) tun.activate();
   }
 
   /** What is captured takes its ordinary ways, unless the program comes back at once or the file says `on-exit: closed`. */
@@ -231,10 +176,9 @@ export class Tuns implements AsyncDisposable {
     // Where another process has it all, what is closed here are descriptors.
     const running = this.#running;
     this.#running = [];
-    if (restarting) await this.#hold(running);
+    if (restarting) await this.#guard.hold(running.map(settingsOf));
     await this.#stop(running);
-    if (restarting) await this.#guard.passOn();
-    if (!restarting && !this.#guard.isForGood) await this.#guard.remove();
+    await this.#guard.end({ restarting });
   }
 
   /** A runtime keeps the change for its whole life, so a change in force forgets the lists of the runtime before. */
@@ -282,26 +226,15 @@ export class Tuns implements AsyncDisposable {
   /** For a TUN whose device was deleted by another program. */
   async #holdBroken(settings: TunSettings): Promise<AsyncDisposable | null> {
     if (!settings.capture.guarded) return null;
-    this.#egress.between(settings);
-    await this.#guard.hold();
-    return { [Symbol.asyncDispose]: () => this.#release(this.#running, [settings]) };
+    await this.#guard.hold([settings]);
+    return { [Symbol.asyncDispose]: () => this.#guard.release(this.#running, [settings]) };
   }
 }
 
-/** There is one at most. */
-function guarded(all: readonly TunSettings[]): TunSettings | null {
-  return all.find(({ capture }) => capture.guarded) ?? null;
+function settingsOf({ settings }: Tun): TunSettings {
+  return settings;
 }
 
 function holds(all: readonly TunSettings[], one: TunSettings): boolean {
   return all.some((settings) => isDeepStrictEqual(settings, one));
-}
-
-/** A node's own mark would let the kernel send its connections into the TUN again. */
-function markedNodes({ proxies }: Config, wanted: readonly TunSettings[]): readonly string[] {
-  if (!wanted.some(({ capture }) => capture.autoRedirect)) return [];
-  const marked = proxies.filter(({ routingMark }) => routingMark !== 0);
-  return marked.map(
-    ({ name }) => `proxy ${name}: routing-mark has no effect while tun.auto-redirect marks every socket`,
-  );
 }
