@@ -1,11 +1,11 @@
 /** Which device a policy is about, and what is known of it on the network. */
+import type { DeviceView } from "#core/governance.ts";
 import type { LeaseNames, Neighbours } from "#core/neighbours.ts";
 import type { Ip } from "#core/session.ts";
 import { cidrHolds } from "#net/address/cidr.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import type { BookEntry } from "./policy-book.ts";
 import type { DeviceSettings, GovernanceSettings } from "./settings.ts";
-import type { DeviceNames } from "./views.ts";
 
 export interface DevicesEnv {
   readonly neighbours: Neighbours;
@@ -13,6 +13,8 @@ export interface DevicesEnv {
   /** Those in force; null: there are none. */
   readonly settings: GovernanceSettings | null;
 }
+
+type DeviceNames = Pick<DeviceView, "hostName" | "addresses">;
 
 /** Its name in the files of leases, and its addresses where devices are found among the neighbours. */
 export function namesOf({ mac }: DeviceSettings, { neighbours, leases, settings }: DevicesEnv): DeviceNames {

@@ -9,13 +9,13 @@ import type {
 } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
 import type { LeaseNames, Neighbours } from "#core/neighbours.ts";
-import { Retry } from "#lib/retry.ts";
 import { SteadyTime } from "#lib/steady-time.ts";
 import { SettledClock } from "#lib/settled-clock.ts";
 import { parseIp } from "#net/address/ip.ts";
-import { isAbout, namesOf, type DevicesEnv } from "./about-devices.ts";
+import { isAbout, type DevicesEnv } from "./about-devices.ts";
 import { openCalendar } from "./calendar.ts";
 import { type GovernanceState, loadState } from "./checkpoint.ts";
+import { LateStore } from "./late-store.ts";
 import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
 import { monthReport } from "./month-report.ts";
 import type { ReportTime } from "./portal-plot.ts";
@@ -24,7 +24,7 @@ import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } fro
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
 import type { SeriesRecords, StoreFile } from "./store.ts";
-import { NO_STORE, statusView } from "./views.ts";
+import { governanceView } from "./views.ts";
 
 export interface GovernanceEnv {
   readonly ledger: GovernedLedger;
@@ -50,14 +50,18 @@ export class Governance implements Disposable {
   #settings: GovernanceSettings | null = null;
   #revision = 0;
   readonly #settled: SettledClock;
-  readonly #retry = new Retry(() => this.#openLate());
+  readonly #lateStore: LateStore;
   #isLent = false;
-  /** Of `#openLate`. */
-  #opening: Promise<void> | null = null;
 
   constructor(env: GovernanceEnv) {
     this.#env = env;
     this.#settled = new SettledClock(env.ledger.clock);
+    this.#lateStore = new LateStore({
+      log: env.log,
+      running: () => this.#running,
+      fileOf: (store) => env.storeFile(store).file,
+      leave: (closing) => this.#leave(closing),
+    });
   }
 
   /** Grows with every configuration that was applied. */
@@ -110,7 +114,7 @@ export class Governance implements Disposable {
     const maxBytes = settings.maxStoreSizeBytes;
     const common = { settings, entries, settled: this.#settled };
     if (now?.storeKey === key) {
-      if (now.fault !== null) await this.#openLate();
+      if (now.fault !== null) await this.#lateStore.open();
       const { books, checkpoint, rollback } = this.#running?.parts ?? now;
       checkSize(checkpoint.storeBytes, settings);
       return { ...common, storeKey: key, books, checkpoint, rollback, fault: null };
@@ -130,29 +134,6 @@ export class Governance implements Disposable {
     }
   }
 
-  /** A store that could not be opened when its policies were put in force. Rejects with `StoreError`: not yet. */
-  #openLate(): Promise<void> {
-    return (this.#opening ??= this.#tryAgain().finally(() => (this.#opening = null)));
-  }
-
-  async #tryAgain(): Promise<void> {
-    const running = this.#running;
-    if (running === null || running.parts.fault === null) return;
-    const { log } = this.#env;
-    const { settings } = running.parts;
-    try {
-      const opened = await openStoreFile(this.#env.storeFile(settings.store).file, settings, log);
-      if (this.#running !== running) return this.#leave(closeStore(opened, log));
-      running.takeIn(opened);
-      log.warning(`traffic control: ${settings.store} is open; what it holds counts, and all is kept again`);
-    } catch (error) {
-      const fault = messageOf(error);
-      if (fault !== running.parts.fault) log.error(`traffic control: ${fault}; it is tried again`);
-      running.stayClosed(fault);
-      throw error;
-    }
-  }
-
   #load(records: SeriesRecords): GovernanceState {
     const { ledger, log } = this.#env;
     return loadState(records, new SteadyTime(ledger.clock), log);
@@ -168,8 +149,7 @@ export class Governance implements Disposable {
     }
     this.#revision++;
     this.#running = next === null ? null : new ActiveGovernance(next, ledger, neighbours, log);
-    if ((next?.fault ?? null) === null) this.#retry.stop();
-    else this.#retry.start();
+    this.#lateStore.follow(next?.fault ?? null);
     if (this.#running === null) ledger.install(null);
     else this.#running.start();
   }
@@ -216,24 +196,8 @@ export class Governance implements Disposable {
   }
 
   status(): GovernanceView {
-    const running = this.#running;
-    if (running === null) {
-      return { enabled: false, revision: this.#revision, ...NO_STORE, policies: [] };
-    }
-    this.#env.ledger.settle();
-    const { entries, checkpoint, fault, rollback } = running.parts;
-    return {
-      enabled: true,
-      revision: this.#revision,
-      lastCheckpoint: checkpoint.lastSeconds,
-      storeBytes: checkpoint.storeBytes,
-      storeFault: fault,
-      rollback,
-      uncompressedBytes: checkpoint.uncompressedBytes,
-      policies: entries
-        .map((entry) => statusView(entry, running.stateOf(entry), (device) => namesOf(device, this.#devices)))
-        .sort((a, b) => (a.id < b.id ? -1 : 1)),
-    };
+    if (this.#running !== null) this.#env.ledger.settle();
+    return governanceView(this.#running, this.#revision, this.#devices);
   }
 
   /** Enabled policies about the device with this address, and the one about all. */
@@ -288,7 +252,7 @@ export class Governance implements Disposable {
     const old = this.#running;
     if (old === null) return;
     this.#running = null;
-    this.#retry.stop();
+    this.#lateStore.follow(null);
     old.stop();
     ledger.install(null);
     if (this.#isLent) return;

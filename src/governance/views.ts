@@ -1,13 +1,14 @@
-import type { DeviceView, PolicyStatusView } from "#core/governance.ts";
+import type { GovernanceView, PolicyStatusView } from "#core/governance.ts";
 import { cidrText } from "#net/address/cidr.ts";
+import { type DevicesEnv, namesOf } from "./about-devices.ts";
 import type { BookEntry } from "./policy-book.ts";
 import { freeAt } from "./quota.ts";
 import type { PolicyState } from "./policy-state.ts";
-import type { DeviceSettings } from "./settings.ts";
+import type { ActiveGovernance } from "./running.ts";
 import { normalType } from "./signature.ts";
 
 /** Of traffic control that is switched off. */
-export const NO_STORE = {
+const NO_STORE = {
   lastCheckpoint: 0,
   storeBytes: 0,
   storeFault: null,
@@ -15,12 +16,30 @@ export const NO_STORE = {
   uncompressedBytes: 0,
 } as const;
 
+/** `running`: null where it is switched off. */
+export function governanceView(
+  running: ActiveGovernance | null,
+  revision: number,
+  devices: DevicesEnv,
+): GovernanceView {
+  if (running === null) return { enabled: false, revision, ...NO_STORE, policies: [] };
+  const { entries, checkpoint, fault, rollback } = running.parts;
+  return {
+    enabled: true,
+    revision,
+    lastCheckpoint: checkpoint.lastSeconds,
+    storeBytes: checkpoint.storeBytes,
+    storeFault: fault,
+    rollback,
+    uncompressedBytes: checkpoint.uncompressedBytes,
+    policies: entries
+      .map((entry) => statusView(entry, running.stateOf(entry), devices))
+      .sort((a, b) => (a.id < b.id ? -1 : 1)),
+  };
+}
+
 /** One policy with what it has counted. */
-export function statusView(
-  entry: BookEntry,
-  state: PolicyState,
-  about: (device: DeviceSettings) => DeviceNames,
-): PolicyStatusView {
+function statusView(entry: BookEntry, state: PolicyState, devices: DevicesEnv): PolicyStatusView {
   const { policy, settings, enabled } = entry;
   const { counters, window, overQuota, active, generation, lastReset, lastUpdated } = state;
   return {
@@ -39,7 +58,7 @@ export function statusView(
       overageDownloadBps: policy.quota?.overage.download ?? 0,
       portal: policy.portal,
     },
-    ...subjectOf(entry, about),
+    ...subjectOf(entry, devices),
     counters: { ...counters },
     rolling: policy.quota === null || window === null ? NOTHING : rollingOf(window),
     activeConnections: active,
@@ -60,16 +79,18 @@ function rollingOf({ upload, download }: { readonly upload: number; readonly dow
   return { upload, download };
 }
 
-export type DeviceNames = Pick<DeviceView, "hostName" | "addresses">;
-
 function subjectOf(
   entry: BookEntry,
-  about: (device: DeviceSettings) => DeviceNames,
+  devices: DevicesEnv,
 ): Pick<PolicyStatusView, "device" | "rule" | "target"> {
   const none = { device: null, rule: null, target: null };
   if (entry.dimension === "device") {
     const { mac, sourceCidrs } = entry.settings;
-    const device = { mac: mac ?? "", sourceCidrs: sourceCidrs.map(cidrText), ...about(entry.settings) };
+    const device = {
+      mac: mac ?? "",
+      sourceCidrs: sourceCidrs.map(cidrText),
+      ...namesOf(entry.settings, devices),
+    };
     return { ...none, device };
   }
   if (entry.dimension === "rule") {
