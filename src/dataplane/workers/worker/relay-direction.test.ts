@@ -11,6 +11,8 @@ class Trickle extends Readiness implements Wire {
   readonly pending = false;
   readonly fd = -1;
   reads = 0;
+  /** Of each piece. */
+  bytes = 1;
   readonly #busyMs: number;
 
   /** How long the thread opens each piece. */
@@ -22,7 +24,7 @@ class Trickle extends Readiness implements Wire {
   read(): number {
     this.reads++;
     for (const untilMs = performance.now() + this.#busyMs; performance.now() < untilMs;);
-    return 1;
+    return this.bytes;
   }
 
   available(): number {
@@ -54,6 +56,25 @@ test("a peer that sends one byte in each piece has no longer turns than others",
   assert.equal(new RelayDirection(from, new Trickle(), 0).run(io, false), MORE);
   assert.ok(from.reads <= 64, `${from.reads} reads in one turn`);
   assert.equal(io.counts[0], from.reads);
+});
+
+test("neither has one whose receiver has gone, and whose pieces take long to open", () => {
+  const from = new Trickle(4);
+  const direction = new RelayDirection(from, new Trickle(), 0);
+  direction.isAbandoned = true;
+  assert.equal(direction.run(newIo(), false), MORE);
+  assert.ok(from.reads <= 8, `${from.reads} reads in one turn`);
+});
+
+test("in bulk, of which a peer puts little into each of its long pieces, no longer either", () => {
+  const [from, io] = [new Trickle(4), newIo()];
+  const direction = new RelayDirection(from, new Trickle(), 0);
+  from.bytes = 64 * 1024;
+  assert.equal(direction.run(io, false), MORE);
+  from.bytes = 1;
+  from.reads = 0;
+  assert.equal(direction.run(io, false), MORE);
+  assert.ok(from.reads <= 4, `${from.reads} reads in one turn`);
 });
 
 test("neither has one whose pieces take long to open", () => {

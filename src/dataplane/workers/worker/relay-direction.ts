@@ -10,13 +10,15 @@ import { float64At } from "#lib/at.ts";
 const TURN_BYTES = 4 * 1024 * 1024;
 /** What a step counts for at least: a peer that sends what means nothing, or single bytes, has no longer turns. */
 const STEP_BYTES = 64 * 1024;
-/** A turn of more steps looks at the clock. */
+/** A turn of more steps looks at the clock. In bulk, whose pieces are longer, each does. */
 const UNTIMED_STEPS = 4;
 /** A read of so much makes a direction bulk. */
 const BULK_BYTES = 64 * 1024;
 /** With more than this stranded, reads are small: many slow receivers shall not fill the memory. */
 const MOST_STRANDED_BYTES = 32 * 1024 * 1024;
 const SMALL_READ_BYTES = 16 * 1024;
+
+const endOfTurn = (): number => performance.now() + LONGEST_TURN_MS;
 
 export class RelayDirection {
   /** The end was passed on. */
@@ -69,10 +71,10 @@ export class RelayDirection {
   run(io: TaskIo, isLast: boolean): Outcome {
     if (this.over) return OVER;
     if (this.isAbandoned) return this.#discard(io, isLast);
-    let untilMs = Infinity;
+    let untilMs = this.#bulk ? endOfTurn() : Infinity;
     for (let moved = 0, spent = 0, steps = 0; spent < TURN_BYTES; steps++) {
-      if (steps === UNTIMED_STEPS) untilMs = performance.now() + LONGEST_TURN_MS;
-      else if (steps > UNTIMED_STEPS && performance.now() > untilMs) return MORE;
+      if (untilMs !== Infinity && performance.now() > untilMs) return MORE;
+      if (untilMs === Infinity && steps === UNTIMED_STEPS) untilMs = endOfTurn();
       if (!this.#to.writable) return WAITS;
       const bytes = this.#step(io);
       if (bytes === EAGAIN) return this.#wait(io, moved);
@@ -196,7 +198,8 @@ export class RelayDirection {
    * was on its way there would be lost. So it is over when its sender has ended, or when that one has all that it was sent.
    */
   #discard(io: TaskIo, isLast: boolean): Outcome {
-    for (let spent = 0; spent < TURN_BYTES; spent += STEP_BYTES) {
+    const untilMs = endOfTurn();
+    for (let spent = 0; spent < TURN_BYTES && performance.now() <= untilMs; spent += STEP_BYTES) {
       const bytes = this.#from.readable ? this.#from.read(io, BUFFER_BYTES) : EAGAIN;
       if (bytes === HANDS_BACK) return BACK;
       if (bytes > 0 || bytes === EINTR) continue;
