@@ -3,12 +3,11 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { MuxRecipe, WireRecipe } from "#core/wire-recipe.ts";
-import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import { recipe } from "#protocols/begin-wire.ts";
 import { keyOf } from "#protocols/trojan/wire.ts";
 import { outcome } from "../support/client.ts";
 import { hashOf } from "../support/connections.ts";
-import { DecidingEngine } from "../support/deciding-engine.ts";
+import type { DecidingEngine } from "../support/deciding-engine.ts";
 import { CELLS, certificate, NAME, password } from "../support/interop/cells.ts";
 import { singBox } from "../support/interop/sing-box.ts";
 import { muxRecipe } from "../support/mux-recipe.ts";
@@ -18,6 +17,7 @@ import { startPeerWithFiles } from "../support/peer-folder.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
+import { openNodeEngine } from "../support/node-engine.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? missing("sing-box") : "SKIP streams of workers: needs Linux";
@@ -38,13 +38,8 @@ async function openEngine(protocol: MuxRecipe["protocol"], port: number): Promis
   assert.ok(tls !== null);
   const trojan: WireRecipe = recipe("trojan", { key: keyOf(password) });
   const mux = muxRecipe({ protocol, base: { ...trojan, under: { tls, upgrade: null } } });
-  const engine = await DecidingEngine.open(2);
-  await until("the first version", () => engine.version > 0);
   const by = { ...recipe("mux", {}), under: { tls: null, upgrade: null, mux } };
-  engine.node = { server: toDestination(LOOPBACK_V4, port), recipe: by };
-  engine.change([{ is: "always" }]);
-  await until("all workers have the second", () => engine.dropped.length > 0);
-  return engine;
+  return await openNodeEngine(port, by, 2);
 }
 
 for (const protocol of ["smux", "yamux"] as const) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Duplex } from "node:stream";
 import { vmess } from "#protocols/vmess/index.ts";
-import { openThreads, pathsOver } from "../support/carriers.ts";
+import { lateWorker } from "../support/carriers.ts";
 import { arrivesWhole, type OpenWay, readsSlowly, uploadsInSilence } from "../support/connections.ts";
 import { encryptedForm } from "../support/encrypted-forms.ts";
 import { dialling, type Form } from "../support/node-chain.ts";
@@ -24,8 +24,7 @@ const encryptedInWs = encryptedForm("native", { "ws-path": "/up" }, WS);
 const { plugin: _none, ...shadowsocks } = behindPlugin("2022-blake3-aes-128-gcm", "WebSocket");
 const bareShadowsocks: Form = { ...shadowsocks, client: { ...shadowsocks.client, plugin: "" } };
 
-const backend =
-  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const backend = await lateWorker();
 const skip = backend === null ? "SKIP sealed messages in a worker: needs Linux and node:ffi" : false;
 const taken = (): number => backend?.taken ?? 0;
 

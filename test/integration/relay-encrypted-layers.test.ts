@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { once } from "node:events";
-import { openThreads, pathsOver } from "../support/carriers.ts";
+import { lateWorker } from "../support/carriers.ts";
 import { echoed, outcome } from "../support/client.ts";
 import {
   arrivesWhole,
@@ -64,8 +64,7 @@ const RANDOM: Readonly<Record<string, Form>> = {
   "random in TLS, with a flow": encryptedForm("random", serverTls, clientTls, VISION),
 };
 
-const backend =
-  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const backend = await lateWorker();
 const skip = backend === null ? "SKIP VLESS Encryption in a worker: needs Linux and node:ffi" : false;
 const taken = (): number => backend?.taken ?? 0;
 

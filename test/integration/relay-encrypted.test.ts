@@ -17,13 +17,12 @@ import {
 import { TicketBook } from "#protocols/vless/encryption/tickets.ts";
 import { openWebSocketClient } from "#transport/websocket/client.ts";
 import { acceptUpgrade } from "#transport/websocket/server.ts";
-import { type CountingCarrier, openThreads, pathsOver } from "../support/carriers.ts";
+import { type CountingCarrier, lateWorker } from "../support/carriers.ts";
 import { arrivesWhole, type Way } from "../support/connections.ts";
 import { openRelayed, type Relayed, type RelayedOptions } from "../support/relayed.ts";
 import { until } from "../support/until.ts";
 
-const late =
-  pathsOver(await openThreads(1)).find(({ backend }) => backend?.afterBytes === 1)?.backend ?? null;
+const late = await lateWorker();
 const skip = late === null ? "SKIP records of a worker: needs Linux and node:ffi" : false;
 const never = new AbortController().signal;
 const taken = (): number => (late as CountingCarrier).taken;

@@ -12,12 +12,13 @@ import { OPTION_CHUNKS, OPTION_MASKING, SECURITY_AES, SECURITY_CHACHA } from "#p
 import { recipe } from "#protocols/begin-wire.ts";
 import { userIdBytes } from "#protocols/shared/user-id.ts";
 import { muxRecipe } from "../support/mux-recipe.ts";
-import { DecidingEngine } from "../support/deciding-engine.ts";
+import type { DecidingEngine } from "../support/deciding-engine.ts";
 import { countThenAnswer, echo, endThenListen, openTcpOrigin } from "../support/origin.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 import { certificate, tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
+import { openNodeEngine } from "../support/node-engine.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
@@ -134,12 +135,7 @@ const SHARED = BASES.flatMap(([listener, by]) =>
 
 /** Everything leads through the node; all workers know it. */
 async function openEngine(servers: Core, listener: string, by: WireRecipe): Promise<DecidingEngine> {
-  const engine = await DecidingEngine.open(2);
-  await until("the first version", () => engine.version > 0);
-  engine.node = { server: toDestination(LOOPBACK_V4, await servers.port(listener)), recipe: by };
-  engine.change([{ is: "always" }]);
-  await until("all workers have the second", () => engine.dropped.length > 0);
-  return engine;
+  return await openNodeEngine(await servers.port(listener), by, 2);
 }
 
 async function open(engine: DecidingEngine, host: string, port: number) {
@@ -246,11 +242,7 @@ test(
   async () => {
     const closed = await openTcpOrigin(echo);
     await closed[Symbol.asyncDispose]();
-    await using engine = await DecidingEngine.open(1);
-    await until("the first version", () => engine.version > 0);
-    engine.node = { server: toDestination(LOOPBACK_V4, closed.port), recipe: VLESS };
-    engine.change([{ is: "always" }]);
-    await until("the second version", () => engine.dropped.length > 0);
+    await using engine = await openNodeEngine(closed.port, VLESS);
     await assert.rejects(socksConnect(engine.port, "127.0.0.1", 9));
     assert.equal(engine.asked.length, 1);
     await using origin = await openTcpOrigin(echo);

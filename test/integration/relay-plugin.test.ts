@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import type { Socket } from "node:net";
-import { openThreads, pathsOver } from "../support/carriers.ts";
+import { lateWorker } from "../support/carriers.ts";
 import { echoed, outcome } from "../support/client.ts";
 import {
   arrivesWhole,
@@ -54,8 +54,7 @@ const FORMS: Readonly<Record<string, Form>> = {
 };
 const names = Object.keys(FORMS);
 
-const backend =
-  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const backend = await lateWorker();
 const skip = backend === null ? "SKIP Shadowsocks in WebSocket in a worker: needs Linux and node:ffi" : false;
 const taken = (): number => backend?.taken ?? 0;
 const chain = (name: string): OpenWay => openChain(FORMS[name] as Form, backend);

@@ -1,9 +1,7 @@
 /** Nodes with REALITY whose servers workers dial by themselves: whom they believe, and what others see of them. */
 import assert from "node:assert/strict";
-import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import type { TLSSocket } from "node:tls";
-import type { DecidingEngine } from "../support/deciding-engine.ts";
 import {
   mldsa65Seed,
   mldsa65Verify,
@@ -15,32 +13,10 @@ import {
 import { socksConnect } from "../support/socks-client.ts";
 import { tlsProvider } from "../support/tls.ts";
 import { openTlsOrigin } from "../support/tls-origin.ts";
-import { openTrojanEngine, TROJAN_REQUEST_BYTES } from "../support/trojan-engine.ts";
+import { echoBehindRequest, openTrojanEngine, ping } from "../support/trojan-engine.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
-
-/** Answers with what comes behind the request. */
-function serve(stream: Duplex): void {
-  let skipped = 0;
-  stream.on("data", (chunk: Buffer) => {
-    const from = Math.min(chunk.length, TROJAN_REQUEST_BYTES - skipped);
-    skipped += from;
-    if (chunk.length > from) stream.write(chunk.subarray(from));
-  });
-  stream.on("end", () => stream.end());
-}
-
-async function ask(engine: DecidingEngine): Promise<string> {
-  const { client, status } = await socksConnect(engine.port, "127.0.0.1", 9);
-  using _client = client;
-  assert.equal(status, 0);
-  client.send("ping");
-  const said = String(await client.read(4));
-  client.socket.end();
-  await client.rest();
-  return said;
-}
 
 /** Its certificates leave room for a signature of ML-DSA-65. */
 const SITE_OPTIONS = { cert: site.cert.repeat(12), key: site.key };
@@ -57,11 +33,11 @@ for (const [browser, keys, more] of WAYS)
     { skip },
     async () => {
       await using dest = await openSite(SITE_OPTIONS);
-      await using server = await openReality({ dest: dest.port, more, on: serve });
+      await using server = await openReality({ dest: dest.port, more, on: echoBehindRequest });
       const client = await realityClient(tlsProvider, { keys, "client-fingerprint": browser });
       await using engine = await openTrojanEngine(server.port, client);
       for (let count = 1; count < 4; count++) {
-        assert.equal(await ask(engine), "ping");
+        assert.equal(await ping(engine), "ping");
         await until("it is reported", () => engine.served.length === count);
       }
       assert.equal(engine.handedOver + engine.asked.length, 0);

@@ -12,7 +12,7 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import { ALERT } from "#transport/tls13/alerts.ts";
 import { RECORD, takeRecord } from "#transport/tls13/records.ts";
 import { RecordStream } from "#transport/record-stream.ts";
-import { type CountingCarrier, openThreads, pathsOver } from "../support/carriers.ts";
+import { type CountingCarrier, lateWorker } from "../support/carriers.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { arrivesWhole, type Way } from "../support/connections.ts";
 import { freePort, missing } from "../support/peer.ts";
@@ -22,8 +22,7 @@ import { answerHello, type Flight, sealFlight } from "../support/tls13-server.ts
 import { until } from "../support/until.ts";
 
 const own = makeCertificate({ names: ["server.test"] });
-const late =
-  pathsOver(await openThreads(1)).find(({ backend }) => backend?.afterBytes === 1)?.backend ?? null;
+const late = await lateWorker();
 const skip = late === null ? "SKIP records of a worker: needs Linux and node:ffi" : false;
 const SUITES = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
 

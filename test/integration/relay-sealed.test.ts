@@ -1,6 +1,5 @@
 /** Sealed connections of Shadowsocks, as a server and as a client: by the pump, and handed over to the workers. */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -17,6 +16,13 @@ import { serverHandshake } from "#protocols/shadowsocks/server-handshake.ts";
 import { serverKeys } from "#protocols/shadowsocks/server-keys.ts";
 import { Sip004Codec } from "#protocols/shadowsocks/sip004.ts";
 import { chanceBy, Sip022ClientCodec } from "#protocols/shadowsocks/sip022.ts";
+import {
+  CHUNK_FAULTS,
+  echoesChunks,
+  endsAtABrokenChunk,
+  passesResets,
+  servedClient,
+} from "../support/broken-connections.ts";
 import { openThreads, pathsOver } from "../support/carriers.ts";
 import { echoed, outcome } from "../support/client.ts";
 import {
@@ -29,7 +35,8 @@ import {
 } from "../support/connections.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { freePort, missing, startPeer } from "../support/peer.ts";
-import { openRelayed, type Relayed, type RelayedOptions } from "../support/relayed.ts";
+import { type PairWay, relayPair } from "../support/relay-pair.ts";
+import { openRelayed, type RelayedOptions } from "../support/relayed.ts";
 
 const CIPHERS = [
   "aes-128-gcm",
@@ -84,13 +91,12 @@ function sidesOf(cipher: string, address = ADDRESS): Sides {
   };
 }
 
-interface Chain extends Way {
-  /** From the plain client to the sealed wire, and from there to the origin. */
-  readonly relays: readonly [near: Relayed, far: Relayed];
+interface Chain extends PairWay {
   /** The sealed side of the last session in the far one. */
   readonly stream: () => Duplex;
 }
 
+/** From the plain client to the sealed wire, and from there to the origin. */
 async function openChain(
   { backend }: (typeof ways)[number],
   cipher: string,
@@ -99,28 +105,12 @@ async function openChain(
 ): Promise<Chain> {
   const { codec, front } = sidesOf(cipher);
   let stream: Duplex | null = null;
-  await using undo = new AsyncDisposableStack();
-  const far = undo.use(
-    await openRelayed(originPort, {
-      backend,
-      ...options,
-      front: async (socket) => (stream = await front(socket)),
-    }),
-  );
-  const near = undo.use(
-    await openRelayed(far.port, {
-      backend,
-      ...options,
-      back: (socket) => openStream(socket, codec(), { openAfterMs: 5 }),
-    }),
-  );
-  const opened = undo.move();
-  return {
-    relays: [near, far],
-    dial: () => near.dial(),
-    stream: () => stream as unknown as Duplex,
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
+  const open = relayPair({
+    backend,
+    back: (socket) => openStream(socket, codec(), { openAfterMs: 5 }),
+    front: async (socket) => (stream = await front(socket)),
+  });
+  return { ...(await open(originPort, options)), stream: () => stream as unknown as Duplex };
 }
 
 /** Plain clients are the test's: the wire is what it dials. */
@@ -214,32 +204,20 @@ for (const way of ways) {
   test(`${way.name}: a fault of one side becomes a fault of the other`, async () => {
     await using origin = await openEchoes();
     await using chain = await openChain(way, "aes-128-gcm", origin.port);
-    const [near] = chain.relays;
-    const begin = async (): Promise<Socket> => {
-      const client = await near.dial();
-      for (let round = 0; round < 3; round++) await echoed(client, 100_000);
-      return client;
-    };
-    const first = outcome(await begin());
-    origin.latest().resetAndDestroy();
-    assert.equal(await first, "ECONNRESET");
-    const second = await begin();
-    const remote = outcome(origin.latest());
-    second.resetAndDestroy();
-    assert.equal(await remote, "ECONNRESET");
-    const third = await begin();
+    await passesResets(chain, origin);
+    const third = await servedClient(chain);
     const over = Promise.race([once(third, "end"), outcome(third)]);
     const gone = outcome(origin.latest());
     chain.stream().destroy(); // as if its user were taken away
     await Promise.all([over, gone]);
     third.destroy();
-    await near.untilSettled(3);
+    await chain.relays[0].untilSettled(3);
   });
 
   test(`${way.name}: a limit holds`, () =>
     keepsToALimit((port, options) => openFar(way, "2022-blake3-aes-256-gcm", port, options)));
 
-  for (const fault of ["changed", "cut off"] as const)
+  for (const fault of CHUNK_FAULTS)
     test(`${way.name}: a chunk that is ${fault} ends it for the origin; its sender gets no byte`, async () => {
       await using origin = await openEchoes();
       const { codec: newCodec, front } = sidesOf("chacha20-ietf-poly1305");
@@ -247,35 +225,9 @@ for (const way of ways) {
       const client = await far.dial();
       const codec = newCodec();
       const taken = way.backend?.taken;
-      let backBytes = 0;
-      client.on("data", (wire: Buffer) =>
-        codec.open(wire, (plain) => void (backBytes += plain?.length ?? 0)),
-      );
-      for (let round = 1; round < 9; round++) {
-        client.write(codec.seal(randomBytes(10_000)));
-        while (backBytes < round * 10_000) await once(client, "data");
-      }
+      await echoesChunks(client, codec, 10_000);
       if (taken !== undefined) assert.equal(way.backend?.taken, taken + 1);
-      const reset = outcome(origin.latest());
-      const chunk = codec.seal(randomBytes(1_000));
-      let closed = false;
-      client.once("close", () => (closed = true));
-      if (fault === "changed") {
-        chunk[500] = (chunk[500] as number) ^ 1;
-        client.write(chunk);
-        assert.equal(await reset, "ECONNRESET");
-        // More than the buffers between them hold: it is still read.
-        await new Promise<void>((done, fail) =>
-          client.write(Buffer.alloc(16 << 20), (error) => (error ? fail(error) : done())),
-        );
-        assert.equal(closed, false);
-        client.end();
-      } else {
-        client.end(chunk.subarray(0, 500));
-        assert.equal(await reset, "ECONNRESET");
-      }
-      if (!closed) await once(client, "close");
-      assert.equal(client.errored, null);
+      await endsAtABrokenChunk(fault, { client, codec, origin });
       assert.equal(far.settled, 1);
     });
 }

@@ -1,42 +1,17 @@
 /** Nodes over TLS whose servers workers dial by themselves: whom they believe, and what becomes of those that they do not. */
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import { test } from "node:test";
 import { makeCertificate } from "../support/certificate.ts";
-import type { DecidingEngine } from "../support/deciding-engine.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { authority, certificate, openTlsOrigin, tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
-import { openTrojanEngine, TROJAN_REQUEST_BYTES } from "../support/trojan-engine.ts";
+import { echoBehindRequest, openTrojanEngine, ping } from "../support/trojan-engine.ts";
 import { until } from "../support/until.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
-
-/** Answers with what comes behind the request. */
-function serve(socket: TLSSocket): void {
-  let skipped = 0;
-  socket.on("error", () => {});
-  socket.on("data", (chunk: Buffer) => {
-    const from = Math.min(chunk.length, TROJAN_REQUEST_BYTES - skipped);
-    skipped += from;
-    if (chunk.length > from) socket.write(chunk.subarray(from));
-  });
-  socket.on("end", () => socket.end());
-}
-
-async function ask(engine: DecidingEngine): Promise<string> {
-  const { client, status } = await socksConnect(engine.port, "127.0.0.1", 9);
-  using _client = client;
-  assert.equal(status, 0);
-  client.send("ping");
-  const said = String(await client.read(4));
-  client.socket.end();
-  await client.rest();
-  return said;
-}
 
 const strange = makeCertificate({ names: ["server.test"] });
 const expired = makeCertificate({ names: ["server.test"], issuer: authority, validForMs: -1 });
@@ -60,8 +35,8 @@ for (const way of WAYS)
         await tlsClient(tlsProvider, { ...fields, ...way }),
       );
       const accepted = server.accepted();
-      const said = ask(engine);
-      serve(await accepted);
+      const said = ping(engine);
+      echoBehindRequest(await accepted);
       assert.equal(await said, "ping");
       await until("it is reported", () => engine.served.length === 1);
       assert.deepEqual([engine.served[0]?.uploadBytes, engine.served[0]?.downloadBytes], [4, 4]);
@@ -74,10 +49,10 @@ test("a node shows its own certificate where it is asked for", { skip }, async (
   const fields = { certificate: own.cert, "private-key": own.key };
   await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, fields));
   const accepted = server.accepted();
-  const said = ask(engine);
+  const said = ping(engine);
   const socket = await accepted;
   assert.equal(socket.getPeerCertificate().subject.CN, "ann.test");
-  serve(socket);
+  echoBehindRequest(socket);
   assert.equal(await said, "ping");
   const asBrowser = await tlsClient(tlsProvider, { ...fields, "client-fingerprint": "chrome" });
   assert.equal(asBrowser.recipe?.() ?? null, null, "the engine's keys are objects of the runtime");
@@ -135,10 +110,10 @@ for (const way of WAYS.slice(0, 2))
       await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, way));
       for (let count = 0; count < 3; count++) {
         const accepted = server.accepted();
-        const said = ask(engine);
+        const said = ping(engine);
         const socket = await accepted;
         reused.push(socket.isSessionReused());
-        serve(socket);
+        echoBehindRequest(socket);
         await said;
         await until("it is reported", () => engine.served.length === count + 1);
       }
@@ -151,8 +126,8 @@ test("a server of TLS 1.2 is the library's, and none that shows a browser's hell
   {
     await using engine = await openTrojanEngine(server.port, await tlsClient(tlsProvider, {}));
     const accepted = server.accepted();
-    const said = ask(engine);
-    serve(await accepted);
+    const said = ping(engine);
+    echoBehindRequest(await accepted);
     assert.equal(await said, "ping");
   }
   const { origin, open, seen } = await openDam(server.port);

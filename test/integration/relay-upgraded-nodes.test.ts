@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import type { UpgradeRecipe } from "#core/wire-recipe.ts";
-import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import { recipe } from "#protocols/begin-wire.ts";
 import { acceptOf } from "#transport/websocket/upgrade.ts";
-import { DecidingEngine } from "../support/deciding-engine.ts";
+import type { DecidingEngine } from "../support/deciding-engine.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { openTlsOrigin, tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
+import { openNodeEngine } from "../support/node-engine.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP nodes by workers: needs Linux";
@@ -57,14 +57,9 @@ function openServer(way: object | null, answer: () => Answer) {
 
 /** Everything leads through a Trojan node there. */
 async function openEngine(port: number, way: object | null, upgrade: UpgradeRecipe): Promise<DecidingEngine> {
-  const engine = await DecidingEngine.open(1);
-  await until("the first version", () => engine.version > 0);
   const tls = way === null ? null : ((await tlsClient(tlsProvider, way)).recipe?.() ?? null);
-  const by = { ...recipe("trojan", { key: "a".repeat(56) }), under: { tls, upgrade } };
-  engine.node = { server: toDestination(LOOPBACK_V4, port), recipe: by };
-  engine.change([{ is: "always" }]);
-  await until("the worker has it", () => engine.dropped.length > 0);
-  return engine;
+  const trojan = recipe("trojan", { key: "a".repeat(56) });
+  return await openNodeEngine(port, { ...trojan, under: { tls, upgrade } });
 }
 
 const place = {

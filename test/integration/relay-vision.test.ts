@@ -24,15 +24,9 @@ import {
   encodeRequest,
   VISION,
 } from "#protocols/vless/wire.ts";
-import { openThreads, pathsOver } from "../support/carriers.ts";
-import {
-  arrivesWhole,
-  keepsToALimit,
-  readsSlowly,
-  uploadsInSilence,
-  type Way,
-} from "../support/connections.ts";
-import { openRelayed, type RelayedOptions } from "../support/relayed.ts";
+import { lateWorker } from "../support/carriers.ts";
+import { arrivesWhole, keepsToALimit, readsSlowly, uploadsInSilence } from "../support/connections.ts";
+import { relayPair } from "../support/relay-pair.ts";
 
 const ID = Buffer.alloc(16, 7);
 const REQUEST = encodeRequest(ID, {
@@ -40,8 +34,7 @@ const REQUEST = encodeRequest(ID, {
   command: COMMAND_TCP,
   destination: toDestination("example.com", 80),
 });
-const backend =
-  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const backend = await lateWorker();
 const skip = backend === null ? "SKIP Vision in a worker: needs Linux and node:ffi" : false;
 const taken = (): number => backend?.taken ?? 0;
 
@@ -80,17 +73,7 @@ async function front(socket: Socket): Promise<Duplex> {
   return new VisionStream({ secured, id: ID, opening: ANSWER, answer: null, openAfterMs: null });
 }
 
-async function openChain(
-  originPort: number,
-  options: RelayedOptions = {},
-  farOptions = options,
-): Promise<Way> {
-  await using undo = new AsyncDisposableStack();
-  const far = undo.use(await openRelayed(originPort, { backend, ...farOptions, front }));
-  const near = undo.use(await openRelayed(far.port, { backend, ...options, back }));
-  const opened = undo.move();
-  return { relays: [near, far], dial: () => near.dial(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
-}
+const openChain = relayPair({ backend, back, front });
 
 test("whatever both sides write arrives whole, half-closes too", { skip }, () =>
   arrivesWhole(openChain, { numRuns: 20, pauseMs: 2, taken }),

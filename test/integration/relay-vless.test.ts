@@ -9,17 +9,12 @@ import { ByteReader } from "#net/stream/byte-reader.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { ClientCodec, ServerCodec } from "#protocols/vless/codec.ts";
 import { COMMAND_TCP, decodeRequest, encodeRequest } from "#protocols/vless/wire.ts";
-import { openThreads, pathsOver } from "../support/carriers.ts";
+import { lateWorker } from "../support/carriers.ts";
 import { outcome } from "../support/client.ts";
-import {
-  arrivesWhole,
-  keepsToALimit,
-  readsSlowly,
-  uploadsInSilence,
-  type Way,
-} from "../support/connections.ts";
+import { arrivesWhole, keepsToALimit, readsSlowly, uploadsInSilence } from "../support/connections.ts";
 import { openTcpOrigin } from "../support/origin.ts";
-import { openRelayed, type RelayedOptions } from "../support/relayed.ts";
+import { relayPair } from "../support/relay-pair.ts";
+import { openRelayed } from "../support/relayed.ts";
 import { until } from "../support/until.ts";
 
 const REQUEST = encodeRequest(Buffer.alloc(16, 1), {
@@ -27,8 +22,7 @@ const REQUEST = encodeRequest(Buffer.alloc(16, 1), {
   command: COMMAND_TCP,
   destination: toDestination("example.com", 80),
 });
-const backend =
-  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const backend = await lateWorker();
 const skip = backend === null ? "SKIP VLESS in a worker: needs Linux and node:ffi" : false;
 const taken = (): number => backend?.taken ?? 0;
 
@@ -44,17 +38,7 @@ async function front(socket: Socket): Promise<Duplex> {
   return new CodecStream(socket, new ServerCodec());
 }
 
-async function openChain(
-  originPort: number,
-  options: RelayedOptions = {},
-  farOptions = options,
-): Promise<Way> {
-  await using undo = new AsyncDisposableStack();
-  const far = undo.use(await openRelayed(originPort, { backend, ...farOptions, front }));
-  const near = undo.use(await openRelayed(far.port, { backend, ...options, back }));
-  const opened = undo.move();
-  return { relays: [near, far], dial: () => near.dial(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
-}
+const openChain = relayPair({ backend, back, front });
 
 test("whatever both sides write arrives whole, half-closes too", { skip }, () =>
   arrivesWhole(openChain, { numRuns: 12, pauseMs: 1, taken }),

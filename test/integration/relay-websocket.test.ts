@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
-import { openThreads, pathsOver } from "../support/carriers.ts";
+import { lateWorker } from "../support/carriers.ts";
 import { echoed, readAll } from "../support/client.ts";
 import {
   arrivesWhole,
@@ -83,8 +83,7 @@ const FORMS: Readonly<Record<string, Form>> = {
   },
 };
 
-const backend =
-  pathsOver(await openThreads(1)).find((path) => path.backend?.afterBytes === 1)?.backend ?? null;
+const backend = await lateWorker();
 const skip = backend === null ? "SKIP WebSocket in a worker: needs Linux and node:ffi" : false;
 const taken = (): number => backend?.taken ?? 0;
 

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { connect as tlsConnect } from "node:tls";
 import type { TlsClient } from "#core/tls.ts";
-import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { recipe } from "#protocols/begin-wire.ts";
 import { userIdBytes } from "#protocols/shared/user-id.ts";
 import {
@@ -21,7 +21,7 @@ import {
 import { vless } from "#protocols/vless/index.ts";
 import { COMMAND_TCP, encodeRequest, VISION } from "#protocols/vless/wire.ts";
 import { echoed, readAll } from "../support/client.ts";
-import { DecidingEngine } from "../support/deciding-engine.ts";
+import type { DecidingEngine } from "../support/deciding-engine.ts";
 import { openKeptClients, type KeptClients } from "../support/kept-clients.ts";
 import { acceptLeaving, dialLeaving, type LeavingPeer } from "../support/leaving-peer.ts";
 import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
@@ -32,6 +32,7 @@ import { grantingMeter } from "../support/relayed.ts";
 import { socksConnect } from "../support/socks-client.ts";
 import { certificate, tlsClient } from "../support/tls-origin.ts";
 import { tlsProvider } from "../support/tls.ts";
+import { openNodeEngine } from "../support/node-engine.ts";
 import { until } from "../support/until.ts";
 import { openTap, openTlsOrigin } from "../support/vision.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
@@ -55,15 +56,10 @@ async function openNode(port: number, way: object = {}): Promise<DecidingEngine>
 }
 
 async function openNodeBy(port: number, client: TlsClient): Promise<DecidingEngine> {
-  const engine = await DecidingEngine.open(1);
-  await until("the first version", () => engine.version > 0);
   const tls = client.recipe?.() ?? null;
   assert.ok(tls !== null);
-  const by = { ...recipe("vless", { id: Uint8Array.from(id), flow: VISION }), under: { tls, upgrade: null } };
-  engine.node = { server: toDestination(LOOPBACK_V4, port), recipe: by };
-  engine.change([{ is: "always" }]);
-  await until("the worker has it", () => engine.dropped.length > 0);
-  return engine;
+  const vless = recipe("vless", { id: Uint8Array.from(id), flow: VISION });
+  return await openNodeEngine(port, { ...vless, under: { tls, upgrade: null } });
 }
 
 /** A client, a node, a listener, all of them workers' but the first; with what passes between them. */

@@ -41,6 +41,11 @@ export interface Path {
   readonly backend: CountingCarrier | null;
 }
 
+/** Of one worker, which gets connections late; null: this machine or runtime has no workers. */
+export async function lateWorker(): Promise<CountingCarrier | null> {
+  return pathsOver(await openThreads(1)).find(({ backend }) => backend?.afterBytes === 1)?.backend ?? null;
+}
+
 /** For connections between plain sockets. */
 export async function relayPaths(): Promise<readonly Path[]> {
   const engine = await openThreads(2);

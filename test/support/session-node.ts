@@ -3,17 +3,13 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import type { SessionRecipe } from "#core/wire-recipe.ts";
-import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import { DEFAULT_SCHEME } from "#protocols/anytls/padding.ts";
 import * as wire from "#protocols/anytls/wire.ts";
 import { recipe } from "#protocols/begin-wire.ts";
 import { type Frames, framesOver } from "./anytls-frames.ts";
-import { DecidingEngine } from "./deciding-engine.ts";
-import type { RawClient } from "./raw-client.ts";
-import { socksConnect } from "./socks-client.ts";
+import { type NodeSessions, openNodeSessions } from "./node-sessions.ts";
 import { openTlsOrigin, tlsClient } from "./tls-origin.ts";
 import { tlsProvider } from "./tls.ts";
-import { until } from "./until.ts";
 
 /** Of the node, at its server. */
 export interface ServedSession extends Frames {
@@ -23,24 +19,13 @@ export interface ServedSession extends Frames {
   readonly settings: wire.Settings;
 }
 
-export interface SessionNode extends AsyncDisposable {
-  readonly engine: DecidingEngine;
-  readonly sessions: readonly ServedSession[];
-  /** A client whose stream the node is about to open. */
-  dial(): Promise<RawClient>;
-  /** Until the node has opened so many sessions; the last one. */
-  session(count: number): Promise<ServedSession>;
-  /** Its node is taken away. */
-  remove(): void;
-}
+export type SessionNode = NodeSessions<ServedSession>;
 
 export async function openSessionNode(
   fields: Partial<SessionRecipe> = {},
   tlsKeys: object = {},
 ): Promise<SessionNode> {
-  await using undo = new AsyncDisposableStack();
   const sessions: ServedSession[] = [];
-  const origin = undo.use(await openTlsOrigin({}, (socket) => void serveSession(socket, sessions)));
   const client = await tlsClient(tlsProvider, tlsKeys);
   const tls = client.recipe?.() ?? null;
   assert.ok(tls !== null);
@@ -56,28 +41,9 @@ export async function openSessionNode(
     gone: new SharedArrayBuffer(4),
     ...fields,
   };
-  const engine = undo.use(await DecidingEngine.open(1));
-  await until("the first version", () => engine.version > 0);
+  const origin = await openTlsOrigin({}, (socket) => void serveSession(socket, sessions));
   const by = { ...recipe("anytls", {}), under: { tls, upgrade: null, session } };
-  engine.node = { server: toDestination(LOOPBACK_V4, origin.port), recipe: by };
-  engine.change([{ is: "always" }]);
-  await until("the worker has it", () => engine.dropped.length > 0);
-  const opened = undo.move();
-  return {
-    engine,
-    sessions,
-    async dial() {
-      const { client: one, status } = await socksConnect(engine.port, "127.0.0.1", 9);
-      assert.equal(status, 0);
-      return one;
-    },
-    async session(count) {
-      await until(`session ${count}`, () => sessions.length >= count);
-      return sessions[count - 1] as ServedSession;
-    },
-    remove: () => void Atomics.store(new Int32Array(session.gone), 0, 1),
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
+  return await openNodeSessions({ by, gone: session.gone, origin, sessions });
 }
 
 async function serveSession(socket: TLSSocket, sessions: ServedSession[]): Promise<void> {
