@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { cpuSecondsOf } from "../test/support/cpu-seconds.ts";
 import { startCore } from "../test/support/start-core.ts";
 import type { Handshake } from "./subject-address.ts";
 
@@ -261,16 +262,8 @@ export function threadSeconds(pid: number, thread = pid): number {
   return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1e9;
 }
 
-/** USER_HZ of every Linux that Node runs on. */
-const TICKS_PER_SECOND = 100;
-
-/** CPU time of a process with all its threads, in seconds (proc(5): utime and stime are fields 14 and 15). */
-export function cpuSeconds(pid: number | null): number {
-  if (pid === null) return 0;
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
-}
+/** CPU time of a process with all its threads, in seconds. */
+export const cpuSeconds = (pid: number | null): number => (pid === null ? 0 : cpuSecondsOf(pid));
 
 export function residentBytes(pid: number | null): number {
   if (pid === null) return 0;

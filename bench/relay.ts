@@ -169,7 +169,6 @@ const firstByte = (by: Handshake | null): Measurement => ({
   },
 });
 
-/** CPU time is counted in hundredths of a second. */
 const idle = (count: number, restMs: number): Measurement => ({
   title: `${count} idle connections`,
   rounds: 1,

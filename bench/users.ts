@@ -7,6 +7,7 @@ import { Agent, request } from "node:http";
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { cpuSecondsOf } from "../test/support/cpu-seconds.ts";
 import { ADMIN_SECRET, ManagedCore, stateFolder } from "../test/support/managed-core.ts";
 import { makeState, type MadeUser } from "../test/support/many-users.ts";
 import { quantile } from "../test/support/slow-clients.ts";
@@ -184,8 +185,7 @@ class Client {
 
   /** Of the program, so far. */
   cpuMs(): number {
-    const fields = readFileSync(`/proc/${this.#pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
-    return (Number(fields[11]) + Number(fields[12])) * 10; // ticks of 10 ms
+    return cpuSecondsOf(this.#pid) * 1_000;
   }
 
   async change([method, path, fields]: Change, revision: number): Promise<void> {

@@ -24,6 +24,7 @@ export const singBox: Speaker = {
   },
   client(cell, socksPort, port) {
     if (!knows(cell) || cell.protocol === "socks5") return null;
+    if (cell.reality?.group === "X25519MLKEM768") return null; // its hellos in REALITY offer X25519 alone, whatever the browser
     const socks = { type: "socks", listen: "127.0.0.1", listen_port: socksPort };
     return launch({ inbounds: [socks], outbounds: [outbound(cell, port)] });
   },
