@@ -87,11 +87,18 @@ export interface AcceptedConnection {
   stream(): Duplex;
   /** Answers a part of the handshake. What a worker has answered in place of the event loop is not sent again. */
   reply(bytes: Uint8Array): void;
-  /** Calls `on` with the stream that the event loop has, once it has one, and with each that takes its place. */
-  follow(on: (stream: Duplex) => void): void;
+  /** Calls `on` with what the event loop can end, once it has that, and with each that takes its place. */
+  follow(on: (one: Followed) => void): void;
   destroy(): void;
   /** Ends it as a fault would. */
   reset(): void;
+}
+
+/** A stream, or a session whose frames a worker reads. */
+export interface Followed {
+  readonly closed: boolean;
+  destroy(): void;
+  once(event: "close", on: () => void): unknown;
 }
 
 /** A connection whose socket a worker has. */
@@ -122,6 +129,8 @@ export interface SessionObserver {
   onStream(stream: WorkerConnection): void;
   /** Called once: the session is over, and so are its streams. */
   onEnded(): void;
+  /** What those who follow the connection are told. Absent: who it belongs to is known, and ends it. */
+  readonly followed?: Followed;
 }
 
 /** What lies over the socket of a client whose handshake the main thread has read. */

@@ -24,6 +24,15 @@ export type ClientSession =
       readonly frames: "smux" | "yamux";
       /** Of the preface, which comes in front of all frames. */
       readonly prefaceBytes: number;
+    }
+  | {
+      /** Behind the preface; streams begin as connections of their own would. */
+      readonly frames: "http2";
+      /** Those of `transport/http2/tunnels.ts`. */
+      readonly tunnels: {
+        readonly grpcServiceName: string | null;
+        readonly h2: { readonly path: string; readonly hosts: readonly string[] } | null;
+      };
     };
 
 /** Of a session whose first writes are padded, and that has not made all of these. */

@@ -32,12 +32,24 @@ export interface SessionRecipe {
   readonly gone: SharedArrayBuffer;
 }
 
+/** Requests of HTTP/2, each a stream: its bodies are what is sent both ways. */
+export interface Http2Recipe {
+  /** The fields of a request, names in lower case; where there are several, each stream takes any. */
+  readonly requests: readonly (readonly (readonly [name: string, value: string])[])[];
+  /** Bodies are messages of gRPC; false: they are the payload. */
+  readonly isGrpc: boolean;
+  /** Of one connection at one time; 0: what the server allows. */
+  readonly maxStreams: number;
+  /** 0: no pings. */
+  readonly pingIntervalMs: number;
+}
+
 /** Connections to the server of a node that many streams share. */
 export interface MuxRecipe {
   /** No other node has it, in any configuration of this process: threads keep their connections by it. */
   readonly id: string;
-  readonly protocol: "smux" | "yamux";
-  /** By what such a connection is begun, as one to any destination of the node. */
+  readonly protocol: "smux" | "yamux" | Http2Recipe;
+  /** By what such a connection is begun: with streams that say where they lead, as one to any destination of the node. */
   readonly base: WireRecipe;
   /** As the event loop's pool has them (`transport/mux/pool.ts`); of the connections each thread has its share, and one at least. */
   readonly maxConnections: number;

@@ -19,11 +19,17 @@ type Begin<Settings> = (settings: Settings, destination: Destination, nowMs: () 
 const BEGINNINGS = {
   anytls: beginAnytls,
   mux: beginMux,
+  none: beginNothing,
   shadowsocks: beginShadowsocks,
   trojan: beginTrojan,
   vless: beginVless,
   vmess: beginVmess,
 } as const;
+
+/** The wire is what lies below it. */
+function beginNothing(_settings: object): WireStart {
+  return { kind: "plain", numbers: [], unread: null, layers: [] };
+}
 
 type Beginnings = typeof BEGINNINGS;
 

@@ -3,9 +3,15 @@ import type { DialPlan, DialTemplate } from "#core/dial-plan.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import type { TlsClient } from "#core/tls.ts";
-import type { SessionRecipe, UpgradeRecipe, WireRecipe } from "#core/wire-recipe.ts";
+import type {
+  MuxRecipe,
+  SessionRecipe,
+  UnderlayRecipe,
+  UpgradeRecipe,
+  WireRecipe,
+} from "#core/wire-recipe.ts";
 import { canKeepAeads } from "#platform/aead.ts";
-import { beginWire } from "./begin-wire.ts";
+import { beginWire, recipe as namedRecipe } from "./begin-wire.ts";
 
 /** No form of a name that goes to a server is longer. */
 const MOST_NAME_BYTES = 255;
@@ -25,6 +31,13 @@ export interface NodeServer {
   readonly upgrade: UpgradeRecipe | null;
   /** Absent: each connection serves one stream. */
   readonly session?: SessionRecipe;
+  /** Streams share connections to it. Absent or null: each has one. */
+  readonly shared?: Omit<MuxRecipe, "base"> | null;
+}
+
+/** A stream of a connection over that. */
+function streamOf(shared: Omit<MuxRecipe, "base">, under: UnderlayRecipe): UnderlayRecipe {
+  return { tls: null, upgrade: null, mux: { ...shared, base: { ...namedRecipe("none", {}), under } } };
 }
 
 /** Nothing where workers cannot: `server` or `recipe` is null. */
@@ -34,11 +47,12 @@ export function workerDials(
   { nowMs }: Pick<OutboundEnv, "nowMs">,
 ): Pick<Outbound, "plain" | "template"> {
   if (server === null || recipe === null) return {};
-  const { dialer, address, tls: client, upgrade, session } = server;
+  const { dialer, address, tls: client, upgrade, session, shared = null } = server;
   const recipeNow = (): WireRecipe | null => {
     if (!canKeepAeads()) return null;
     const tls = client?.recipe?.() ?? null;
     if (client !== null && tls === null) return null;
+    if (shared !== null) return { ...recipe, under: streamOf(shared, { tls, upgrade }) };
     if (tls === null && upgrade === null) return recipe;
     return { ...recipe, under: { tls, upgrade, ...(session && { session }) } };
   };

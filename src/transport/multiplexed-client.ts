@@ -4,9 +4,11 @@ import { DialError } from "#core/errors.ts";
 import type { DialContext, OutboundEnv } from "#core/outbound.ts";
 import { transportDefaults } from "./fields.ts";
 import { Http1Pool } from "./http1/pool.ts";
-import { openGrpcStream, openH2Stream } from "./http2/client.ts";
+import { grpcRequest, h2Requests, openGrpcStream, openH2Stream } from "./http2/client.ts";
 import { Http2Exchanges } from "./http2/exchanges.ts";
 import { Http2Pool } from "./http2/pool.ts";
+import { shareRequests } from "./http2/shared-requests.ts";
+import { bareOf } from "./bare-server.ts";
 import { hostOf } from "./node-host.ts";
 import type { Multiplexed, SecuredDialer } from "./secured-dialer.ts";
 import type { TransportClient, TransportClientOptions } from "./transport-client.ts";
@@ -22,13 +24,13 @@ export function openMultiplexed(
   const grpc = options["grpc-opts"] ?? transportDefaults.grpc();
   const h2 = options["h2-opts"] ?? transportDefaults.h2();
   const scheme = secure.kind === "none" ? "http" : "https";
-  const pool = new Http2Pool({
-    dial: (signal, metadata) => secure.dial(signal, metadata),
+  const bounds = {
     maxConnections: network === "grpc" ? grpc["max-connections"] : 0,
     minStreams: grpc["min-streams"],
     maxStreams: network === "grpc" ? grpc["max-streams"] : 0,
     pingIntervalMs: network === "grpc" ? grpc["ping-interval"] * 1000 : 0,
-  });
+  };
+  const pool = new Http2Pool({ ...bounds, dial: (signal, metadata) => secure.dial(signal, metadata) });
   const isHttp1 = isXhttp1(options, network);
   const http = isHttp1
     ? new Http1Pool(({ signal, metadata }) => secure.dial(signal, metadata))
@@ -41,6 +43,11 @@ export function openMultiplexed(
   } as const;
   const h2Options = { scheme, hosts: h2.host, path: h2.path, method: "PUT", headers: {} } as const;
   const xhttp = xhttpOf(options, scheme);
+  const shared = shareRequests(
+    { grpc: [grpcRequest(grpcOptions)], h2: h2Requests(h2Options), xhttp: null }[network],
+    network === "grpc",
+    bounds,
+  );
   const open = (context: DialContext): Promise<Duplex> => {
     if (network === "xhttp") return openXhttpStream(http, xhttp, context);
     return network === "grpc"
@@ -49,7 +56,7 @@ export function openMultiplexed(
   };
   return {
     security: secure.kind,
-    bare: null,
+    bare: shared === null ? null : bareOf(options, env, secure, { shared: shared.recipe }),
     async connect(context) {
       if (context.signal.aborted) throw new DialError("aborted", `${env.name}: aborted`);
       const stream = await open(context);
@@ -61,6 +68,7 @@ export function openMultiplexed(
       };
     },
     async [Symbol.asyncDispose]() {
+      shared?.leave();
       await http[Symbol.asyncDispose]();
       await pool[Symbol.asyncDispose]();
     },

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { ConfigError, asDialError } from "#core/errors.ts";
 import type { OutboundEnv } from "#core/outbound.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
-import { toDestination } from "#net/address/ip.ts";
+import { bareOf } from "./bare-server.ts";
 import { FakeHttpCodec } from "./fake-http.ts";
 import { transportDefaults, type TransportNetwork } from "./fields.ts";
 import { openMultiplexed } from "./multiplexed-client.ts";
@@ -39,21 +39,19 @@ export async function openTransportClient(
         throw asDialError(error, `${env.name}: ${network}`);
       }
     },
-    bare: bareOf(options, network, env, secure),
+    bare: bareByNetwork(options, network, env, secure),
     async [Symbol.asyncDispose]() {},
   };
 }
 
-function bareOf(
+function bareByNetwork(
   options: TransportClientOptions,
   network: TransportNetwork,
-  { dialer }: OutboundEnv,
-  { kind, tls }: SecuredDialer,
+  env: OutboundEnv,
+  secure: SecuredDialer,
 ): BareServer | null {
   const upgrade = network === "ws" ? upgradeOf(options) : null;
-  const isKnown = network === "tcp" || upgrade !== null;
-  if (!isKnown || (kind === "tls" && tls === null)) return null;
-  return { dialer, address: toDestination(options.server, options.port), tls, upgrade };
+  return network === "tcp" || upgrade !== null ? bareOf(options, env, secure, { upgrade }) : null;
 }
 
 function carrierOf(options: TransportClientOptions, network: TransportNetwork): Carry {

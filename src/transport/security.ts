@@ -18,6 +18,8 @@ import { readTlsServer } from "./tls/server-options.ts";
 export interface Secured extends TlsAccepted {
   /** Of a client whose socket a worker may keep. Absent: `stream` is all that there is. */
   readonly connection?: AcceptedConnection;
+  /** To be told that its client has shown who it is. */
+  onAuthenticated?(): void;
 }
 
 export interface SecurityClient {

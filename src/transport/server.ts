@@ -12,6 +12,7 @@ import { ByteReader } from "#net/stream/byte-reader.ts";
 import { BareClient } from "./bare-client.ts";
 import { XHTTP_TUNING, type TransportServerFields } from "./fields.ts";
 import { http1Server } from "./http1/server.ts";
+import { keepHttp2 } from "./http2/kept-session.ts";
 import { serveHttp2 } from "./http2/server.ts";
 import { HTTP3_ALPN } from "./http3/alpn.ts";
 import { decodeHead, parseConfiguredPath, pathOf } from "./http-head.ts";
@@ -45,6 +46,8 @@ export interface TransportServer extends Disposable {
    * nothing more lies below than TCP, and TLS by `contexts`. Null: they may not.
    */
   readonly upgradePath: string | null;
+  /** Clients speak HTTP/2, whose frames workers may read. Absent: they do not. */
+  readonly keepsHttp2?: boolean;
   /** By what threads may shake hands in its place; null: they may not. */
   readonly contexts: TlsContextSource | null;
   /** By what threads may shake hands of REALITY in its place, where nothing more lies below the protocol; absent: they may not. */
@@ -82,6 +85,8 @@ export async function openTransportServer(
   for (const key of XHTTP_TUNING)
     if (fields["xhttp-config"]?.[key] !== undefined)
       log.warning(`listener ${name}: xhttp-config.${key} has no effect here, and its users get no links`);
+  // A client that has to show a certificate is answered by nothing before that was looked at.
+  const keepsHttp2 = carriers.onlyTunnels && fields["client-auth-type"] === "";
   using undo = new DisposableStack();
   const quic =
     carriers.overQuic === null
@@ -91,7 +96,7 @@ export async function openTransportServer(
     where,
     alpn: carriers.alpn,
     bypassable: () => carriers.bare && bypassable?.() === true,
-    carriesHttp2: carriers.http2 !== null,
+    carriesHttp2: carriers.http2 !== null && !keepsHttp2,
     tls,
     files,
     dialer,
@@ -106,7 +111,7 @@ export async function openTransportServer(
   const keep = (connection: AcceptedConnection): Secured | null => {
     const { switched } = connection;
     if (!isPlain) return security.keep(connection);
-    return carriers.bare || switched !== null ? new BareClient(connection) : null;
+    return carriers.bare || keepsHttp2 || switched !== null ? new BareClient(connection) : null;
   };
   const secureOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
     const secured = await security.accept(connection);
@@ -128,7 +133,8 @@ export async function openTransportServer(
     security: security.kind,
     isBare: carriers.bare,
     upgradePath: canSwitch ? (carriers.upgrade?.path ?? null) : null,
-    contexts: carriers.http2 === null ? security.contexts : null,
+    keepsHttp2,
+    contexts: carriers.http2 === null || keepsHttp2 ? security.contexts : null,
     rules: carriers.bare ? security.rules : null,
     isOverTcp: carriers.isOverTcp,
     quic,
@@ -137,7 +143,10 @@ export async function openTransportServer(
       const { switched } = connection;
       try {
         const kept = keep(connection);
-        if (kept === null) secureOne(connection, on).catch(fail);
+        if (keepsHttp2 && carriers.http2 !== null) {
+          const isKept = kept !== null && keepHttp2(kept, carriers.http2, on);
+          if (!isKept) secureOne(connection, on).catch(fail);
+        } else if (kept === null) secureOne(connection, on).catch(fail);
         else on(switched === null ? kept : new SwitchedClient(kept, switched));
       } catch (error) {
         fail(error);
@@ -165,6 +174,8 @@ function carriersOf(fields: SecurityServerFields & TransportServerFields, where:
       : new XhttpServer(pathOf(parseConfiguredPath(xhttpConfig.path).path), xhttpConfig.host);
   const http2 =
     grpcServiceName === null && h2 === null && xhttp === null ? null : { grpcServiceName, h2, xhttp };
+  // One carrier alone: bodies are of one form.
+  const onlyTunnels = (grpcServiceName === null) !== (h2 === null) && xhttp === null && wsPath === null;
   const upgrade = wsPath === null ? null : { path: parseConfiguredPath(wsPath).path, host: null };
   const bare = http2 === null && upgrade === null;
   const http1 = xhttp === null ? null : http1Server(xhttp);
@@ -178,7 +189,7 @@ function carriersOf(fields: SecurityServerFields & TransportServerFields, where:
   checkAlpn(fields, where, { overQuic, isSpoken: alpn.length > 0 });
   const ownsPath = (path: string) => xhttp?.owns(path) === true;
   const isOverTcp = overQuic === null || alpn.length > 0;
-  return { bare, http2, http1, upgrade, alpn, overQuic, isOverTcp, ownsPath };
+  return { bare, http2, onlyTunnels, http1, upgrade, alpn, overQuic, isOverTcp, ownsPath };
 }
 
 /** Throws `ConfigError` where `alpn` asks for what the listener has not. */

@@ -4,6 +4,7 @@ import type { Destination } from "#core/session.ts";
 import type { TlsClient } from "#core/tls.ts";
 import type { UpgradeRecipe } from "#core/wire-recipe.ts";
 import type { TransportClientFields } from "./fields.ts";
+import type { SharedRequests } from "./http2/shared-requests.ts";
 import type { Secured, SecurityClientFields } from "./security.ts";
 
 export interface TransportClientOptions extends TransportClientFields, SecurityClientFields {
@@ -24,6 +25,8 @@ export interface BareServer {
   readonly tls: Pick<TlsClient, "recipe"> | null;
   /** Null: there is none. */
   readonly upgrade: UpgradeRecipe | null;
+  /** Streams share connections to it. Absent or null: each has one. */
+  readonly shared?: SharedRequests["recipe"] | null;
 }
 
 /** Opens streams to one server. Disposing it ends what it pools, not the streams. */

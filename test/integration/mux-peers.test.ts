@@ -24,7 +24,7 @@ const skip = process.platform === "linux" ? missing("sing-box") : "SKIP streams 
 const CLIENTS = 60;
 
 /** A server of Trojan in TLS. */
-async function startServer(protocol: MuxRecipe["protocol"], port: number): Promise<AsyncDisposable> {
+async function startServer(protocol: "smux" | "yamux", port: number): Promise<AsyncDisposable> {
   const cell = CELLS.find(({ name }) => name === `trojan ${protocol}`);
   const launch = cell === undefined ? null : singBox.server(cell, port);
   assert.ok(launch !== null);

@@ -18,7 +18,7 @@ const REQUEST = encodeRequest(id, { flow: "", command: COMMAND_TCP, destination:
 
 /** In VLESS over bare TCP. */
 export async function openMuxNode(
-  protocol: MuxRecipe["protocol"],
+  protocol: "smux" | "yamux",
   bounds: Partial<MuxRecipe> = {},
 ): Promise<MuxNode> {
   const sessions: MuxFrames[] = [];

@@ -1,4 +1,4 @@
-import type { Duplex } from "node:stream";
+import type { Followed } from "#core/accepted.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Network } from "#core/session.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
@@ -27,7 +27,7 @@ export class SocketPool {
   readonly #udp = new Map<string, Promise<Shared<OnListener>>>();
   readonly #transparent = new Map<string, Promise<Shared<(socket: TransparentSocket) => void>>>();
   readonly #datagrams = new DatagramSockets();
-  readonly #accepted = new Set<Duplex>();
+  readonly #accepted = new Set<Followed>();
   #threads: AcceptOffload | null = null;
   /** UDP sockets that another process reads from now on: replies of what began here still go out by them. */
   #lent: (() => void)[] | null = null;
@@ -113,7 +113,7 @@ export class SocketPool {
 
   /** Destroys every connection that was ever accepted and is still open, whatever it is doing: the end of the program. */
   cutOff(): void {
-    for (const socket of this.#accepted) socket.destroy();
+    for (const one of this.#accepted) one.destroy();
     for (const close of this.#lent?.splice(0) ?? []) close();
   }
 }

@@ -1,9 +1,8 @@
 import { once } from "node:events";
 import { closeSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import type { AcceptedConnection } from "#core/accepted.ts";
+import type { AcceptedConnection, Followed } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { REPLACED, boundAddress } from "#core/sockets.ts";
 import { descriptorOf } from "#core/handover.ts";
@@ -45,7 +44,7 @@ const REST_MS = 10_000;
  */
 export class TcpListener {
   readonly holders: TcpHolder[] = [];
-  readonly #accepted: Set<Duplex>;
+  readonly #accepted: Set<Followed>;
   readonly #workers: () => AcceptOffload | null;
   readonly #pending: Socket[] = [];
   readonly #onAccepted = (socket: Socket): void => this.#take(socket, this.#receive, NOT_ANSWERED);
@@ -64,7 +63,7 @@ export class TcpListener {
   #backoff: NodeJS.Timeout | null = null;
 
   /** `accepted` has every open stream of an accepted connection. `workers`: those that may accept now. */
-  constructor(accepted: Set<Duplex>, workers: () => AcceptOffload | null) {
+  constructor(accepted: Set<Followed>, workers: () => AcceptOffload | null) {
     this.#accepted = accepted;
     this.#workers = workers;
   }
@@ -189,10 +188,10 @@ export class TcpListener {
     options.onAccepted(new StreamConnection(socket, { ...ends, original }, answered));
   }
 
-  readonly #note = (stream: Duplex): void => {
+  readonly #note = (one: Followed): void => {
     const accepted = this.#accepted;
-    accepted.add(stream);
-    stream.once("close", () => accepted.delete(stream));
+    accepted.add(one);
+    one.once("close", () => accepted.delete(one));
   };
 
   /** A close resets the connections that the kernel has accepted and we have not. */

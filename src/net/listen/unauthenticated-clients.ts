@@ -1,5 +1,4 @@
-import type { Duplex } from "node:stream";
-import type { AcceptedConnection } from "#core/accepted.ts";
+import type { AcceptedConnection, Followed } from "#core/accepted.ts";
 import type { UnauthenticatedClients } from "#core/inbound.ts";
 import type { Ip } from "#core/session.ts";
 import { MemoryRelease } from "#platform/memory-release.ts";
@@ -30,17 +29,17 @@ export class UnauthenticatedPool implements UnauthenticatedClients {
     const visit = new Visit(this.#crowd, { source: sourceKey(connection.source.ip), bytes }, () => {
       if (this.#crowd.takeSettled()) this.#memory.soon();
     });
-    connection.follow((stream) => visit.follow(stream));
+    connection.follow((one) => visit.follow(one));
     return () => visit.end();
   }
 }
 
-/** One client, by one stream after the other. */
+/** One client, by one stream or session after the other. */
 class Visit {
   readonly #crowd: PendingLimiter;
   readonly #what: { readonly source: string; readonly bytes: number };
   readonly #onEnd: () => void;
-  #present: Duplex | null = null;
+  #present: Followed | null = null;
   #member: PendingEntry | null = null;
   #isOver = false;
 
@@ -50,15 +49,15 @@ class Visit {
     this.#onEnd = onEnd;
   }
 
-  follow(stream: Duplex): void {
+  follow(one: Followed): void {
     if (this.#isOver) return;
-    this.#present = stream;
-    if (stream.closed) return this.end();
-    stream.once("close", () => {
-      if (this.#present === stream) this.end();
+    this.#present = one;
+    if (one.closed) return this.end();
+    one.once("close", () => {
+      if (this.#present === one) this.end();
     });
     const { source, bytes } = this.#what;
-    this.#member ??= this.#crowd.enter(source, bytes, () => void this.#present?.destroy());
+    this.#member ??= this.#crowd.enter(source, bytes, () => this.#present?.destroy());
   }
 
   end(): void {

@@ -179,10 +179,14 @@ export class UserInbound<Table extends UserTable> {
       // Counted from the start, so that a peer which sends too little is kept no longer than one which sends nonsense.
       discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));
     };
+    const onServed = (): void => {
+      isKnown?.();
+      carried.onAuthenticated?.();
+    };
     try {
       const served = authenticate(carried, ends);
-      if (served instanceof Promise) served.then(isKnown, refuse);
-      else isKnown?.();
+      if (served instanceof Promise) served.then(onServed, refuse);
+      else onServed();
     } catch (error) {
       refuse(error);
     }
@@ -191,10 +195,10 @@ export class UserInbound<Table extends UserTable> {
 
 /** `readsFirst`: as `ListenOptions` has it. */
 function handshakeOf(
-  { contexts, isBare, rules = null, security, upgradePath }: TransportServer,
+  { contexts, isBare, keepsHttp2 = false, rules = null, security, upgradePath }: TransportServer,
   readsFirst: boolean,
 ): Handshake {
-  const showsFirst = readsFirst && (isBare || upgradePath !== null);
+  const showsFirst = readsFirst && (isBare || keepsHttp2 || upgradePath !== null);
   const first = upgradePath === null ? {} : { upgradePath };
   if (contexts !== null) return { handshake: "tls", contexts, showsFirst, ...first };
   if (rules !== null && showsFirst) return { handshake: "reality", rules };

@@ -35,7 +35,7 @@ export function sharedByWorkers(
     const under = { tls: null, upgrade: null, mux: { ...shared, base } };
     return { ...recipe("mux", {}), under };
   };
-  const baseNow = (): WireRecipe | null => node.template?.()?.node?.recipe ?? null;
+  const baseNow = (): WireRecipe | null => baseOf(node.template?.() ?? null);
   return {
     leave: () => void Atomics.store(new Int32Array(gone), 0, 1),
     plain(destination, reach, signal) {
@@ -49,9 +49,15 @@ export function sharedByWorkers(
     },
     template(): DialTemplate | null {
       const template = node.template?.() ?? null;
-      if (template?.node === undefined) return null;
-      const { server, recipe: base } = template.node;
-      return { ...template, node: { server, recipe: over(base) } };
+      const base = baseOf(template);
+      if (template?.node === undefined || base === null) return null;
+      return { ...template, node: { server: template.node.server, recipe: over(base) } };
     },
   };
+}
+
+/** Null: workers do not begin it, or it is itself a stream of a connection that is shared. */
+function baseOf(template: DialTemplate | null): WireRecipe | null {
+  const base = template?.node?.recipe;
+  return base === undefined || base.under?.mux !== undefined ? null : base;
 }

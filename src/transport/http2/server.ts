@@ -4,19 +4,15 @@ import type { Duplex } from "node:stream";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { onEnd } from "#net/stream/late-end.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
-import { gunPaths } from "#transport/grpc/path.ts";
-import { hostMatches, pathOf } from "#transport/http-head.ts";
+import { pathOf } from "#transport/http-head.ts";
 import { http2Exchange } from "#transport/xhttp/exchange.ts";
 import type { XhttpServer } from "#transport/xhttp/server.ts";
 import { isGone } from "./gone.ts";
 import { PlainCodec } from "./plain-codec.ts";
+import { answerTunnel, trailersOf, type Tunnels } from "./tunnels.ts";
 import { CONNECTION_WINDOW_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
 
-export interface Http2ServerOptions {
-  /** Service name of the gRPC transport; null: not offered. */
-  readonly grpcServiceName: string | null;
-  /** Path and hosts of the h2 transport (any host where the list is empty); null: not offered. */
-  readonly h2: { readonly path: string; readonly hosts: readonly string[] } | null;
+export interface Http2ServerOptions extends Tunnels {
   /** The XHTTP transport, shared by all connections of a listener; null: not offered. */
   readonly xhttp: XhttpServer | null;
 }
@@ -49,30 +45,24 @@ export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (strea
 function answer(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  { grpcServiceName, h2 }: Http2ServerOptions,
+  options: Http2ServerOptions,
 ): Duplex | null {
-  const path = pathOf(headers[":path"] ?? "");
-  if (headers["content-type"]?.startsWith("application/grpc") === true && grpcServiceName !== null) {
-    const { single, multi } = gunPaths(grpcServiceName);
-    if (path === single || path === multi) return answerGrpc(stream);
-    stream.respond(
-      { ":status": 200, "content-type": "application/grpc", "grpc-status": "12" },
-      { endStream: true },
-    );
+  const request = {
+    path: headers[":path"] ?? "",
+    authority: headers[":authority"] ?? "",
+    contentType: headers["content-type"] ?? "",
+  };
+  const { carrier, fields } = answerTunnel(request, options);
+  const answered = Object.fromEntries(fields);
+  if (carrier === null) {
+    stream.respond(answered, { endStream: true });
     return null;
   }
-  if (h2 !== null && path === pathOf(h2.path) && hostMatches(headers[":authority"] ?? "", h2.hosts)) {
-    stream.respond({ ":status": 200, "cache-control": "no-store" });
-    return new CodecStream(stream, new PlainCodec());
-  }
-  stream.respond({ ":status": grpcServiceName !== null && h2 === null ? 415 : 404 }, { endStream: true });
-  return null;
-}
-
-function answerGrpc(stream: ServerHttp2Stream): Duplex {
-  stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+  const trailers = trailersOf(carrier);
+  stream.respond(answered, { waitForTrailers: trailers !== null });
+  if (trailers === null) return new CodecStream(stream, new PlainCodec());
   stream.on("wantTrailers", () => {
-    if (!isGone(stream)) stream.sendTrailers({ "grpc-status": "0" });
+    if (!isGone(stream)) stream.sendTrailers(Object.fromEntries(trailers));
   });
   return new CodecStream(stream, new GunCodec());
 }

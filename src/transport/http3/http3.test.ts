@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import { decodeHuffman } from "./huffman.ts";
+import { decodeHuffman } from "#transport/http-fields/huffman.ts";
 import { decodeFields, encodeFields } from "./qpack.ts";
 import { takeHeaders } from "./request.ts";
 

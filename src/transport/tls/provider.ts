@@ -86,9 +86,10 @@ class Clients {
     const native = this.#library();
     if (native === null) return byNode;
     const contexts = this.#contextsOf(native);
+    const ofLibrary = new NativeClient(options, { native, contexts, byNode, log });
     const byLibrary = options.carriesHttp2
-      ? byNode
-      : new NativeClient(options, { native, contexts, byNode, log });
+      ? { open: byNode.open.bind(byNode), recipe: () => ofLibrary.recipe() } // workers have no use for the runtime's
+      : ofLibrary;
     const template = this.#template(options);
     if (template === null) return byLibrary;
     return new Tls13Client(options, {

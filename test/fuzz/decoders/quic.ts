@@ -6,7 +6,7 @@ import { newUdpSessions } from "#protocols/hysteria2/udp-sessions.ts";
 import * as hysteria2 from "#protocols/hysteria2/wire.ts";
 import { newAssociations } from "#protocols/tuic/associations.ts";
 import * as tuic from "#protocols/tuic/wire.ts";
-import { decodeHuffman } from "#transport/http3/huffman.ts";
+import { decodeHuffman } from "#transport/http-fields/huffman.ts";
 import { decodeFields, encodeFields, type Field } from "#transport/http3/qpack.ts";
 import { PeerStreams } from "#transport/http3/peer-streams.ts";
 import { RequestReader } from "#transport/http3/request-reader.ts";

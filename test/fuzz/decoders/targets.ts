@@ -28,6 +28,7 @@ import { encodeBlock, Unpadder } from "#protocols/shared/vision-padding.ts";
 import * as vless from "#protocols/vless/wire.ts";
 import { FakeHttpCodec } from "#transport/fake-http.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
+import { SectionDecoder } from "#transport/http2/hpack.ts";
 import { decodeHead } from "#transport/http-head.ts";
 import { PaddingCodec } from "#transport/mux/padding.ts";
 import { encodePreface, takePreface } from "#transport/mux/preface.ts";
@@ -336,6 +337,15 @@ const httpTargets: readonly Target[] = [
       hex("00 00000008 1a 01 00 0a 03 616263"),
     ],
     () => new GunCodec(),
+  ),
+  once(
+    "HPACK",
+    [
+      hex("828684418cf1e3c2e5f23a6ba0ab90f4ff"),
+      hex("3fe101400a637573746f6d2d6b65790c637573746f6d2d76616c7565be"),
+      hex("100870617373776f726406736563726574"),
+    ],
+    (bytes) => new SectionDecoder().decode(bytes),
   ),
   once("early data", [Buffer.from("ALgxOB1jJE1TrU-M2kizCBEAAVXxAX8AAAE")], (bytes) =>
     decodeEarlyData(bytes.toString("latin1")),

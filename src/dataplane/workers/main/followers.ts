@@ -1,12 +1,12 @@
-import type { Duplex } from "node:stream";
+import type { Followed } from "#core/accepted.ts";
 
-type Follower = (stream: Duplex) => void;
+type Follower = (one: Followed) => void;
 
 /** Calls both, in this order; of most connections there is one. */
 export function both(before: Follower | null, next: Follower): Follower {
   if (before === null) return next;
-  return (stream) => {
-    before(stream);
-    next(stream);
+  return (one) => {
+    before(one);
+    next(one);
   };
 }

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { AcceptedConnection, OffloadedTls, Switched } from "#core/accepted.ts";
+import type { AcceptedConnection, Followed, OffloadedTls, Switched } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { both } from "./followers.ts";
 
@@ -18,7 +18,7 @@ export abstract class LeftConnection implements AcceptedConnection {
   readonly worker = null;
   readonly switched: Switched | null;
   abstract readonly tls: OffloadedTls | null;
-  #onStream: ((stream: Duplex) => void) | null = null;
+  #onStream: ((one: Followed) => void) | null = null;
 
   constructor({ source, local }: ConnectionEnds, switched: Switched | null) {
     this.source = source;
@@ -34,7 +34,7 @@ export abstract class LeftConnection implements AcceptedConnection {
     return this.stream();
   }
 
-  follow(on: (stream: Duplex) => void): void {
+  follow(on: (one: Followed) => void): void {
     this.#onStream = both(this.#onStream, on);
   }
 

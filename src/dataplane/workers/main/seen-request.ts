@@ -39,13 +39,8 @@ export function readRequest(
 }
 
 /** The same of a stream in a session, whose request was read already. */
-export function streamRequest(
-  { accepts }: WorkerHandle,
-  slot: number,
-  { source, local }: DecidedEnds,
-  request: Buffer,
-): SeenRequest {
-  const handshakeBytes = int32At(accepts.requests.sizes, requestSlotOf(int32At(accepts.tags, slot)));
+export function streamRequest({ source, local }: DecidedEnds, request: Buffer): SeenRequest {
+  const handshakeBytes = request.length;
   return { source, local, original: null, request, handshakeBytes, over: null, switched: null };
 }
 

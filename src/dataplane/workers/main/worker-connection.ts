@@ -3,13 +3,14 @@ import type { Duplex } from "node:stream";
 import type {
   ClientWire,
   DialEvents,
+  Followed,
   LocalEnd,
   SessionObserver,
   Switched,
   WorkerConnection,
 } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
-import type { WireStart } from "#core/handover.ts";
+import { layersOf, type WireStart } from "#core/handover.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { ClientSession } from "#core/wire-details.ts";
 import type { StreamSocket } from "#core/sockets.ts";
@@ -64,7 +65,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly tls: KeptTls | null;
   readonly records: KeptRecords | null;
   #stream: Duplex | null = null;
-  #onStream: ((stream: Duplex) => void) | null = null;
+  #onStream: ((one: Followed) => void) | null = null;
   #way: DialPlan | null = null;
   #takeBack: ClientWire["takeBack"];
   /** Relayed by its worker: the slot's events are the flow's. */
@@ -117,7 +118,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   /** A stream of the session of that client. */
   static ofSession(session: WorkerClient, slot: number, request: Buffer, env: WorkerClientEnv): WorkerClient {
     const { thread } = session;
-    const seen = streamRequest(thread, slot, session, request);
+    const seen = streamRequest(session, request);
     return new WorkerClient(thread, slot, env, seen, undefined, session);
   }
 
@@ -166,6 +167,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#takeBack = wire.takeBack;
     this.#describe(CLIENT, { ...start, details: { ...start.details, session } });
     this.thread.command(this.slot, OPEN_SESSION);
+    if (observer.followed !== undefined) this.#onStream?.(observer.followed);
     return true;
   }
 
@@ -177,6 +179,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   #overSocket(start: WireStart): WireStart {
+    if (this.#of !== null) return { kind: "plain", numbers: [], unread: null, layers: layersOf(start) };
     return this.#cover?.over(start) ?? start;
   }
 
@@ -239,6 +242,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   #takeOf(session: WorkerClient): StreamSocket | null {
+    this.thread.accepts.requests.sizes[this.#requestSlot] = this.handshakeBytes;
     if (!session.isOver) return takeStream(this.thread, this.slot, this.#env.calls);
     this.thread.command(this.slot, RESET);
     return null;
@@ -271,7 +275,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.stream().write(bytes);
   }
 
-  follow(on: (stream: Duplex) => void): void {
+  follow(on: (one: Followed) => void): void {
     this.#onStream = both(this.#onStream, on);
   }
 

@@ -36,6 +36,17 @@ export class ByteStore {
   take(out: Uint8Array, most: number, at = 0): number {
     const size = Math.min(most, this.size);
     out.set(this.#bytes.subarray(this.#from, this.#from + size), at);
+    return this.skip(size);
+  }
+
+  /** A copy of the first ones, at most so many. */
+  peek(most: number): Uint8Array {
+    return this.#bytes.slice(this.#from, this.#from + Math.min(most, this.size));
+  }
+
+  /** At most so many are thrown away: how many. */
+  skip(most: number): number {
+    const size = Math.min(most, this.size);
     this.#from += size;
     if (this.#from === this.#to) this.#empty();
     else if (this.#bytes.length > MOST_SPARSE_BYTES && 4 * this.size < this.#bytes.length) this.#shrink();

@@ -7,6 +7,8 @@ export interface KeptClientStream extends Wire {
   slot: number;
   /** Where it leads to, as the session's protocol has it; the main thread is shown it. */
   readonly request: Uint8Array;
+  /** So many bytes of that were understood, and are not payload: how many it takes away. */
+  consume(size: number): number;
   /** What relays it says in front of all else what its dial came to, in place of the stream itself. */
   awaitAnswer(): void;
   drop(): void;

@@ -1,20 +1,27 @@
 import { MAX_STREAMS, REQUEST_TIMEOUT_MS, SERVER_IDLE_MS } from "#transport/mux/session.ts";
 import type { KeptSessionHost } from "./kept-client.ts";
 import { KeptMuxStream } from "./kept-mux-stream.ts";
-import type { MuxFraming } from "./mux-framing.ts";
+import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { MuxSession } from "./mux-session.ts";
 import type { Wire, WireIo } from "./wire.ts";
 
+interface KeptOpenedStream extends SessionStream {
+  /** It has said where it leads to, or something. */
+  readonly isNamed: boolean;
+  readonly openedAtMs: number;
+  drop(): void;
+}
+
 /** That of a listener's client, which opens the streams. */
-export class KeptMuxSession extends MuxSession<KeptMuxStream> {
-  readonly #host: KeptSessionHost;
+export class KeptMuxSession extends MuxSession<KeptOpenedStream> {
+  protected readonly host: KeptSessionHost;
   #hasBegun = false;
 
   /** `prefaceBytes`: what comes in front of all frames. */
   constructor(inner: Wire, framing: MuxFraming, prefaceBytes: number, host: KeptSessionHost) {
     super(inner, framing, SERVER_IDLE_MS, () => host.wake());
     this.input.skip(prefaceBytes);
-    this.#host = host;
+    this.host = host;
   }
 
   override turn(io: WireIo): boolean {
@@ -31,13 +38,17 @@ export class KeptMuxSession extends MuxSession<KeptMuxStream> {
     if (isOpen) return true;
     const isRefused = this.streams >= MAX_STREAMS;
     if (!isRefused) {
-      const stream = new KeptMuxStream(this, this.#host, id);
+      const stream = this.newStream(id);
       this.opened.set(id, stream);
       this.all.add(stream);
     }
     const answer = isRefused ? framing.encodeLeft(id, false, false) : framing.encodeAccepted(id);
     if (answer !== null) this.say(answer);
     return true;
+  }
+
+  protected newStream(id: number): KeptOpenedStream {
+    return new KeptMuxStream(this, this.host, id);
   }
 
   protected onEnd(): void {

@@ -30,6 +30,11 @@ export class KeptMuxStream extends MuxStream implements KeptClientStream {
     return this.#asked.bytes;
   }
 
+  /** It was taken out of the session already. */
+  consume(size: number): number {
+    return size;
+  }
+
   get isNamed(): boolean {
     return this.#asked.isWhole;
   }

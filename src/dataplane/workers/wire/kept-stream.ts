@@ -73,6 +73,11 @@ export class KeptStream implements KeptClientStream {
     return this.#asked.bytes;
   }
 
+  /** It was taken out of the session already. */
+  consume(size: number): number {
+    return size;
+  }
+
   get isNamed(): boolean {
     return this.#asked.isWhole;
   }

@@ -1,32 +1,76 @@
+import { LAST_ID } from "#transport/mux/session.ts";
+
 /** What a protocol of many streams in one connection says, and how it is understood. One object a session. */
-export interface MuxFraming {
-  readonly headBytes: number;
+export abstract class MuxFraming {
+  /** Of a frame that comes. */
+  abstract readonly headBytes: number;
+  /** In front of data that goes. */
+  abstract readonly dataHeadBytes: number;
   /** Of one data frame. */
-  readonly mostBodyBytes: number;
+  abstract readonly mostBodyBytes: number;
   /** Of a client's streams, which have odd numbers. */
-  readonly firstId: number;
+  abstract readonly firstId: number;
+  /** Numbers of streams are never used again; a session that has come so far takes no more. */
+  readonly lastId: number = LAST_ID;
   /** What a stream may send before it is granted more, and what its peer may; Infinity: there are no windows. */
-  readonly sendWindow: number;
-  readonly receiveWindow: number;
+  abstract readonly sendWindow: number;
+  abstract readonly receiveWindow: number;
+  /** Of sending. */
+  readonly mostWindow: number = Infinity;
   /** Peers take an end for the end of both directions: ours is told when the peer has been silent for a while. */
-  readonly isPatient: boolean;
-  encodeOpen(id: number): Uint8Array;
+  abstract readonly isPatient: boolean;
+  /** Streams begin with a request, and their answer with a byte; false: both are the payload's. */
+  readonly hasRequests: boolean = true;
+  abstract encodeOpen(id: number): Uint8Array;
   /** Of a client; `isOpen`: there is such a stream already. */
-  mayOpen(id: number, isOpen: boolean): boolean;
+  abstract mayOpen(id: number, isOpen: boolean): boolean;
   /** A server's, for a stream that it takes; null: it says nothing. */
-  encodeAccepted(id: number): Uint8Array | null;
-  writeDataHead(out: Uint8Array, at: number, id: number, size: number): void;
-  encodeEnd(id: number): Uint8Array;
+  abstract encodeAccepted(id: number): Uint8Array | null;
+  abstract writeDataHead(out: Uint8Array, at: number, id: number, size: number): void;
+  abstract encodeEnd(id: number): Uint8Array;
   /** For a stream that is given up, or over; null: the peer knows it. */
-  encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null;
+  abstract encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null;
   /** So many bytes more may come. */
-  encodeCredit(id: number, bytes: number): Uint8Array;
+  abstract encodeCredit(id: number, bytes: number): Uint8Array;
   /** For a session with streams, now and then. Null: its peer has stopped answering. */
-  keepAlive(): Uint8Array | null;
+  abstract keepAlive(): Uint8Array | null;
   /** Empty where the protocol has none. */
-  encodeFinal(isFault: boolean): Uint8Array;
+  abstract encodeFinal(isFault: boolean): Uint8Array;
   /** A header. False: the peer has broken the protocol. */
-  onHead(head: Buffer, heard: MuxHeard): boolean;
+  abstract onHead(head: Buffer, heard: MuxHeard): boolean;
+
+  /** What was asked for by `collect`, to be used at once. False: as of `onHead`. */
+  onCollected(_bytes: Buffer, _heard: MuxHeard): boolean {
+    return false;
+  }
+
+  /** How many bytes of data a stream with such a window may send now. */
+  payloadIn(window: number): number {
+    return window;
+  }
+
+  /** At one time. */
+  get mostStreams(): number {
+    return Infinity;
+  }
+
+  /** So many bytes of data go out: what they take of the stream's window. */
+  spend(bytes: number): number {
+    return bytes;
+  }
+
+  /** Of one stream. Null: what data frames have in them is the data. */
+  newBody(_onData: MuxBody["onData"]): MuxBody | null {
+    return null;
+  }
+}
+
+/** Data that is framed once more within its data frames, as it comes. */
+export interface MuxBody {
+  /** Called with what of the bytes is data, between two indices. */
+  readonly onData: (bytes: Uint8Array, from: number, to: number) => void;
+  /** Those between the two indices. Throws `ProtocolError`. */
+  take(bytes: Uint8Array, from: number, to: number): void;
 }
 
 /** A stream, as its session has it. */
@@ -41,7 +85,9 @@ export interface SessionStream {
   arrive(bytes: Uint8Array, from: number, to: number): void;
   /** The peer sends so many bytes. False: it may not. */
   spend(bytes: number): boolean;
-  /** The peer takes so many bytes more. False: more than there can be. */
+  /** So many of these are done with. */
+  taken(bytes: number): void;
+  /** The peer takes so many bytes more, or fewer. False: more than there can be. */
   widen(bytes: number): boolean;
   onFarEnd(): void;
   /** Behind its end the peer still says that nothing more is taken. */
@@ -52,14 +98,23 @@ export interface SessionStream {
 
 /** What a header may mean. Streams that are not known were closed a moment ago. False: the peer may not say it. */
 export interface MuxHeard {
-  /** So many bytes of it follow; `isLast`: behind them it has ended. */
+  /** The framing itself wants so many bytes that follow, more than none; `onCollected` has them once they are all there. */
+  collect(bytes: number): void;
   onOpen(id: number): boolean;
-  onData(id: number, bytes: number, isLast: boolean): boolean;
+  /**
+   * So many bytes of it follow; `isLast`: behind them it has ended. `padded`: what its padding takes of windows, of which all
+   * but the first byte follow behind the data; 0: there is none.
+   */
+  onData(id: number, bytes: number, isLast: boolean, padded?: number): boolean;
   onCredit(id: number, bytes: number): boolean;
+  /** All streams may send so many bytes more, or fewer. */
+  onFirstWindow(change: number): boolean;
+  /** The connection takes more, whatever its streams may send. */
+  onRoom(): void;
   onFarEnd(id: number): void;
   onReset(id: number): void;
   /** It is answered. */
   say(frame: Uint8Array): void;
-  /** The peer takes no more streams. */
-  retire(): void;
+  /** The peer takes no more streams; those behind that one it has not looked at. */
+  retire(lastId?: number): void;
 }

@@ -10,7 +10,7 @@ const MOST_GATHERED_BYTES = 64 * 1024;
 /** Of a peer that asks without reading; beyond, its connection ends. */
 const MOST_OWED_BYTES = 1024 * 1024;
 /** Of the longest header there is. */
-const HEAD_ROOM = 16;
+const HEAD_ROOM = 24;
 
 /** The writes of a session of many streams. What is small is gathered, and goes out in one write when the session has its turn. */
 export class MuxOutput {
@@ -65,9 +65,9 @@ export class MuxOutput {
   }
 
   #gatherData(io: WireIo, id: number, size: number): number {
-    const { headBytes } = this.#framing;
+    const { dataHeadBytes } = this.#framing;
     this.#framing.writeDataHead(this.#head, 0, id, size);
-    this.#gathered.push(this.#head, 0, headBytes);
+    this.#gathered.push(this.#head, 0, dataHeadBytes);
     this.#gathered.push(io.calls.buffer, 0, size);
     return size;
   }
@@ -75,7 +75,7 @@ export class MuxOutput {
   /** Behind what was gathered, in the same write: the last frame moves up first. */
   #writeFrames(io: WireIo, id: number, size: number, wanted: number): number {
     const { buffer } = io.calls;
-    const { headBytes, mostBodyBytes } = this.#framing;
+    const { dataHeadBytes: headBytes, mostBodyBytes } = this.#framing;
     const start = this.#gathered.size;
     const room = BUFFER_BYTES - start; // wires below have what lies behind it for heads of their own
     const taken = Math.min(wanted, room - Math.ceil(room / (headBytes + mostBodyBytes)) * headBytes);

@@ -92,16 +92,26 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   /** Now and then, while there are streams. */
   protected onTick(_nowMs: number): void {}
 
+  onFirstWindow(change: number): boolean {
+    let isRight = true;
+    for (const stream of this.all) isRight = stream.widen(change) && isRight;
+    return isRight;
+  }
+
+  onRoom(): void {
+    for (const stream of this.all) stream.wake();
+  }
+
   // For its streams.
 
   writeData(io: WireIo, id: number, size: number, most: number): number {
     const taken = this.#output.writeData(io, id, size, most);
     this.#onSaid();
-    if (!this.#output.takesData) this.#sendBack(id);
+    if (taken === most || !this.#output.takesData) this.#sendBack(id);
     return taken;
   }
 
-  /** Who has filled the connection is the last one to write once it takes more. */
+  /** Who has filled the connection, or its window, is the last one to write once it takes more. */
   #sendBack(id: number): void {
     const stream = this.opened.get(id);
     if (stream !== undefined && this.all.delete(stream)) this.all.add(stream);
@@ -115,7 +125,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
 
   /** Short data of a stream, with the next write. */
   sayData(id: number, data: Uint8Array): void {
-    const head = Buffer.alloc(this.framing.headBytes);
+    const head = Buffer.alloc(this.framing.dataHeadBytes);
     this.framing.writeDataHead(head, 0, id, data.length);
     this.say(head);
     this.say(data);
@@ -159,9 +169,10 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
     if (this.#isRetiring) this.retire();
   }
 
-  /** Opens no further streams, and ends with its last one. */
-  retire(): void {
+  /** Opens no further streams, and ends with its last one. Those behind `lastId` are over. */
+  retire(lastId = Infinity): void {
     this.#isRetiring = true;
+    for (const stream of this.all) if (stream.id > lastId) stream.onReset();
     if (this.all.size === 0) this.#close();
   }
 

@@ -1,10 +1,12 @@
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
-import { MAX_WINDOW } from "#transport/mux/yamux-frame.ts";
+import { ProtocolError } from "#core/errors.ts";
 import type { ByteStore } from "./byte-store.ts";
-import type { SessionStream } from "./mux-framing.ts";
+import type { MuxBody, SessionStream } from "./mux-framing.ts";
 import type { MuxSession } from "./mux-session.ts";
 import type { Wire, WireIo } from "./wire.ts";
+
+const NOTHING = new Uint8Array(0);
 
 /** One stream of a session, in the slot of its connection, whose socket is the session's. */
 export abstract class MuxStream<Session extends MuxSession = MuxSession> implements Wire, SessionStream {
@@ -29,11 +31,14 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   #receiveWindow: number;
   /** Read, and not granted again yet. */
   #credit = 0;
+  /** Null: what comes is the data. */
+  readonly #body: MuxBody | null;
 
   constructor(session: Session) {
     this.session = session;
     this.#sendWindow = session.framing.sendWindow;
     this.#receiveWindow = session.framing.receiveWindow;
+    this.#body = session.framing.newBody((bytes, from, to) => this.#store(bytes, from, to));
   }
 
   abstract arrive(bytes: Uint8Array, from: number, to: number): void;
@@ -60,7 +65,12 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   }
 
   get writable(): boolean {
-    return this.isCut || (this.session.takesData && this.#sendWindow > 0);
+    return this.isCut || (this.session.takesData && this.#payload > 0);
+  }
+
+  /** Bytes of data that may go out now. */
+  get #payload(): number {
+    return this.session.framing.payloadIn(this.#sendWindow);
   }
 
   onEvents(): void {} // its socket is not its own
@@ -82,8 +92,21 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
     return this.waitingBytes || this.#lastNow;
   }
 
+  /** The first bytes of what waits. */
+  protected peek(most: number): Uint8Array {
+    return this.#arrived?.peek(most) ?? NOTHING;
+  }
+
+  /** Takes so many bytes of what waits away, or as many as there are: how many. */
+  protected skip(size: number): number {
+    const bytes = this.#arrived?.skip(size) ?? 0;
+    this.session.holds(-bytes);
+    this.taken(bytes);
+    return bytes;
+  }
+
   /** Small amounts are saved up. */
-  protected taken(bytes: number): void {
+  taken(bytes: number): void {
     const { framing } = this.session;
     this.#credit += bytes;
     if (this.#credit < framing.receiveWindow / 2 || this.farEnded) return;
@@ -94,6 +117,18 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
 
   /** Until its reader has its turn. */
   protected keep(bytes: Uint8Array, from: number, to: number): void {
+    if (this.#body === null) return this.#store(bytes, from, to);
+    const before = this.waitingBytes;
+    try {
+      this.#body.take(bytes, from, to);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      return this.onReset();
+    }
+    this.taken(to - from - (this.waitingBytes - before)); // the rest is no data
+  }
+
+  #store(bytes: Uint8Array, from: number, to: number): void {
     if (from === to || this.#isRefused) return;
     this.#arrived ??= this.session.takeStore();
     this.#arrived.push(bytes, from, to);
@@ -106,15 +141,15 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   }
 
   widen(bytes: number): boolean {
-    const wasShut = this.#sendWindow <= 0;
+    const wasShut = this.#payload <= 0;
     this.#sendWindow += bytes;
-    if (wasShut && this.#sendWindow > 0) this.wake();
-    return this.#sendWindow <= MAX_WINDOW;
+    if (wasShut && this.#payload > 0) this.wake();
+    return this.#sendWindow <= this.session.framing.mostWindow;
   }
 
-  /** So much of the window is used. */
+  /** So many bytes of data went out. */
   protected said(bytes: number): void {
-    this.#sendWindow -= bytes;
+    this.#sendWindow -= this.session.framing.spend(bytes);
   }
 
   onFarEnd(): void {
@@ -141,7 +176,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   write(io: WireIo, size: number): number {
     if (this.isCut) return BROKEN;
     if (!this.writable) return EAGAIN;
-    const taken = this.session.writeData(io, this.id, size, this.#sendWindow);
+    const taken = this.session.writeData(io, this.id, size, this.#payload);
     this.said(taken);
     return taken;
   }

@@ -1,4 +1,4 @@
-import { CLIENT_IDLE_MS, LAST_ID } from "#transport/mux/session.ts";
+import { CLIENT_IDLE_MS } from "#transport/mux/session.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { MuxSession } from "./mux-session.ts";
 import type { Wire } from "./wire.ts";
@@ -15,7 +15,8 @@ export class NodeMuxSession extends MuxSession {
   }
 
   get isUsable(): boolean {
-    return this.isOpen && this.#nextId + 2 * this.streams < LAST_ID;
+    const { lastId, mostStreams } = this.framing;
+    return this.isOpen && this.streams < mostStreams && this.#nextId + 2 * this.streams < lastId;
   }
 
   enter(stream: SessionStream): void {
@@ -28,7 +29,7 @@ export class NodeMuxSession extends MuxSession {
     this.#nextId += 2;
     this.opened.set(id, stream);
     this.say(this.framing.encodeOpen(id));
-    this.sayData(id, request);
+    if (request.length > 0) this.sayData(id, request);
     return id;
   }
 

@@ -18,7 +18,7 @@ export class NodeMuxStream extends MuxStream<NodeMuxSession> {
   readonly wake: () => void;
   id = 0;
   readonly #request: Uint8Array;
-  #isAnswered = false;
+  #isAnswered: boolean;
   #openAtMs = Infinity;
   /** When our end is told; 0: at once. */
   #endAtMs = Infinity;
@@ -28,10 +28,13 @@ export class NodeMuxStream extends MuxStream<NodeMuxSession> {
     super(session);
     this.wake = wake;
     this.#request = request;
+    this.#isAnswered = !session.framing.hasRequests;
     session.enter(this);
   }
 
+  /** Without a request of its own it is opened at once: what goes over it has first bytes, which have their own time. */
   begin(io: WireIo): void {
+    if (!this.session.framing.hasRequests) return this.#open();
     this.#openAtMs = performance.now() + OPEN_AFTER_MS;
     this.#schedule(io);
   }

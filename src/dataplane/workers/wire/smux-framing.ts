@@ -1,12 +1,13 @@
 import { byteAt } from "#lib/at.ts";
 import * as smux from "#transport/mux/smux-frame.ts";
-import type { MuxFraming, MuxHeard } from "./mux-framing.ts";
+import { MuxFraming, type MuxHeard } from "./mux-framing.ts";
 
 const NOTHING = new Uint8Array(0);
 
 /** smux version 1: streams have no windows. */
-export class SmuxFraming implements MuxFraming {
+export class SmuxFraming extends MuxFraming {
   readonly headBytes = smux.HEAD_BYTES;
+  readonly dataHeadBytes = smux.HEAD_BYTES;
   readonly mostBodyBytes = smux.MAX_BODY_BYTES;
   readonly firstId = smux.FIRST_ID;
   readonly sendWindow = Infinity;

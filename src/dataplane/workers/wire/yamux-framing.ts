@@ -1,15 +1,17 @@
 import { byteAt } from "#lib/at.ts";
 import * as yamux from "#transport/mux/yamux-frame.ts";
-import type { MuxFraming, MuxHeard } from "./mux-framing.ts";
+import { MuxFraming, type MuxHeard } from "./mux-framing.ts";
 
 /** yamux: every stream has a window of its own. */
-export class YamuxFraming implements MuxFraming {
+export class YamuxFraming extends MuxFraming {
   readonly headBytes = yamux.HEAD_BYTES;
+  readonly dataHeadBytes = yamux.HEAD_BYTES;
   readonly mostBodyBytes = yamux.MAX_BODY_BYTES;
   readonly firstId = yamux.FIRST_ID;
   readonly sendWindow = yamux.INITIAL_WINDOW;
   readonly receiveWindow = yamux.OUR_WINDOW;
   readonly isPatient = false;
+  override readonly mostWindow = yamux.MAX_WINDOW;
   /** Pings. */
   #unanswered = 0;
 

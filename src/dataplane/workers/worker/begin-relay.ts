@@ -31,5 +31,8 @@ export function beginRelay(
   const isSet = far.under !== undefined;
   if (table.kinds[slot * 2 + 1] !== PLAIN && !isSet) calls.noDelay(remote.descriptor);
   const near = bytes.begin?.(wires[CLIENT]) ?? wires[CLIENT];
-  return host.pair(slot, [stream === null ? near : { ...NO_MESSAGE, made: stream }, far]);
+  return host.pair(slot, [
+    stream === null ? near : { ...NO_MESSAGE, made: stream, layers: near.layers },
+    far,
+  ]);
 }

@@ -7,6 +7,7 @@ import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import type { WireMessage } from "#dataplane/workers/shared/wire-spec.ts";
 import type { KeptClientStream, KeptSessionHost } from "#dataplane/workers/wire/kept-client.ts";
+import { KeptHttp2Session } from "#dataplane/workers/wire/kept-http2-session.ts";
 import { KeptMuxSession } from "#dataplane/workers/wire/kept-mux-session.ts";
 import { KeptSession } from "#dataplane/workers/wire/kept-session.ts";
 import { newMuxFraming } from "#dataplane/workers/wire/mux-framings.ts";
@@ -52,10 +53,7 @@ export class KeptSessions implements ClientSessions {
       wake: () => host.wake(client.slot * 2 + CLIENT, 0),
       wakeStream: (at, events) => host.wake(at * 2 + CLIENT, events),
     };
-    const session: KeptSession | KeptMuxSession =
-      asked.frames === "padded"
-        ? new KeptSession(inner, parseScheme(Buffer.from(asked.padding)), services)
-        : new KeptMuxSession(inner, newMuxFraming(asked.frames), asked.prefaceBytes, services);
+    const session = openSession(inner, asked, services);
     return session instanceof KeptSession ? new SessionTask(session) : new MuxSessionTask(session);
   }
 
@@ -72,4 +70,16 @@ export class KeptSessions implements ClientSessions {
     one.readNow();
     return true;
   }
+}
+
+function openSession(
+  inner: Wire,
+  asked: ClientSession,
+  services: KeptSessionHost,
+): KeptSession | KeptMuxSession {
+  if (asked.frames === "padded")
+    return new KeptSession(inner, parseScheme(Buffer.from(asked.padding)), services);
+  return asked.frames === "http2"
+    ? new KeptHttp2Session(inner, asked.tunnels, services)
+    : new KeptMuxSession(inner, newMuxFraming(asked.frames), asked.prefaceBytes, services);
 }

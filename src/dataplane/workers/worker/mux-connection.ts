@@ -1,8 +1,8 @@
 import { performance } from "node:perf_hooks";
 import type { MuxRecipe } from "#core/wire-recipe.ts";
-import { encodePreface } from "#transport/mux/preface.ts";
 import { NO_MESSAGE, PLAIN, TLS } from "#dataplane/workers/shared/wire-spec.ts";
-import { newMuxFraming } from "#dataplane/workers/wire/mux-framings.ts";
+import { newNodeFraming } from "#dataplane/workers/wire/mux-framings.ts";
+import type { MuxFraming } from "#dataplane/workers/wire/mux-framing.ts";
 import { NodeMuxSession } from "#dataplane/workers/wire/node-mux-session.ts";
 import type { SharedConnection } from "./mux-pool.ts";
 import type { PendingOwner } from "./pending-owner.ts";
@@ -16,6 +16,9 @@ export class MuxConnection implements Task, SharedConnection {
   readonly slot: number;
   readonly #owner: PendingOwner;
   readonly #recipe: MuxRecipe;
+  readonly #framing: MuxFraming;
+  /** What goes out in front of all frames. */
+  readonly #opening: Uint8Array;
   readonly #onGone: (one: MuxConnection) => void;
   /** Null: it is open, or over. */
   #remote: RemoteDial | null;
@@ -36,6 +39,7 @@ export class MuxConnection implements Task, SharedConnection {
     this.#remote = remote;
     this.slot = slot;
     this.#recipe = recipe;
+    [this.#framing, this.#opening] = newNodeFraming(recipe.protocol);
     this.#onGone = onGone;
     this.#deadlineMs = performance.now() + remote.timeoutMs;
   }
@@ -61,7 +65,8 @@ export class MuxConnection implements Task, SharedConnection {
   }
 
   get isUsable(): boolean {
-    return !this.#isRetiring && (this.#session?.isUsable ?? this.#remote !== null);
+    if (this.#isRetiring || this.streams >= this.#framing.mostStreams) return false;
+    return this.#session?.isUsable ?? this.#remote !== null;
   }
 
   get isOver(): boolean {
@@ -126,7 +131,7 @@ export class MuxConnection implements Task, SharedConnection {
 
   #begin(io: TaskIo, remote: RemoteDial): void {
     const { calls, host, table } = this.#owner;
-    const { base, protocol } = this.#recipe;
+    const { base } = this.#recipe;
     const index = this.slot * 2 + 1;
     const inner = host.open(index, remote.begin(NO_MESSAGE));
     if (inner === null) return;
@@ -136,8 +141,7 @@ export class MuxConnection implements Task, SharedConnection {
     this.#remote = null;
     inner.begin?.(io);
     inner.onEvents(remote.events);
-    const opening = encodePreface({ protocol, padding: false });
-    this.#session = new NodeMuxSession(inner, newMuxFraming(protocol), opening, () => host.wake(index));
+    this.#session = new NodeMuxSession(inner, this.#framing, this.#opening, () => host.wake(index));
     if (this.#isRetiring) this.retire();
   }
 

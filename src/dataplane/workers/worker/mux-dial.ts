@@ -1,3 +1,4 @@
+import type { Layer } from "#core/handover.ts";
 import type { MuxRecipe } from "#core/wire-recipe.ts";
 import { beginWire } from "#protocols/begin-wire.ts";
 import { MUX_DESTINATION } from "#transport/mux/preface.ts";
@@ -11,9 +12,11 @@ import type { MuxPool, SharedConnection } from "./mux-pool.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import { RemoteDial } from "./remote-dial.ts";
 import type { Remote } from "./remote.ts";
+import type { NodeMuxSession } from "#dataplane/workers/wire/node-mux-session.ts";
 
 /** What the dial of a shared connection, and the handshake of it, may take: it ends by itself before. */
 const MOST_OPENING_MS = 20_000;
+const NOTHING = new Uint8Array(0);
 
 /** The dial of a pending connection that is to be a stream of a shared one. */
 export class MuxDial implements Remote {
@@ -91,14 +94,14 @@ export class MuxDial implements Remote {
   }
 
   begin(planned: WireMessage): OpenMessage {
-    const { layers } = this.#dial.wire?.() ?? planned;
-    const [layer] = layers ?? [];
+    const { layers = [] } = this.#dial.wire?.() ?? planned;
     const session = this.#connection?.session ?? null;
-    if (layer?.kind !== "stream" || session === null) throw new TypeError("a stream of nothing");
+    if (session === null) throw new TypeError("a stream of nothing");
+    const [request, over] = requestOf(session, layers);
     const index = this.#slot * 2 + 1;
-    const stream = new NodeMuxStream(session, layer.target, () => this.#owner.host.wake(index));
+    const stream = new NodeMuxStream(session, request, () => this.#owner.host.wake(index));
     this.drop();
-    return { ...NO_MESSAGE, made: stream };
+    return { ...NO_MESSAGE, made: stream, layers: over };
   }
 
   succeed(): void {
@@ -114,4 +117,15 @@ export class MuxDial implements Remote {
     this.#connection?.settle(this.#slot);
     this.#connection = null;
   }
+}
+
+/** What the stream says first, and what lies over it. */
+function requestOf(
+  { framing }: NodeMuxSession,
+  layers: readonly Layer[],
+): readonly [request: Uint8Array, over: readonly Layer[]] {
+  if (!framing.hasRequests) return [NOTHING, layers];
+  const [layer, ...over] = layers;
+  if (layer?.kind !== "stream") throw new TypeError("a stream that leads nowhere");
+  return [layer.target, over];
 }

@@ -203,7 +203,8 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
 
   /** To the descriptor of the main thread's that stands in the slot. */
   #relay(stream: KeptClientStream): void {
-    const { host, table } = this.acceptor;
+    const { host, shared, table } = this.acceptor;
+    this.#bytes.consume(int32At(shared.requests.sizes, this.#requestSlot));
     this.#freeRequestSlot();
     stream.awaitAnswer();
     const pair = host.pair(this.slot, [{ ...NO_MESSAGE, made: stream }, NO_MESSAGE]);

@@ -34,9 +34,8 @@ export class StreamBytes implements ClientBytes {
     return SESSION_BYTES + request.length;
   }
 
-  /** It was taken out of the session already. */
   consume(size: number): number {
-    return size;
+    return this.stream.consume(size);
   }
 
   /** The stream says by itself what its dial came to. */

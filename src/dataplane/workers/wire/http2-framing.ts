@@ -1,0 +1,269 @@
+import { ProtocolError } from "#core/errors.ts";
+import { byteAt } from "#lib/at.ts";
+import { MESSAGE_HEAD_BYTES, MessageReader, writeMessageHead } from "#transport/grpc/messages.ts";
+import type { Field } from "#transport/http-fields/section.ts";
+import * as http2 from "#transport/http2/frames.ts";
+import { encodeSection, SectionDecoder } from "#transport/http2/hpack.ts";
+import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
+import { type MuxBody, MuxFraming, type MuxHeard } from "./mux-framing.ts";
+
+const NOTHING = Buffer.alloc(0);
+/** Of all frames of one section, with their heads. */
+const MOST_SECTION_BYTES = 64 * 1024;
+const MOST_WINDOW = 0x7fff_ffff;
+/** Until the peer has said how many it takes. */
+const STREAMS_AT_FIRST = 100;
+/** What of the connection's window is saved up before it is granted again. */
+const CREDIT_BYTES = CONNECTION_WINDOW_BYTES / 4;
+/** The first byte of a padded data frame, which says how much of it is padding. */
+const PADDING = -1;
+
+/** A section of fields that is under way, in as many frames as it takes. */
+interface Section {
+  readonly id: number;
+  readonly isLast: boolean;
+  readonly pieces: Buffer[];
+  bytes: number;
+}
+
+/** HTTP/2, whose streams carry their data in gRPC messages, or as it is. */
+export abstract class Http2Framing extends MuxFraming {
+  readonly headBytes = http2.HEAD_BYTES;
+  readonly dataHeadBytes: number;
+  readonly mostBodyBytes: number;
+  readonly firstId = 1;
+  override readonly lastId = http2.LAST_ID;
+  override readonly mostWindow = MOST_WINDOW;
+  readonly receiveWindow = STREAM_WINDOW_BYTES;
+  readonly isPatient = false;
+  override readonly hasRequests = false;
+  readonly #isGrpc: boolean;
+  readonly #decoder = new SectionDecoder();
+  /** Of field lists that come again, all but the first to be said. */
+  readonly #sections = new Map<readonly Field[], Buffer>();
+  #hasSaidFields = false;
+  #sendWindow = http2.FIRST_WINDOW;
+  #mostStreams = STREAMS_AT_FIRST;
+  /** What the connection takes. */
+  #room = http2.FIRST_WINDOW;
+  /** What may come, and what has come since that was granted. */
+  #granted = CONNECTION_WINDOW_BYTES;
+  #credit = 0;
+  /** The frame whose payload is collected. */
+  #type = 0;
+  #flags = 0;
+  #id = 0;
+  #paddedBytes = 0;
+  #section: Section | null = null;
+
+  constructor(isGrpc: boolean) {
+    super();
+    this.#isGrpc = isGrpc;
+    const inFrame = isGrpc ? MESSAGE_HEAD_BYTES : 0;
+    this.dataHeadBytes = http2.HEAD_BYTES + inFrame;
+    this.mostBodyBytes = http2.MOST_PAYLOAD_BYTES - inFrame;
+  }
+
+  override get sendWindow(): number {
+    return this.#sendWindow;
+  }
+
+  override get mostStreams(): number {
+    return this.#mostStreams;
+  }
+
+  /** What this side says first, behind a client's preface. */
+  protected encodeBeginning(settings: readonly (readonly [name: number, value: number])[]): Buffer {
+    const all = [...settings, [http2.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES] as const];
+    const more = CONNECTION_WINDOW_BYTES - http2.FIRST_WINDOW;
+    return Buffer.concat([http2.encodeSettings(all), http2.encodeNumber(http2.WINDOW_UPDATE, 0, more)]);
+  }
+
+  /** The list is one of few. */
+  protected encodeFields(id: number, fields: readonly Field[], flags: number): Buffer {
+    const isFirst = !this.#hasSaidFields;
+    this.#hasSaidFields = true;
+    const section = (isFirst ? undefined : this.#sections.get(fields)) ?? encodeSection(fields, isFirst);
+    if (!isFirst) this.#sections.set(fields, section);
+    return http2.encodeFrame(http2.HEADERS, flags, id, section);
+  }
+
+  override payloadIn(window: number): number {
+    const inAll = Math.min(window, this.#room);
+    const { mostBodyBytes } = this;
+    const inFrame = http2.MOST_PAYLOAD_BYTES - mostBodyBytes;
+    const frames = Math.floor(inAll / http2.MOST_PAYLOAD_BYTES);
+    const rest = inAll - frames * http2.MOST_PAYLOAD_BYTES;
+    return Math.max(0, frames * mostBodyBytes + Math.max(0, rest - inFrame));
+  }
+
+  override spend(bytes: number): number {
+    const { mostBodyBytes } = this;
+    const spent = bytes + Math.ceil(bytes / mostBodyBytes) * (http2.MOST_PAYLOAD_BYTES - mostBodyBytes);
+    this.#room -= spent;
+    return spent;
+  }
+
+  override newBody(onData: MuxBody["onData"]): MuxBody | null {
+    return this.#isGrpc ? new MessageReader(onData) : null;
+  }
+
+  writeDataHead(out: Uint8Array, at: number, id: number, size: number): void {
+    const inFrame = http2.MOST_PAYLOAD_BYTES - this.mostBodyBytes;
+    http2.writeHead(out, at, http2.DATA, 0, id, size + inFrame);
+    if (this.#isGrpc) writeMessageHead(out, at + http2.HEAD_BYTES, size);
+  }
+
+  encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null {
+    return endSent && farEnded ? null : http2.encodeNumber(http2.RST_STREAM, id, http2.CANCEL);
+  }
+
+  encodeCredit(id: number, bytes: number): Uint8Array {
+    return http2.encodeNumber(http2.WINDOW_UPDATE, id, bytes);
+  }
+
+  encodeFinal(isFault: boolean): Uint8Array {
+    return http2.encodeGoAway(this.lastTaken, isFault ? http2.PROTOCOL_ERROR : http2.NO_ERROR);
+  }
+
+  /** The number of the latest stream of the peer's. */
+  protected abstract readonly lastTaken: number;
+
+  onHead(head: Buffer, heard: MuxHeard): boolean {
+    const length = head.readUIntBE(0, 3);
+    this.#type = byteAt(head, 3);
+    this.#flags = byteAt(head, 4);
+    this.#id = head.readUInt32BE(5) & http2.LAST_ID;
+    if (length > http2.MOST_PAYLOAD_BYTES) return false;
+    const continues = this.#type === http2.CONTINUATION && this.#section?.id === this.#id;
+    if (continues !== (this.#section !== null)) return false;
+    if (this.#type === http2.DATA) return this.#onData(length, heard);
+    if (length === 0) return this.onCollected(NOTHING, heard);
+    heard.collect(length);
+    return true;
+  }
+
+  /** Of the connection's window it is granted again as it comes: what waits for readers is bounded in another way. */
+  #onData(length: number, heard: MuxHeard): boolean {
+    if (this.#id === 0) return false;
+    this.#granted -= length;
+    if (this.#granted < 0) return false;
+    this.#credit += length;
+    if (this.#credit >= CREDIT_BYTES) {
+      heard.say(http2.encodeNumber(http2.WINDOW_UPDATE, 0, this.#credit));
+      this.#granted += this.#credit;
+      this.#credit = 0;
+    }
+    if ((this.#flags & http2.PADDED) === 0) return this.#hear(length, 0, heard);
+    if (length === 0) return false;
+    this.#type = PADDING;
+    this.#paddedBytes = length - 1;
+    heard.collect(1);
+    return true;
+  }
+
+  #hear(bytes: number, padded: number, heard: MuxHeard): boolean {
+    return heard.onData(this.#id, bytes, (this.#flags & http2.END_STREAM) !== 0, padded);
+  }
+
+  override onCollected(bytes: Buffer, heard: MuxHeard): boolean {
+    if (this.#type === PADDING) {
+      const padding = byteAt(bytes, 0);
+      return padding <= this.#paddedBytes && this.#hear(this.#paddedBytes - padding, padding + 1, heard);
+    }
+    if (this.#type === http2.HEADERS) return this.#onHeaders(bytes, heard);
+    if (this.#type === http2.CONTINUATION) return this.#onMore(bytes, heard);
+    if (this.#type === http2.RST_STREAM) return this.#onReset(bytes, heard);
+    if (this.#type === http2.WINDOW_UPDATE) return this.#onCredit(bytes, heard);
+    if (this.#type === http2.SETTINGS) return this.#id === 0 && this.#onSettings(bytes, heard);
+    if (this.#type === http2.PING) return this.#id === 0 && this.#onPing(bytes, heard);
+    if (this.#type === http2.GOAWAY) return this.#id === 0 && this.#onGoAway(bytes, heard);
+    return this.#type !== http2.PUSH_PROMISE; // what is not known means nothing
+  }
+
+  #onHeaders(bytes: Buffer, heard: MuxHeard): boolean {
+    const isPadded = (this.#flags & http2.PADDED) !== 0;
+    const padding = isPadded ? (bytes[0] ?? Infinity) : 0;
+    const from = (isPadded ? 1 : 0) + ((this.#flags & http2.PRIORITY) === 0 ? 0 : 5);
+    if (this.#id === 0 || from + padding > bytes.length) return false;
+    const isLast = (this.#flags & http2.END_STREAM) !== 0;
+    this.#section = { id: this.#id, isLast, pieces: [], bytes: 0 };
+    return this.#onMore(bytes.subarray(from, bytes.length - padding), heard);
+  }
+
+  #onMore(bytes: Buffer, heard: MuxHeard): boolean {
+    const section = this.#section;
+    if (section === null) return false;
+    section.bytes += http2.HEAD_BYTES + bytes.length;
+    if (section.bytes > MOST_SECTION_BYTES) return false;
+    section.pieces.push(Buffer.from(bytes));
+    if ((this.#flags & http2.END_HEADERS) === 0) return true;
+    this.#section = null;
+    try {
+      const fields = this.#decoder.decode(Buffer.concat(section.pieces));
+      return this.onFields(section.id, fields, section.isLast, heard);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      return false;
+    }
+  }
+
+  /** Of a stream; `isLast`: nothing of it follows. */
+  protected abstract onFields(
+    id: number,
+    fields: readonly Field[],
+    isLast: boolean,
+    heard: MuxHeard,
+  ): boolean;
+
+  #onReset(bytes: Buffer, heard: MuxHeard): boolean {
+    if (bytes.length !== 4 || this.#id === 0) return false;
+    // Servers by Node's library end a finished stream in this way, in place of trailers.
+    if (bytes.readUInt32BE() === http2.NO_ERROR) heard.onFarEnd(this.#id);
+    else heard.onReset(this.#id);
+    return true;
+  }
+
+  #onCredit(bytes: Buffer, heard: MuxHeard): boolean {
+    if (bytes.length !== 4) return false;
+    const more = bytes.readUInt32BE() & MOST_WINDOW;
+    if (more === 0) return false;
+    if (this.#id !== 0) return heard.onCredit(this.#id, more);
+    this.#room += more;
+    heard.onRoom();
+    return this.#room <= MOST_WINDOW;
+  }
+
+  #onSettings(bytes: Buffer, heard: MuxHeard): boolean {
+    if ((this.#flags & http2.ACK) !== 0) return bytes.length === 0;
+    if (bytes.length % 6 !== 0) return false;
+    for (let at = 0; at < bytes.length; at += 6)
+      if (!this.#onSetting(bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2), heard)) return false;
+    heard.say(http2.encodeFrame(http2.SETTINGS, http2.ACK, 0, NOTHING));
+    return true;
+  }
+
+  #onSetting(name: number, value: number, heard: MuxHeard): boolean {
+    if (name === http2.MAX_CONCURRENT_STREAMS) this.#mostStreams = value;
+    if (name !== http2.INITIAL_WINDOW_SIZE) return true;
+    const change = value - this.#sendWindow;
+    this.#sendWindow = value;
+    return value <= MOST_WINDOW && heard.onFirstWindow(change);
+  }
+
+  #onPing(bytes: Buffer, heard: MuxHeard): boolean {
+    if (bytes.length !== 8) return false;
+    const isAnswer = (this.#flags & http2.ACK) !== 0;
+    if (isAnswer) this.onPong();
+    else heard.say(http2.encodeFrame(http2.PING, http2.ACK, 0, bytes));
+    return true;
+  }
+
+  protected onPong(): void {}
+
+  #onGoAway(bytes: Buffer, heard: MuxHeard): boolean {
+    if (bytes.length < 8) return false;
+    heard.retire(bytes.readUInt32BE() & http2.LAST_ID);
+    return true;
+  }
+}
