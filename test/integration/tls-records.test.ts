@@ -14,7 +14,7 @@ import { TlsRecordSource } from "#dataplane/workers/wire/tls-records.ts";
 import { TlsWire } from "#dataplane/workers/wire/tls.ts";
 import type { WireIo } from "#dataplane/workers/wire/wire.ts";
 import { BUFFER_BYTES, EAGAIN, EINTR, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
-import { Ssl } from "#platform/linux/ssl.ts";
+import { BROKEN, Ssl } from "#platform/linux/ssl.ts";
 import { SslSecrets } from "#platform/linux/ssl-secrets.ts";
 import type { NativeTls } from "#platform/tls.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
@@ -269,6 +269,92 @@ test("records that came in pieces are no reason to leave later ones to the libra
   assertLittle(bench.ssl.opened);
   tls.destroy();
 });
+
+/** How long the first one is; what is no whole header is of a record that goes on. */
+const recordIn = (bytes: Buffer): number => (bytes.length < 5 ? Infinity : 5 + bytes.readUInt16BE(3));
+
+/** The socket of a client, with an attacker on the way who keeps what it writes while he `isHolding`, and passes on what he likes. */
+class HeldSocket extends Duplex {
+  isHolding = false;
+  held: Buffer[] = [];
+  /** The last record that it wrote before that. */
+  passed = Buffer.alloc(0);
+  #cut = Buffer.alloc(0);
+  readonly #socket: Socket;
+
+  constructor(port: number) {
+    super();
+    this.#socket = createConnection(port, "127.0.0.1").setNoDelay(true);
+    this.#socket.on("data", (bytes: Buffer) => this.push(bytes));
+  }
+
+  override _read(): void {}
+
+  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
+    if (!this.isHolding) {
+      this.#keepLast(bytes);
+      return void this.#socket.write(bytes, () => done());
+    }
+    this.held.push(Buffer.from(bytes));
+    done();
+  }
+
+  #keepLast(bytes: Buffer): void {
+    this.#cut = Buffer.concat([this.#cut, bytes]);
+    for (let size = recordIn(this.#cut); size <= this.#cut.length; size = recordIn(this.#cut)) {
+      this.passed = this.#cut.subarray(0, size);
+      this.#cut = this.#cut.subarray(size);
+    }
+  }
+
+  /** And no more. */
+  pass(...records: readonly (Buffer | undefined)[]): void {
+    for (const record of records) this.#socket.write(record ?? assert.fail("it was not written"));
+    this.#socket.end();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+}
+
+for (const { what, passed, heard } of [
+  { what: "left out", passed: [1, 2], heard: "" },
+  { what: "left out behind the first one", passed: [0, 2], heard: "first" },
+  { what: "said again, of those before,", passed: [-1, 0], heard: "" },
+  { what: "said again", passed: [0, 0, 1], heard: "first" },
+  { what: "said again behind another one", passed: [0, 1, 0], heard: "firstsecond" },
+])
+  test(
+    `a record that is ${what} on the way, where the library stops reading, is a fault`,
+    { skip },
+    async () => {
+      const { bench, client } = await Bench.open((port) => {
+        const socket = new HeldSocket(port);
+        return { socket, tls: connect({ socket, rejectUnauthorized: false, minVersion: "TLSv1.3" }) };
+      });
+      await using _ = bench;
+      const { socket, tls } = client;
+      tls.on("error", () => {});
+      const fast = pattern(FAST_BYTES);
+      tls.write(fast);
+      await bench.has(fast.length);
+      assert.ok((await bench.read(fast.length)).text.equals(fast));
+      socket.isHolding = true;
+      for (const text of ["first", "second", "third"]) {
+        const before = socket.held.length;
+        tls.write(text);
+        while (socket.held.length === before) await delay(1);
+      }
+      assert.equal(socket.held.length, 3);
+      socket.pass(...passed.map((at) => (at < 0 ? socket.passed : socket.held[at])));
+      await delay(20);
+      const { text, last } = await bench.read(Infinity);
+      assert.deepEqual([String(text), last], [heard, BROKEN]);
+      tls.destroy();
+    },
+  );
 
 test("TLS 1.2 stays the library's", { skip }, async () => {
   await using both = await openBoth({ maxVersion: "TLSv1.2" });

@@ -3,6 +3,7 @@
  * once its keys are found. docs/adr/0123-bulk-over-tls-is-sealed-without-libssl.md
  */
 import { RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
+import type { DirectionKeys } from "#transport/tls13/direction-keys.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { RecordWriter } from "./record-writer.ts";
 import type { BegunConnection, TlsRecords, TlsRecordSource } from "./tls-records.ts";
@@ -21,6 +22,10 @@ export class TlsBulk {
   /** Null: the library does it all; undefined: there was no bulk yet. */
   #records: TlsRecords | null | undefined;
   #looks = 0;
+  /** Behind a record that is still in the socket, and that the library opens, too: it knows which number comes next. */
+  #found: DirectionKeys | null = null;
+  /** It has. */
+  #isConfirmed = false;
   /** Records that the library has opened and sealed, more or less. */
   #opened = 0;
   #sealed = 0;
@@ -54,17 +59,29 @@ export class TlsBulk {
   look(io: WireIo): RecordReader | null {
     if (this.#ssl.hasPending(this.#connection.object)) return null;
     const records = this.#begun();
-    this.reader = this.#tryReading(io, records);
-    const isOver = this.reader !== null || records === null || records.hasLost("inward");
-    this.#looks = isOver ? 0 : this.#looks - 1;
-    if (this.reader === null && this.#looks === 0) this.#ssl.readAhead(this.#connection.object);
-    return this.reader;
+    if (records === null) return this.#stopLooking();
+    if (this.#found !== null) return this.#isConfirmed ? this.#takeReading(records, this.#found) : null;
+    this.#found = this.#find(io, records);
+    if (this.#found === null && (records.hasLost("inward") || --this.#looks === 0)) this.#stopLooking();
+    return null;
+  }
+
+  #stopLooking(): null {
+    this.#looks = 0;
+    this.#ssl.readAhead(this.#connection.object);
+    return null;
   }
 
   /** A record that has not come whole says nothing of the keys. */
-  #tryReading(io: WireIo, records: TlsRecords | null): RecordReader | null {
-    const bytes = records?.nextRecord(io) ?? 0;
-    return records === null || bytes === 0 ? null : records.takeReading(bytes, this.#opened);
+  #find(io: WireIo, records: TlsRecords): DirectionKeys | null {
+    const bytes = records.nextRecord(io);
+    return bytes === 0 ? null : records.findReading(bytes, this.#opened);
+  }
+
+  #takeReading(records: TlsRecords, keys: DirectionKeys): RecordReader {
+    this.#looks = 0;
+    this.reader = records.takeReading(keys);
+    return this.reader;
   }
 
   /** Behind a write in bulk, whose records are still to be sent: what goes on with writing behind them; null: the library does. */
@@ -77,6 +94,7 @@ export class TlsBulk {
 
   countOpened(records: number): void {
     this.#opened += records;
+    this.#isConfirmed = this.#found !== null && records > 0;
   }
 
   /** That a write of so many bytes went through the library; below 0: it failed. */

@@ -6,6 +6,7 @@ import { byteAt } from "#lib/at.ts";
 import { type Side, SslSecrets } from "#platform/linux/ssl-secrets.ts";
 import { type CipherSuite, cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { DirectionKeys } from "#transport/tls13/direction-keys.ts";
+import { lastBeforePadding } from "#transport/tls13/padding.ts";
 import { HEADER_BYTES, MAX_SEALED_BYTES, RECORD, SEALED_EXTRA_BYTES } from "#transport/tls13/records.ts";
 import { type CipherMemory, TAG_BYTES } from "./cipher-memory.ts";
 import { RecordCipher } from "./record-cipher.ts";
@@ -66,6 +67,8 @@ export class TlsRecords {
   readonly #contexts = { sealing: 0n, opening: 0n };
   /** Nothing led to a record's key: it is not looked for again. */
   readonly #lost = new Set<Side>();
+  /** The record that keys were found by last has payload. */
+  #isPayload = false;
 
   constructor(memory: CipherMemory, secrets: SslSecrets, suite: CipherSuite, connection: BegunConnection) {
     this.#memory = memory;
@@ -85,12 +88,24 @@ export class TlsRecords {
     return wholeRecord(wire, calls.peekAt(this.#connection.fd, wireAt, HEADER_BYTES + MAX_SEALED_BYTES));
   }
 
-  /** Goes on with reading from that record, of so many bytes. `counted`: records that libssl has opened, more or less. */
-  takeReading(bytes: number, counted: number): RecordReader | null {
-    const { wireAt, evp } = this.#memory;
+  /**
+   * Keys of what comes behind that record, of so many bytes, which is payload; null: it is not, or there are none. `counted`: records
+   * that libssl has opened, more or less. Who leaves out records on the way, or says some again, chooses its number: libssl, which has
+   * counted all, is to open it, too.
+   */
+  findReading(bytes: number, counted: number): DirectionKeys | null {
+    const keys = this.#keysOf("inward", { address: this.#memory.wireAt, bytes, counted });
+    return keys === null || !this.#isPayload ? null : this.#behind(keys, 1);
+  }
+
+  #behind({ secret, sequence }: DirectionKeys, records: number): DirectionKeys {
+    return new DirectionKeys(this.#suite, secret, sequence + records);
+  }
+
+  /** Goes on with reading. */
+  takeReading(keys: DirectionKeys): RecordReader {
+    const { evp } = this.#memory;
     const { fd, answers } = this.#connection;
-    const keys = this.#keysOf("inward", { address: wireAt, bytes, counted });
-    if (keys === null) return null;
     this.#contexts.opening = evp.openContext(this.#suite.aead, keys.key, OPEN);
     const cipher = new RecordCipher(this.#memory, this.#contexts.opening, keys);
     const below = new SocketBelow(this.#memory, fd);
@@ -103,7 +118,7 @@ export class TlsRecords {
     const keys = bytes === 0 ? null : this.#keysOf("outward", { address, bytes, counted });
     if (keys === null) return null;
     const { records, most } = measured(sealed);
-    const next = new DirectionKeys(this.#suite, keys.secret, keys.sequence + records);
+    const next = this.#behind(keys, records);
     this.#contexts.sealing = this.#memory.evp.openContext(this.#suite.aead, next.key, SEAL);
     const cipher = new RecordCipher(this.#memory, this.#contexts.sealing, next);
     return new RecordWriter(this.#memory, this.#connection.fd, cipher, most);
@@ -121,7 +136,7 @@ export class TlsRecords {
 
   /** Under which number that secret opens the record; -1: under none. */
   #sequenceOf(secret: Uint8Array, { address, bytes, counted }: Sample): number {
-    const { evp, wireAt } = this.#memory;
+    const { evp, wire, wireAt } = this.#memory;
     const first = Math.max(0, counted - UNCOUNTED);
     const keys = new DirectionKeys(this.#suite, secret, first);
     const contexts = { opening: evp.openContext(this.#suite.aead, keys.key, OPEN), sealing: 0n };
@@ -137,11 +152,14 @@ export class TlsRecords {
       );
     };
     try {
-      for (let sequence = first; sequence <= counted + UNCOUNTED; sequence++) if (isNext()) return sequence;
-      return -1;
+      let sequence = first;
+      while (sequence <= counted + UNCOUNTED && !isNext()) sequence++;
+      const end = lastBeforePadding(wire, TRIAL_AT, TRIAL_AT + plainBytes);
+      this.#isPayload = end > TRIAL_AT && byteAt(wire, end) === RECORD.applicationData;
+      return sequence <= counted + UNCOUNTED ? sequence : -1;
     } finally {
       evp.free(contexts);
-      this.#memory.wire.fill(0, TRIAL_AT, TRIAL_AT + plainBytes);
+      wire.fill(0, TRIAL_AT, TRIAL_AT + plainBytes);
     }
   }
 

@@ -73,7 +73,7 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire, R
 
   read(io: WireIo, size: number): number {
     if (this.#last !== null) return this.#last;
-    const reader = this.#bulk.isLooking ? this.#bulk.look(io) : this.#bulk.reader;
+    const reader = this.#reader(io);
     if (reader !== null) return this.#found(reader, reader.read(io, size));
     const isSingle = this.#isExact || this.#bulk.isLooking;
     const bytes = isSingle ? this.#ssl.readRecord(this.#address, size) : this.#ssl.read(this.#address, size);
@@ -81,6 +81,11 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire, R
     const why = this.#see(io, this.#ssl.outcome);
     if (bytes >= BULK_BYTES && this.readable && !this.#wide && !this.#returns) this.#onBulk();
     return bytes > 0 ? bytes : why;
+  }
+
+  /** Null: the library reads what comes next. */
+  #reader(io: WireIo): RecordReader | null {
+    return this.#bulk.isLooking ? this.#bulk.look(io) : this.#bulk.reader;
   }
 
   #onBulk(): void {
@@ -107,9 +112,10 @@ export class TlsWire extends Readiness implements ReturningWire, LeavableWire, R
   }
 
   available(io: WireIo): number {
-    const { reader } = this.#bulk;
+    if (this.#last !== null) return this.#last;
+    const reader = this.#reader(io);
     if (reader !== null) return this.#found(reader, reader.available(io));
-    return this.#last ?? this.#see(io, this.#ssl.available(this.#address));
+    return this.#see(io, this.#ssl.available(this.#address));
   }
 
   /** What an attempt to read came to. */
