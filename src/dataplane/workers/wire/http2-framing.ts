@@ -229,8 +229,9 @@ export abstract class Http2Framing extends MuxFraming {
     const more = bytes.readUInt32BE() & MOST_WINDOW;
     if (more === 0) return false;
     if (this.#id !== 0) return heard.onCredit(this.#id, more);
+    const wasShut = this.payloadIn(MOST_WINDOW) === 0;
     this.#room += more;
-    heard.onRoom();
+    if (wasShut) heard.onRoom();
     return this.#room <= MOST_WINDOW;
   }
 
@@ -246,9 +247,9 @@ export abstract class Http2Framing extends MuxFraming {
   #onSetting(name: number, value: number, heard: MuxHeard): boolean {
     if (name === http2.MAX_CONCURRENT_STREAMS) this.#mostStreams = value;
     if (name !== http2.INITIAL_WINDOW_SIZE) return true;
-    const change = value - this.#sendWindow;
+    heard.onFirstWindow(value - this.#sendWindow);
     this.#sendWindow = value;
-    return value <= MOST_WINDOW && heard.onFirstWindow(change);
+    return value <= MOST_WINDOW;
   }
 
   #onPing(bytes: Buffer, heard: MuxHeard): boolean {

@@ -108,7 +108,7 @@ export interface MuxHeard {
   onData(id: number, bytes: number, isLast: boolean, padded?: number): boolean;
   onCredit(id: number, bytes: number): boolean;
   /** All streams may send so many bytes more, or fewer. */
-  onFirstWindow(change: number): boolean;
+  onFirstWindow(change: number): void;
   /** The connection takes more, whatever its streams may send. */
   onRoom(): void;
   onFarEnd(id: number): void;

@@ -127,8 +127,8 @@ export class MuxInput implements MuxHeard {
     this.#streams.get(id)?.onReset();
   }
 
-  onFirstWindow(change: number): boolean {
-    return this.#session.onFirstWindow(change);
+  onFirstWindow(change: number): void {
+    this.#session.onFirstWindow(change);
   }
 
   onRoom(): void {

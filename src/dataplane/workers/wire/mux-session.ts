@@ -42,6 +42,8 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   #isRunning = false;
   /** Its streams have found it blocked, perhaps. */
   #wasBlocked = false;
+  /** Of all streams, and not told them yet. */
+  #windowChange = 0;
   #idleSinceMs = performance.now();
   #tickAtMs = performance.now() + TICK_MS;
   #isRetiring = false;
@@ -92,14 +94,28 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   /** Now and then, while there are streams. */
   protected onTick(_nowMs: number): void {}
 
-  onFirstWindow(change: number): boolean {
-    let isRight = true;
-    for (const stream of this.all) isRight = stream.widen(change) && isRight;
-    return isRight;
+  // What concerns all streams is told them once a read, whatever the peer has said how often.
+
+  /** What a stream that begins may send. */
+  get firstWindow(): number {
+    return this.framing.sendWindow - this.#windowChange;
+  }
+
+  onFirstWindow(change: number): void {
+    this.#windowChange += change;
   }
 
   onRoom(): void {
-    for (const stream of this.all) stream.wake();
+    this.#wasBlocked = true;
+  }
+
+  /** False: windows that cannot be. */
+  #takeWindows(): boolean {
+    const change = this.#windowChange;
+    let isRight = true;
+    if (change !== 0) for (const stream of this.all) isRight = stream.widen(change) && isRight;
+    this.#windowChange = 0;
+    return isRight;
   }
 
   // For its streams.
@@ -241,7 +257,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
       if (bytes === EAGAIN) return;
       if (bytes === 0) return this.onEnd();
       if (bytes < 0 && bytes !== EINTR) return this.die();
-      if (!this.input.take(io.calls.buffer, bytes)) return this.#fail();
+      if (!this.input.take(io.calls.buffer, bytes) || !this.#takeWindows()) return this.#fail();
       const tookMs = performance.now() - startMs;
       if (tookMs >= LONGEST_TURN_MS) return;
       size = bytes >= READ_BYTES && tookMs < QUICK_MS ? BUFFER_BYTES : READ_BYTES;

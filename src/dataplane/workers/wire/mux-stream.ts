@@ -36,7 +36,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
 
   constructor(session: Session) {
     this.session = session;
-    this.#sendWindow = session.framing.sendWindow;
+    this.#sendWindow = session.firstWindow;
     this.#receiveWindow = session.framing.receiveWindow;
     this.#body = session.framing.newBody((bytes, from, to) => this.#store(bytes, from, to));
   }
