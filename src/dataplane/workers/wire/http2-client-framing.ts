@@ -13,6 +13,8 @@ const MOST_UNANSWERED = 3;
 /** To the server of a node: each stream is a request, whose bodies both ways are the stream. */
 export class Http2ClientFraming extends Http2Framing {
   protected readonly lastTaken = 0;
+  /** Servers by Node's library end a finished stream in this way, in place of trailers. */
+  protected readonly endsByReset = true;
   readonly #recipe: Http2Recipe;
   #pingedAtMs = performance.now();
   #unanswered = 0;
@@ -62,6 +64,10 @@ export class Http2ClientFraming extends Http2Framing {
 
   protected override onPong(): void {
     this.#unanswered = 0;
+  }
+
+  protected onGoAway(lastId: number, heard: MuxHeard): void {
+    heard.retire(lastId);
   }
 
   /** Anything but 200, or a gRPC status other than 0, is the server's refusal. */

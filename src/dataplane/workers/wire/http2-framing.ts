@@ -129,6 +129,9 @@ export abstract class Http2Framing extends MuxFraming {
   /** The number of the latest stream of the peer's. */
   protected abstract readonly lastTaken: number;
 
+  /** The peer may say that it has ended by a reset without an error: it still reads. */
+  protected abstract readonly endsByReset: boolean;
+
   onHead(head: Buffer, heard: MuxHeard): boolean {
     const length = head.readUIntBE(0, 3);
     this.#type = byteAt(head, 3);
@@ -218,8 +221,7 @@ export abstract class Http2Framing extends MuxFraming {
 
   #onReset(bytes: Buffer, heard: MuxHeard): boolean {
     if (bytes.length !== 4 || this.#id === 0) return false;
-    // Servers by Node's library end a finished stream in this way, in place of trailers.
-    if (bytes.readUInt32BE() === http2.NO_ERROR) heard.onFarEnd(this.#id);
+    if (bytes.readUInt32BE() === http2.NO_ERROR && this.endsByReset) heard.onFarEnd(this.#id);
     else heard.onReset(this.#id);
     return true;
   }
@@ -262,9 +264,12 @@ export abstract class Http2Framing extends MuxFraming {
 
   protected onPong(): void {}
 
+  /** `lastId`: of the streams that the peer has looked at. */
+  protected abstract onGoAway(lastId: number, heard: MuxHeard): void;
+
   #onGoAway(bytes: Buffer, heard: MuxHeard): boolean {
     if (bytes.length < 8) return false;
-    heard.retire(bytes.readUInt32BE() & http2.LAST_ID);
+    this.onGoAway(bytes.readUInt32BE() & http2.LAST_ID, heard);
     return true;
   }
 }

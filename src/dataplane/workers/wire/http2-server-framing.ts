@@ -11,6 +11,7 @@ const LAST = http2.END_HEADERS | http2.END_STREAM;
 /** Of a listener's client: its requests for a path that is offered are the streams. The listener has one carrier. */
 export class Http2ServerFraming extends Http2Framing {
   lastTaken = 0;
+  protected readonly endsByReset = false;
   readonly #tunnels: Tunnels;
   readonly #carrier: "grpc" | "h2";
   /** To the request that is about to be a stream. */
@@ -54,6 +55,11 @@ export class Http2ServerFraming extends Http2Framing {
 
   keepAlive(): Uint8Array {
     return NOTHING;
+  }
+
+  /** What the client has looked at are streams of ours, of which there are none. */
+  protected onGoAway(_lastId: number, heard: MuxHeard): void {
+    heard.retire();
   }
 
   protected onFields(id: number, fields: readonly Field[], isLast: boolean, heard: MuxHeard): boolean {

@@ -1,0 +1,245 @@
+/** Listeners over gRPC and h2 whose connections workers keep, and a client of single frames. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
+import type { Protocol } from "#core/protocol.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { trojan } from "#protocols/trojan/index.ts";
+import { COMMAND_CONNECT, encodeRequest as encodeTrojan, keyOf } from "#protocols/trojan/wire.ts";
+import { vless } from "#protocols/vless/index.ts";
+import { COMMAND_TCP, encodeRequest as encodeVless } from "#protocols/vless/wire.ts";
+import { vmess } from "#protocols/vmess/index.ts";
+import { MESSAGE_HEAD_BYTES, MessageReader, writeMessageHead } from "#transport/grpc/messages.ts";
+import type { Field } from "#transport/http-fields/section.ts";
+import * as http2 from "#transport/http2/frames.ts";
+import { encodeSection, SectionDecoder } from "#transport/http2/hpack.ts";
+import { type KeptClients, openKeptClients } from "./kept-clients.ts";
+import { directDialer } from "./direct-accept.ts";
+import { openClient } from "./protocol-pair.ts";
+import { clientTls, serverTls, uuid } from "./tls-sides.ts";
+import { until } from "./until.ts";
+
+export const bobUuid = "11111111-2222-3333-4444-555555555555";
+const PATH = "/Gun/Tun";
+
+export interface Http2Kind {
+  readonly protocol: Protocol;
+  readonly server: object;
+  readonly client: object;
+  readonly isTls: boolean;
+}
+
+const UUIDS = [
+  { username: "ann", uuid },
+  { username: "bob", uuid: bobUuid },
+];
+const USERS: Readonly<Record<string, readonly [Protocol, server: object, client: object]>> = {
+  vless: [vless, { users: UUIDS }, { uuid }],
+  vmess: [vmess, { users: UUIDS.map((user) => ({ ...user, alterId: 0 })) }, { uuid, cipher: "auto" }],
+  trojan: [
+    trojan,
+    { users: UUIDS.map(({ username, uuid: password }) => ({ username, password })) },
+    { password: uuid },
+  ],
+};
+const GRPC = { network: "grpc", "grpc-opts": { "grpc-service-name": "Gun" } };
+const CARRIERS: Readonly<Record<string, readonly [server: object, client: object]>> = {
+  "grpc, plain": [{ "allow-insecure": true, "grpc-service-name": "Gun" }, GRPC],
+  "grpc, tls": [
+    { ...serverTls, "grpc-service-name": "Gun" },
+    { ...clientTls, ...GRPC },
+  ],
+  "h2, tls": [
+    { ...serverTls, "h2-config": { host: ["a.test"], path: "/h2" } },
+    { ...clientTls, network: "h2", "h2-opts": { host: ["a.test"], path: "/h2" } },
+  ],
+};
+
+/** Trojan has no h2, and nothing without TLS. */
+export const KINDS: Readonly<Record<string, Http2Kind>> = Object.fromEntries(
+  Object.entries(USERS).flatMap(([user, [protocol, server, client]]) =>
+    Object.entries(CARRIERS)
+      .filter(([carrier]) => user !== "trojan" || carrier === "grpc, tls")
+      .map(([carrier, [below, above]]) => [
+        `${user} over ${carrier}`,
+        {
+          protocol,
+          server: { ...server, ...below },
+          client: { ...client, ...above },
+          isTls: carrier.endsWith("tls"),
+        },
+      ]),
+  ),
+);
+
+export const openServer = ({ protocol, server }: Http2Kind, more: object = {}): Promise<KeptClients> =>
+  openKeptClients(protocol, { ...server, ...more });
+
+/** Our own client in the event loop, of ann: all its streams are in one connection. */
+export async function nodeOf({ protocol, client }: Http2Kind, port: number, more: object = {}) {
+  const sockets: Duplex[] = [];
+  const dialer: typeof directDialer = {
+    ...directDialer,
+    async connect(...asked) {
+      const socket = await directDialer.connect(...asked);
+      sockets.push(socket);
+      return socket;
+    },
+  };
+  const options = { server: "127.0.0.1", port, udp: true, ...client, ...more };
+  const outbound = await openClient(protocol, options, { dialer });
+  const context = () => ({ signal: AbortSignal.timeout(20_000), metadata: null });
+  const open = async (to: number): Promise<Duplex> =>
+    (await outbound.connect(toDestination("127.0.0.1", to), context())).on("error", () => {});
+  return { outbound, sockets, connect: open, [Symbol.asyncDispose]: () => outbound[Symbol.asyncDispose]() };
+}
+
+export const vlessTo = (port: number, id = uuid): Buffer =>
+  encodeVless(Buffer.from(id.replaceAll("-", ""), "hex"), {
+    flow: "",
+    command: COMMAND_TCP,
+    destination: toDestination("127.0.0.1", port),
+  });
+
+export const trojanTo = (port: number, password = uuid): Buffer =>
+  encodeTrojan(keyOf(password), {
+    command: COMMAND_CONNECT,
+    destination: toDestination("127.0.0.1", port),
+  });
+
+/** A message of gRPC with so much in it. */
+export function message(bytes: Uint8Array): Buffer {
+  const out = Buffer.alloc(MESSAGE_HEAD_BYTES + bytes.length);
+  writeMessageHead(out, 0, bytes.length);
+  out.set(bytes, MESSAGE_HEAD_BYTES);
+  return out;
+}
+
+export const REQUEST: readonly Field[] = [
+  [":method", "POST"],
+  [":scheme", "https"],
+  [":authority", "server.test"],
+  [":path", PATH],
+  ["content-type", "application/grpc"],
+];
+
+export const requestFrame = (id: number, fields = REQUEST, flags = 0): Buffer =>
+  http2.encodeFrame(http2.HEADERS, http2.END_HEADERS | flags, id, encodeSection(fields, false));
+
+/** What the server said of one stream. */
+class HeardStream {
+  readonly fields: Field[] = [];
+  data: Buffer = Buffer.alloc(0);
+  bytes = 0;
+  isOver = false;
+  resetBy: number | null = null;
+  readonly #body = new MessageReader((bytes, from, to) => {
+    this.data = Buffer.concat([this.data, Buffer.from(bytes.subarray(from, to))]);
+  });
+
+  take(bytes: Buffer): void {
+    this.bytes += bytes.length;
+    this.#body.take(bytes, 0, bytes.length);
+  }
+
+  valueOf(name: string): string | undefined {
+    return this.fields.find(([other]) => other === name)?.[1];
+  }
+}
+
+/** A client in the test's own hands: it grants nothing that it is not told to. */
+export class FrameClient {
+  readonly socket: Socket;
+  readonly others: { readonly type: number; readonly flags: number; readonly payload: Buffer }[] = [];
+  isClosed = false;
+  readonly #streams = new Map<number, HeardStream>();
+  readonly #decoder = new SectionDecoder();
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    socket.on("error", () => {}).on("close", () => (this.isClosed = true));
+    socket.on("data", (bytes: Buffer) => this.#take(bytes));
+  }
+
+  send(...frames: readonly Uint8Array[]): void {
+    this.socket.write(Buffer.concat(frames));
+  }
+
+  begin(): void {
+    this.send(http2.CLIENT_PREFACE, http2.encodeSettings([]));
+  }
+
+  /** As one message of gRPC, in one frame. */
+  say(id: number, bytes: Uint8Array | string, flags = 0): void {
+    this.send(http2.encodeFrame(http2.DATA, flags, id, message(Buffer.from(bytes))));
+  }
+
+  open(id: number, header: Uint8Array): void {
+    this.send(requestFrame(id));
+    if (header.length > 0) this.say(id, header);
+  }
+
+  heard(id: number): HeardStream {
+    let stream = this.#streams.get(id);
+    if (stream === undefined) this.#streams.set(id, (stream = new HeardStream()));
+    return stream;
+  }
+
+  /** So many bytes of data, which are taken away. */
+  async got(id: number, size: number): Promise<Buffer> {
+    const stream = this.heard(id);
+    await until(`stream ${id} says ${size} bytes`, () => stream.data.length >= size);
+    const taken = stream.data.subarray(0, size);
+    stream.data = stream.data.subarray(size);
+    return taken;
+  }
+
+  async isReset(id: number): Promise<number> {
+    await until(`stream ${id} is reset`, () => this.heard(id).resetBy !== null);
+    return this.heard(id).resetBy ?? -1;
+  }
+
+  async isOver(id: number): Promise<void> {
+    await until(`stream ${id} is over`, () => this.heard(id).isOver);
+  }
+
+  async closed(): Promise<void> {
+    await until("the connection is closed", () => this.isClosed);
+  }
+
+  #take(bytes: Buffer): void {
+    this.#held = Buffer.concat([this.#held, bytes]);
+    while (this.#held.length >= http2.HEAD_BYTES) {
+      const size = http2.HEAD_BYTES + this.#held.readUIntBE(0, 3);
+      if (this.#held.length < size) return;
+      this.#hear(this.#held.subarray(0, size));
+      this.#held = this.#held.subarray(size);
+    }
+  }
+
+  #hear(frame: Buffer): void {
+    const [type, flags, id] = [frame.readUInt8(3), frame.readUInt8(4), frame.readUInt32BE(5)];
+    const payload = frame.subarray(http2.HEAD_BYTES);
+    if (id === 0) return void this.others.push({ type, flags, payload: Buffer.from(payload) });
+    const stream = this.heard(id);
+    if (type === http2.DATA) stream.take(payload);
+    else if (type === http2.HEADERS) stream.fields.push(...this.#decoder.decode(payload));
+    else if (type === http2.RST_STREAM) stream.resetBy = payload.readUInt32BE();
+    const mayEnd = type === http2.DATA || type === http2.HEADERS;
+    if (mayEnd && (flags & http2.END_STREAM) !== 0) stream.isOver = true;
+  }
+}
+
+export async function framesTo({ isTls }: Pick<Http2Kind, "isTls">, port: number): Promise<FrameClient> {
+  const where = { port, host: "127.0.0.1", noDelay: true };
+  const socket = isTls
+    ? connectTls({ ...where, rejectUnauthorized: false, ALPNProtocols: ["h2"] })
+    : connect(where);
+  socket.on("error", () => {});
+  await once(socket, isTls ? "secureConnect" : "connect");
+  const client = new FrameClient(socket);
+  client.begin();
+  return client;
+}
