@@ -78,7 +78,10 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   read(io: WireIo, size: number): number {
     const arrived = this.#arrived;
     if (arrived === null) return this.#lastNow;
-    const bytes = arrived.take(io.calls.buffer, size);
+    return this.#took(arrived, arrived.take(io.calls.buffer, size));
+  }
+
+  #took(arrived: ByteStore, bytes: number): number {
     if (arrived.size === 0) {
       this.#arrived = null;
       this.session.giveStore(arrived);
@@ -99,10 +102,8 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
 
   /** Takes so many bytes of what waits away, or as many as there are: how many. */
   protected skip(size: number): number {
-    const bytes = this.#arrived?.skip(size) ?? 0;
-    this.session.holds(-bytes);
-    this.taken(bytes);
-    return bytes;
+    const arrived = this.#arrived;
+    return arrived === null ? 0 : this.#took(arrived, arrived.skip(size));
   }
 
   /** Small amounts are saved up. */
