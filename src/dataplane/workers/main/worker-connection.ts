@@ -159,7 +159,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   openSession(session: ClientSession, observer: SessionObserver, wire: ClientWire): boolean {
-    if (!this.isKept) return false;
+    if (!this.isKept || this.#of !== null) return false; // a stream in a session is none of its own
     const start = this.#overSocket(wire.begin());
     this.thread.accepts.requests.sizes[this.#requestSlot] = this.handshakeBytes;
     this.request = NO_BYTES;
