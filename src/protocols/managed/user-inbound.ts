@@ -161,7 +161,16 @@ export class UserInbound<Table extends UserTable> {
     const { source, local } = connection;
     const ends = { source, local }; // kept by sessions, which must not keep the socket
     const isKnown = this.#env.unauthenticated?.enter(connection, layer.security === "tls");
-    layer.serve(connection, (carried) => this.#authenticate(carried, ends, isKnown, options));
+    layer.serve(connection, (carried) => {
+      // One of many in a connection: taken from its worker it is a client like any other.
+      const one = carried.connection === connection ? undefined : carried.connection;
+      const isOneKnown = one && this.#env.unauthenticated?.enter(one, false);
+      const onKnown = (): void => {
+        isKnown?.();
+        isOneKnown?.();
+      };
+      this.#authenticate(carried, ends, onKnown, options);
+    });
   }
 
   #authenticate(
