@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
+import { Readable } from "node:stream";
 import { test } from "node:test";
 import { toDestination } from "#net/address/ip.ts";
 import * as http2 from "#transport/http2/frames.ts";
@@ -54,7 +55,6 @@ for (const [name, kind] of Object.entries(KINDS)) {
     upload.end(randomBytes(300_000));
     assert.equal(String(await readAll(upload)), "300000");
     const listening = await node.connect(greeter.port);
-    if (kind.protocol.type === "vless") listening.write("");
     listening.write("x"); // headers go with the first words
     assert.equal(String(await readAll(listening)), "hello");
     listening.end();
@@ -247,13 +247,13 @@ test("a slow reader holds back itself, in both directions", { skip }, async () =
   await using node = await nodeOf(PLAIN, server.port);
   const up = await node.connect(slow.port);
   const bytes = randomBytes(30 << 20);
-  up.resume().end(bytes);
+  const pieces = Array.from({ length: 30 }, (_, at) => bytes.subarray(at << 20, (at + 1) << 20));
+  Readable.from(pieces).pipe(up.resume()); // the library holds no more of a connection than 10 MB
   const far = await accepted.promise;
   const down = await node.connect(long.port);
   down.write("x");
   await untilHeldUp(sent);
-  await untilHeldUp(() => bytes.length - up.writableLength);
-  assert.ok(up.writableLength > 8 << 20 && sent() < 30_000_000);
+  assert.ok(sent() < 30_000_000);
   for (const size of [1, 300_000]) await roundTrip(await node.connect(origin.port), size);
   far.resume();
   assert.ok((await readAll(far)).equals(bytes));
@@ -281,7 +281,7 @@ for (const name of ["vless over grpc, plain", "trojan over grpc, tls"]) {
       smux: { enabled: true, protocol: "smux", "max-connections": 1 },
     });
     for (const bytes of [1, 50_000, 1 << 20]) await roundTrip(await shared.connect(origin.port), bytes);
-    assert.equal(server.sessions.length, 5);
+    assert.equal(server.sessions.length, 4);
   });
 }
 

@@ -11,6 +11,7 @@ import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import type { UnauthenticatedPool } from "#net/listen/unauthenticated-clients.ts";
 import { planningDialer } from "./direct-accept.ts";
 import { openInboundEnv } from "./inbound-env.ts";
 import { unlimited } from "./relayed.ts";
@@ -36,6 +37,8 @@ export interface KeptClients extends AsyncDisposable {
   stopAccepting(): Promise<void>;
   /** By which they move bytes. */
   meter: Meter;
+  /** Clients that have not shown who they are. */
+  readonly unauthenticated: UnauthenticatedPool;
 }
 
 const TIMES = { timers: new IdleTimers(), idleMs: Infinity, halfClosedIdleMs: Infinity };
@@ -110,7 +113,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     return [lease.endpoint];
   };
   const inbound = opened.use(
-    (await side.open(side.schema.parse(raw) as never, { ...env, listenTcp })) as ManagedInbound,
+    (await side.open(side.schema.parse(raw) as never, { ...env, listenTcp, unauthenticated: pool.unauthenticated })) as ManagedInbound,
   );
   opened.use(env);
   const all = opened.move();
@@ -127,6 +130,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     plan: {},
     stopAccepting: () => stopAccepting(),
     meter: unlimited,
+    unauthenticated: pool.unauthenticated,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
   return owner;

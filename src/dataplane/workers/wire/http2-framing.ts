@@ -233,7 +233,7 @@ export abstract class Http2Framing extends MuxFraming {
     if (this.#id !== 0) return heard.onCredit(this.#id, more);
     const wasShut = this.payloadIn(MOST_WINDOW) === 0;
     this.#room += more;
-    if (wasShut) heard.onRoom();
+    if (wasShut && this.payloadIn(MOST_WINDOW) > 0) heard.onRoom();
     return this.#room <= MOST_WINDOW;
   }
 
