@@ -35,15 +35,15 @@ export class KeptSessions implements ClientSessions {
     this.#owner = owner;
   }
 
-  /** In the place of a client that has proved itself. */
-  open(client: Client, message: WireMessage): void {
+  /** In the place of a client that has proved itself, or begun. What the kernel has said of it, it says no more. */
+  open(client: Client, message: WireMessage, events: number): void {
     const { host } = this.#owner;
     const { slot } = client;
     const inner = host.open(slot * 2 + CLIENT, message);
     const { session } = message.details;
     if (inner === null || session === undefined) return host.end(slot, true);
     host.put(slot, this.#begin(client, inner, session));
-    host.wake(slot * 2 + CLIENT, READABLE); // it may have come with what was understood
+    host.wake(slot * 2 + CLIENT, READABLE | events); // it may have come with what was understood
   }
 
   #begin(client: Client, inner: Wire, asked: ClientSession): Task {

@@ -222,7 +222,7 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
     this.#freeRequestSlot();
     if (this.#bytes.consume(understood) !== understood) return host.end(this.slot, true);
     this.#stage = GONE;
-    this.acceptor.kept.open(this, this.#bytes.begin?.(message) ?? message);
+    this.acceptor.kept.open(this, this.#bytes.begin?.(message) ?? message, this.#clientEvents);
   }
 
   #forget(): void {

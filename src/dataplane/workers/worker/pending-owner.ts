@@ -20,8 +20,8 @@ export interface RequestingTask extends PendingTask {
 
 /** Those of clients that have proved themselves. */
 export interface ClientSessions {
-  /** In the place of the client. The details of the message say of which protocol. */
-  open(client: Pick<RequestingTask, "slot" | "listener">, message: WireMessage): void;
+  /** In the place of the client, of which the kernel has said `events`. The details of the message say of which protocol. */
+  open(client: Pick<RequestingTask, "slot" | "listener">, message: WireMessage, events: number): void;
 }
 
 export interface PendingOwner {
