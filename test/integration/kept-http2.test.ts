@@ -62,7 +62,10 @@ for (const [name, kind] of Object.entries(KINDS)) {
     await until("they have ended", () => server.ended.length === count);
     assert.deepEqual([server.kept.length, server.sessions.length, node.sockets.length], [count, count, 1]);
     const all = [...sizes.map((size) => `${size}/${size}`), "300000/6", "1/5"];
-    assert.deepEqual(server.ended.map(({ upload: up, download }) => `${up}/${download}`).toSorted(), all.toSorted());
+    assert.deepEqual(
+      server.ended.map(({ upload: up, download }) => `${up}/${download}`).toSorted(),
+      all.toSorted(),
+    );
   });
 
   test(`${name}: streams side by side, of a node in a worker`, { skip }, async () => {
@@ -96,7 +99,12 @@ test("a header in any pieces of messages and frames", { skip }, async () => {
     client.send(Buffer.of(byte));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  client.send(requestFrame(7), frame(7, Buffer.alloc(5)), frame(7, Buffer.alloc(0)), frame(7, message(header)));
+  client.send(
+    requestFrame(7),
+    frame(7, Buffer.alloc(5)),
+    frame(7, Buffer.alloc(0)),
+    frame(7, message(header)),
+  );
   const padded = Buffer.concat([Buffer.of(20), message(header), Buffer.alloc(20)]);
   client.send(requestFrame(9), http2.encodeFrame(http2.DATA, http2.PADDED, 9, padded));
   for (const id of [1, 3, 5, 7, 9]) {
@@ -188,7 +196,10 @@ test("what is no stream is answered as servers of gRPC do", { skip }, async () =
   client.send(requestFrame(1, but(":path", "/other")), requestFrame(3, but("content-type", "text/html")));
   await client.isOver(1);
   await client.isOver(3);
-  assert.deepEqual([client.heard(1).valueOf(":status"), client.heard(1).valueOf("grpc-status")], ["200", "12"]);
+  assert.deepEqual(
+    [client.heard(1).valueOf(":status"), client.heard(1).valueOf("grpc-status")],
+    ["200", "12"],
+  );
   assert.equal(client.heard(3).valueOf(":status"), "415");
   client.open(5, Buffer.concat([trojanTo(origin.port), Buffer.from("ping")]));
   assert.equal(String(await client.got(5, 4)), "ping");
@@ -207,7 +218,8 @@ test("wrong users and noise cost their streams, and no other's", { skip }, async
   client.open(5, Buffer.concat([vlessTo(origin.port), Buffer.from("ping")]));
   client.send(requestFrame(7), http2.encodeFrame(http2.DATA, 0, 7, Buffer.alloc(100, 0xff))); // no message
   assert.equal(String(await said(client, 5, 4)), "ping");
-  for (const id of [1, 3, 7]) await until(`${id} is over`, () => client.heard(id).resetBy !== null || client.heard(id).isOver);
+  for (const id of [1, 3, 7])
+    await until(`${id} is over`, () => client.heard(id).resetBy !== null || client.heard(id).isOver);
   await goesOn(client, 9, origin.port);
   assert.equal(server.sessions.length, 2);
   client.socket.destroy();
@@ -285,22 +297,26 @@ for (const name of ["vless over grpc, plain", "trojan over grpc, tls"]) {
   });
 }
 
-test("a removed user loses its streams, and others in the same connection keep theirs", { skip }, async () => {
-  await using server = await openServer(PLAIN);
-  await using origin = await openTcpOrigin(echo);
-  const client = await framesTo(PLAIN, server.port);
-  await goesOn(client, 1, origin.port);
-  client.open(3, Buffer.concat([vlessTo(origin.port, bobUuid), Buffer.from("bob's")]));
-  assert.equal(String(await said(client, 3, 5)), "bob's");
-  const users = server.sessions.map(({ metadata }) => metadata.inbound.user);
-  assert.deepEqual(users, ["ann", "bob"]);
-  server.inbound.replaceUsers([{ id: "bob", credential: bobUuid, flow: null }]);
-  assert.equal(await client.isReset(1), http2.CANCEL);
-  client.say(3, "again");
-  assert.equal(String(await client.got(3, 5)), "again");
-  await until("it has ended", () => server.ended.length === 1);
-  client.socket.destroy();
-});
+test(
+  "a removed user loses its streams, and others in the same connection keep theirs",
+  { skip },
+  async () => {
+    await using server = await openServer(PLAIN);
+    await using origin = await openTcpOrigin(echo);
+    const client = await framesTo(PLAIN, server.port);
+    await goesOn(client, 1, origin.port);
+    client.open(3, Buffer.concat([vlessTo(origin.port, bobUuid), Buffer.from("bob's")]));
+    assert.equal(String(await said(client, 3, 5)), "bob's");
+    const users = server.sessions.map(({ metadata }) => metadata.inbound.user);
+    assert.deepEqual(users, ["ann", "bob"]);
+    server.inbound.replaceUsers([{ id: "bob", credential: bobUuid, flow: null }]);
+    assert.equal(await client.isReset(1), http2.CANCEL);
+    client.say(3, "again");
+    assert.equal(String(await client.got(3, 5)), "again");
+    await until("it has ended", () => server.ended.length === 1);
+    client.socket.destroy();
+  },
+);
 
 test("a limited user moves nothing without leave, and all is counted once", { skip }, async () => {
   await using server = await openServer(PLAIN);
