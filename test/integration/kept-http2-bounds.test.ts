@@ -1,4 +1,4 @@
-/** What a connection of HTTP/2 that a worker keeps may not do, most of it before anybody has shown who they are. */
+/** What a connection of HTTP/2 that a worker keeps may not do, most of it before any user has authenticated. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -75,7 +75,7 @@ async function openWorld(): Promise<World> {
       await isServed(other, 1, origin.port);
       for (const { socket } of [other, ...attackers.splice(0)]) socket.destroy();
       await until("what they had is free", () => descriptors() <= before);
-      await until("nobody is waited for", () => server.unauthenticated.size === 0);
+      await until("no client is waited for", () => server.unauthenticated.size === 0);
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
@@ -145,7 +145,7 @@ test("streams that are opened and reset without an end leave nothing behind", { 
   await world.isWell();
 });
 
-test("a request that is reset while it is decided is dialled for nobody", { skip }, async () => {
+test("a request that is reset while it is decided is not dialled", { skip }, async () => {
   await using world = await openWorld();
   const asked: StreamSession[] = [];
   world.server.instead = (session) => void asked.push(session);
@@ -192,7 +192,7 @@ test("who asks without reading is cut off", { skip }, async () => {
   }
 });
 
-test("floods that ask for nothing hold up nobody", { skip }, async () => {
+test("floods that ask for nothing hold up no other client", { skip }, async () => {
   const floods: readonly (readonly [string, Buffer])[] = [
     ["windows of the connection", http2.encodeNumber(http2.WINDOW_UPDATE, 0, 1)],
     ["windows of a stream", http2.encodeNumber(http2.WINDOW_UPDATE, 1, 1)],
@@ -341,6 +341,6 @@ test(
     await silent.closed();
     await until("its stream has ended", () => server.ended.length === 1);
     await taken.promise;
-    await until("nobody is waited for", () => server.unauthenticated.size === 0);
+    await until("no client is waited for", () => server.unauthenticated.size === 0);
   },
 );

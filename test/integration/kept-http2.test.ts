@@ -115,7 +115,7 @@ test("a header in any pieces of messages and frames", { skip }, async () => {
   assert.equal(server.sessions.length, 5);
 });
 
-test("a header that was torn is one of many that are taken, once somebody is known", { skip }, async () => {
+test("a header that was torn is one of many that are taken, once a user is known", { skip }, async () => {
   await using server = await openServer(PLAIN);
   await using origin = await openTcpOrigin(echo);
   const client = await framesTo(PLAIN, server.port);
@@ -212,8 +212,8 @@ test("wrong users and noise cost their streams, and no other's", { skip }, async
   await using server = await openServer(PLAIN);
   await using origin = await openTcpOrigin(echo);
   const client = await framesTo(PLAIN, server.port);
-  const stranger = "99999999-2222-3333-4444-555555555555";
-  client.open(1, vlessTo(origin.port, stranger));
+  const unknown = "99999999-2222-3333-4444-555555555555";
+  client.open(1, vlessTo(origin.port, unknown));
   client.open(3, randomBytes(500));
   client.open(5, Buffer.concat([vlessTo(origin.port), Buffer.from("ping")]));
   client.send(requestFrame(7), http2.encodeFrame(http2.DATA, 0, 7, Buffer.alloc(100, 0xff))); // no message

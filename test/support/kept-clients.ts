@@ -113,7 +113,11 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
     return [lease.endpoint];
   };
   const inbound = opened.use(
-    (await side.open(side.schema.parse(raw) as never, { ...env, listenTcp, unauthenticated: pool.unauthenticated })) as ManagedInbound,
+    (await side.open(side.schema.parse(raw) as never, {
+      ...env,
+      listenTcp,
+      unauthenticated: pool.unauthenticated,
+    })) as ManagedInbound,
   );
   opened.use(env);
   const all = opened.move();

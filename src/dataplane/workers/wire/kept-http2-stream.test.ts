@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BUFFER_BYTES, EAGAIN, type RelayCalls } from "#platform/linux/relay-calls.ts";
+import * as http2 from "#transport/http2/frames.ts";
+import { MemoryWire } from "../../../../test/support/memory-wire.ts";
+import { message, REQUEST, requestFrame } from "../../../../test/support/kept-http2.ts";
+import type { KeptClientStream } from "./kept-client.ts";
+import { KeptHttp2Session } from "./kept-http2-session.ts";
+import type { WireIo } from "./wire.ts";
+
+/** A connection with what its client says, and the streams that have said something. */
+function open(...frames: readonly Uint8Array[]) {
+  const wire = new MemoryWire(Buffer.concat([http2.CLIENT_PREFACE, http2.encodeSettings([]), ...frames]));
+  const calls = { buffer: new Uint8Array(BUFFER_BYTES + 64), receive: () => EAGAIN, unsent: () => 0 };
+  const io: WireIo = { calls: calls as unknown as RelayCalls, bufferedBytes: 0, wakeAtMs: Infinity };
+  const shown: KeptClientStream[] = [];
+  const host = { onStream: (one: KeptClientStream) => shown.push(one) > 0, wake() {}, wakeStream() {} };
+  const session = new KeptHttp2Session(wire, { grpcServiceName: "Gun", h2: null }, host);
+  session.turn(io);
+  return { io, session, shown, wire };
+}
+
+const said = (id: number, text: string, flags = 0): Buffer =>
+  http2.encodeFrame(http2.DATA, flags, id, message(Buffer.from(text)));
+
+test("behind a handshake that came alone a stream waits, and has not ended", () => {
+  const { io, session, shown, wire } = open(requestFrame(1), said(1, "header"));
+  const [stream = assert.fail()] = shown;
+  assert.equal(Buffer.from(stream.request).toString(), "header");
+  assert.equal(stream.consume(6), 6);
+  assert.equal(stream.readable, false);
+  assert.equal(stream.read(io, 100), EAGAIN);
+  wire.arrived = Buffer.concat([wire.arrived, said(1, "payload")]);
+  session.turn(io);
+  assert.equal(stream.read(io, 100), 7);
+  assert.equal(stream.read(io, 100), EAGAIN);
+});
+
+test("all at once, with the end", () => {
+  const { io, shown } = open(requestFrame(1), said(1, "header and more", http2.END_STREAM));
+  const [stream = assert.fail()] = shown;
+  assert.equal(stream.consume(6), 6);
+  assert.equal(stream.read(io, 100), 9);
+  assert.equal(stream.read(io, 100), 0);
+});
+
+test("a handshake alone, with the end", () => {
+  const { io, shown } = open(requestFrame(1), said(1, "header", http2.END_STREAM));
+  const [stream = assert.fail()] = shown;
+  assert.equal(stream.consume(6), 6);
+  assert.equal(stream.read(io, 100), 0);
+});
+
+test("a stream that says nothing is not shown", () => {
+  const { session, shown } = open(
+    requestFrame(1, REQUEST, http2.END_STREAM),
+    requestFrame(3),
+    http2.encodeFrame(http2.DATA, 0, 3, Buffer.alloc(5)),
+    http2.encodeFrame(http2.DATA, http2.END_STREAM, 3, Buffer.alloc(0)),
+    requestFrame(5),
+    http2.encodeNumber(http2.RST_STREAM, 5, http2.NO_ERROR),
+  );
+  assert.equal(shown.length, 0);
+  assert.equal(session.streams, 0);
+});
