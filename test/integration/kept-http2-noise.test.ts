@@ -1,13 +1,15 @@
-/** Whatever a client makes up, in a connection of HTTP/2 that a worker keeps. */
+/** Whatever a client makes up, in a connection of HTTP/2 that a worker keeps, and how it may begin. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import * as http2 from "#transport/http2/frames.ts";
 import {
   framesTo,
   type Http2Kind,
   KINDS,
   message,
+  openFrames,
   openServer,
   requestFrame,
   vlessTo,
@@ -66,3 +68,28 @@ test("others are served", { skip, timeout: 120_000 }, async () => {
   );
   assert.equal(killer.count("relay"), 1);
 });
+
+for (const name of ["vless over grpc, plain", "vless over grpc, tls"])
+  test(`${name}: a preface in pieces is the event loop's, and whole it is not`, { skip }, async () => {
+    const kind = KINDS[name] as Http2Kind;
+    await using server = await openServer(kind);
+    await using origin = await openTcpOrigin(echo);
+    const begin = Buffer.concat([http2.CLIENT_PREFACE, http2.encodeSettings([])]);
+    for (const cut of [1, 14, 23, 24, 30]) {
+      const client = await openFrames(kind, server.port);
+      client.send(begin.subarray(0, cut));
+      await delay(30);
+      client.send(begin.subarray(cut));
+      client.open(1, Buffer.concat([vlessTo(origin.port), Buffer.from("still")]));
+      assert.equal(String(await client.got(1, 7)).slice(2), "still", `cut at ${cut}`);
+      client.socket.destroy();
+    }
+    assert.deepEqual([server.sessions.length, server.kept.length], [5, 2]);
+    const other = await openFrames(kind, server.port);
+    other.socket.write("GET / HTTP/1.1\r\nHost: server.test\r\n\r\n");
+    await other.closed();
+    const silent = await openFrames(kind, server.port);
+    silent.socket.end();
+    await silent.closed();
+    await until("none is waited for", () => server.unauthenticated.size === 0);
+  });

@@ -232,14 +232,19 @@ export class FrameClient {
   }
 }
 
-export async function framesTo({ isTls }: Pick<Http2Kind, "isTls">, port: number): Promise<FrameClient> {
+/** Nothing was said yet. */
+export async function openFrames({ isTls }: Pick<Http2Kind, "isTls">, port: number): Promise<FrameClient> {
   const where = { port, host: "127.0.0.1", noDelay: true };
   const socket = isTls
     ? connectTls({ ...where, rejectUnauthorized: false, ALPNProtocols: ["h2"] })
     : connect(where);
   socket.on("error", () => {});
   await once(socket, isTls ? "secureConnect" : "connect");
-  const client = new FrameClient(socket);
+  return new FrameClient(socket);
+}
+
+export async function framesTo(kind: Pick<Http2Kind, "isTls">, port: number): Promise<FrameClient> {
+  const client = await openFrames(kind, port);
   client.begin();
   return client;
 }
