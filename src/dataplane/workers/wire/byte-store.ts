@@ -4,6 +4,19 @@ const LEAST_BYTES = 4 * 1024;
 /** More than this is given back, too, where less than a quarter of it is in use: what waits is counted, and not what it lies in. */
 const MOST_SPARSE_BYTES = 32 * 1024;
 
+/** Of a thread: in bulk a store gives its memory back, and wants as much, in every turn. */
+const spare: Uint8Array<ArrayBuffer>[] = [];
+const MOST_SPARE = 4;
+
+function memoryOf(size: number): Uint8Array<ArrayBuffer> {
+  const at = spare.findIndex(({ length }) => length >= size && length <= 4 * size);
+  return spare.splice(at, at < 0 ? 0 : 1)[0] ?? new Uint8Array(size);
+}
+
+function giveBack(memory: Uint8Array<ArrayBuffer>): void {
+  if (memory.length <= MOST_KEPT_BYTES && spare.length < MOST_SPARE) spare.push(memory);
+}
+
 /** Bytes that wait, in the order in which they came; in one piece of memory, which grows where it has to. */
 export class ByteStore {
   #bytes = new Uint8Array(0);
@@ -26,7 +39,7 @@ export class ByteStore {
     const present = this.#bytes.subarray(this.#from, this.#to);
     const needed = present.length + size;
     // Moved within the same memory only where that is rare.
-    if (2 * needed > this.#bytes.length) this.#bytes = new Uint8Array(Math.max(LEAST_BYTES, 2 * needed));
+    if (2 * needed > this.#bytes.length) this.#bytes = memoryOf(Math.max(LEAST_BYTES, 2 * needed));
     this.#bytes.set(present);
     this.#from = 0;
     this.#to = present.length;
@@ -54,7 +67,9 @@ export class ByteStore {
   }
 
   #shrink(): void {
-    this.#bytes = this.#bytes.slice(this.#from, this.#to);
+    const before = this.#bytes;
+    this.#bytes = before.slice(this.#from, this.#to);
+    giveBack(before);
     this.#from = 0;
     this.#to = this.#bytes.length;
   }
