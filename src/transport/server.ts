@@ -86,7 +86,8 @@ export async function openTransportServer(
     if (fields["xhttp-config"]?.[key] !== undefined)
       log.warning(`listener ${name}: xhttp-config.${key} has no effect here, and its users get no links`);
   // A client that has to show a certificate is answered by nothing before that was looked at.
-  const keepsHttp2 = carriers.onlyTunnels && fields["client-auth-type"] === "";
+  const asksNoCertificate = fields["client-auth-type"] === "";
+  const keepsHttp2 = carriers.onlyTunnels && asksNoCertificate;
   using undo = new DisposableStack();
   const quic =
     carriers.overQuic === null
@@ -106,8 +107,7 @@ export async function openTransportServer(
   });
   undo.move();
   const isPlain = security.kind === "none";
-  // A client that has to show a certificate is answered by nothing before that was looked at.
-  const canSwitch = carriers.http2 === null && fields["client-auth-type"] === "";
+  const canSwitch = carriers.http2 === null && asksNoCertificate;
   const keep = (connection: AcceptedConnection): Secured | null => {
     const { switched } = connection;
     if (!isPlain) return security.keep(connection);
