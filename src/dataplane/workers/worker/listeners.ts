@@ -126,9 +126,9 @@ export class Listeners {
     return itemAt(this.#names, listener);
   }
 
-  /** The listening side's own address for a client; to be used at once. */
+  /** The listening side's own address for a client; to be used at once. Below 0: it is a stream of one, which has that of its session. */
   localOf(listener: number, fd: number): Uint8Array {
-    if (this.#bound.has(listener)) return this.nameOf(listener);
+    if (fd < 0 || this.#bound.has(listener)) return this.nameOf(listener);
     this.#calls.localName(fd);
     return this.#calls.address;
   }
