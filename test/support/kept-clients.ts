@@ -9,7 +9,7 @@ import type { Protocol } from "#core/protocol.ts";
 import type { DatagramSession, OffloadedClient, StreamSession } from "#core/session.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
-import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { ANY_V4, LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import type { UnauthenticatedPool } from "#net/listen/unauthenticated-clients.ts";
 import { planningDialer } from "./direct-accept.ts";
@@ -106,7 +106,7 @@ export async function openKeptClients(protocol: Protocol, raw: object, threads =
   const listenTcp: typeof env.listenTcp = async (options) => {
     const onAccepted = (connection: AcceptedConnection): void =>
       options.onAccepted(connection, lease.endpoint);
-    const asked = { ip: LOOPBACK_V4, port: 0, owner: "test" };
+    const asked = { ip: ANY_V4, port: 0, owner: "test" }; // as listeners are by default
     const lease = opened.use(await pool.leaseTcp(asked, { ...options, probes: null, onAccepted }));
     lease.activate();
     stopAccepting = async () => await lease[Symbol.asyncDispose]();
