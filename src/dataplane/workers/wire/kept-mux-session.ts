@@ -1,16 +1,10 @@
 import { MAX_STREAMS, REQUEST_TIMEOUT_MS, SERVER_IDLE_MS } from "#transport/mux/session.ts";
 import type { KeptSessionHost } from "./kept-client.ts";
 import { KeptMuxStream } from "./kept-mux-stream.ts";
-import type { MuxFraming, SessionStream } from "./mux-framing.ts";
+import type { KeptOpenedStream } from "./kept-opened-stream.ts";
+import type { MuxFraming } from "./mux-framing.ts";
 import { MuxSession } from "./mux-session.ts";
 import type { Wire, WireIo } from "./wire.ts";
-
-interface KeptOpenedStream extends SessionStream {
-  /** It has said where it leads to, or something. */
-  readonly isNamed: boolean;
-  readonly openedAtMs: number;
-  drop(): void;
-}
 
 /** That of a listener's client, which opens the streams. */
 export class KeptMuxSession extends MuxSession<KeptOpenedStream> {

@@ -1,30 +1,15 @@
-import { performance } from "node:perf_hooks";
-import { FAULT } from "#platform/linux/relay-calls.ts";
 import { encodeAnswer, FLAGS_BYTES } from "#transport/mux/request.ts";
 import { AskedAddress } from "./asked-address.ts";
-import type { KeptClientStream, KeptSessionHost } from "./kept-client.ts";
-import type { MuxSession } from "./mux-session.ts";
-import { MuxStream } from "./mux-stream.ts";
+import type { KeptClientStream } from "./kept-client.ts";
+import { KeptOpenedStream } from "./kept-opened-stream.ts";
 
 const SUCCESS = encodeAnswer(null);
 
-/** A stream that a listener's client has opened. */
-export class KeptMuxStream extends MuxStream implements KeptClientStream {
-  readonly id: number;
-  slot = -1;
-  readonly openedAtMs = performance.now();
-  readonly #host: KeptSessionHost;
+/** One that says where it leads to. */
+export class KeptMuxStream extends KeptOpenedStream implements KeptClientStream {
   readonly #asked = new AskedAddress(FLAGS_BYTES);
   /** It says by itself that its dial has succeeded. */
   #answers = true;
-  /** It ends at once, whatever waits. */
-  #isLost = false;
-
-  constructor(session: MuxSession, host: KeptSessionHost, id: number) {
-    super(session);
-    this.#host = host;
-    this.id = id;
-  }
 
   get request(): Uint8Array {
     return this.#asked.bytes;
@@ -37,16 +22,6 @@ export class KeptMuxStream extends MuxStream implements KeptClientStream {
 
   get isNamed(): boolean {
     return this.#asked.isWhole;
-  }
-
-  get outlivesSocket(): boolean {
-    return !this.#isLost;
-  }
-
-  readonly wake = (): void => this.#wake(0);
-
-  #wake(events: number): void {
-    if (this.slot >= 0) this.#host.wakeStream(this.slot, events);
   }
 
   arrive(bytes: Uint8Array, from: number, to: number): void {
@@ -62,7 +37,7 @@ export class KeptMuxStream extends MuxStream implements KeptClientStream {
     this.taken(size);
     if (!this.isNamed) return;
     this.keep(bytes, from + size, to);
-    if (!this.#host.onStream(this)) this.drop();
+    if (!this.host.onStream(this)) this.drop();
   }
 
   awaitAnswer(): void {
@@ -73,26 +48,5 @@ export class KeptMuxStream extends MuxStream implements KeptClientStream {
     if (!this.#answers || this.isCut) return;
     this.session.sayData(this.id, SUCCESS);
     this.said(SUCCESS.length);
-  }
-
-  override onFarEnd(): void {
-    if (this.isNamed) super.onFarEnd();
-    else this.drop(); // it wants nothing
-  }
-
-  override onReset(): void {
-    if (!this.isNamed) return this.drop();
-    this.#isLost = true;
-    this.cut();
-    this.#wake(FAULT);
-  }
-
-  override onLost(): void {
-    this.onReset();
-  }
-
-  override drop(): void {
-    super.drop();
-    this.slot = -1;
   }
 }
