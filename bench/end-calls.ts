@@ -5,6 +5,7 @@ import { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { WORDS } from "#platform/linux/machine-words.ts";
 import { EPOLL_CTL_ADD, MSG_DONTWAIT } from "#platform/linux/numbers.ts";
 import { DATA_WORD, EVENT_WORDS, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const MSG_TRUNC = 0x20;
 const MFD_CLOEXEC = 1;
@@ -77,7 +78,7 @@ export class EndCalls extends AcceptCalls {
 }
 
 export function openEndCalls(): EndCalls {
-  return new EndCalls(process.getBuiltinModule("node:ffi"));
+  return new EndCalls(ffiFor("this measurement"));
 }
 
 /** Is this what lies there, where `CONTENT` goes on without end? */

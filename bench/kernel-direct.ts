@@ -13,6 +13,7 @@ import { Bpf } from "#platform/linux/bpf.ts";
 import { openLibc } from "#platform/linux/libc.ts";
 import { Maps } from "#kernel-direct/ebpf/maps.ts";
 import { classifierProgram, DECISION } from "#kernel-direct/ebpf/program.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 export const NAME = "kernel-direct";
 
@@ -121,7 +122,7 @@ async function setTimes(out: (line: string) => void): Promise<void> {
 async function costPerPacket(out: (line: string) => void): Promise<void> {
   const libc = openLibc();
   if (libc === null) return;
-  const bpf = new Bpf(process.getBuiltinModule("node:ffi"), libc);
+  const bpf = new Bpf(ffiFor("this measurement"), libc);
   using maps = new Maps(bpf, { prefixes: 65_536, flows: 65_536, ways: null }, 1024);
   const marks = { directMark: 0x4000_0000, proxyMark: 0x2000_0000, redirectTo: null };
   const program = bpf.loadClassifier(classifierProgram({ maps: maps.descriptors, ...marks }), "weir_bench");

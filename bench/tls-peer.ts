@@ -9,6 +9,7 @@ import { BROKEN, openSsl, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts"
 import { EAGAIN, EINTR, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
 import { CHECKED_BYTES, CONTENT, isContent, openEndCalls } from "./end-calls.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 type Way = "down" | "up";
 
@@ -52,7 +53,7 @@ const SSL_CTRL_SET_MIN_PROTO_VERSION = 123;
 
 const calls = openEndCalls();
 const ssl = openSsl(calls.buffer) as Ssl;
-const { functions } = process.getBuiltinModule("node:ffi").dlopen(null, {
+const { functions } = ffiFor("this measurement").dlopen(null, {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
   SSL_set_fd: { arguments: ["pointer", "i32"], return: "i32" },
   SSL_set0_wbio: { arguments: ["pointer", "pointer"], return: "void" },

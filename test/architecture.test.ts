@@ -250,3 +250,10 @@ test("values of node:http come from lib/node-http.ts, the Controller is loaded b
   }
   assert.deepEqual(faults, [], "each start would pay for it: docs/adr/0002");
 });
+
+test("functions of C are asked for in platform/ffi.ts, which knows what the end of a thread then needs", () => {
+  const faults = globSync("**/*.ts", { cwd: src }).filter((file) =>
+    readFileSync(join(src, file), "utf8").includes('getBuiltinModule("node:ffi")'),
+  );
+  assert.deepEqual(faults, [join("platform", "ffi.ts")]);
+});

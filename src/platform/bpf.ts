@@ -1,22 +1,16 @@
 /** bpf(2). On a system without it the error names the configuration key. */
 import { readFileSync } from "node:fs";
-import { ConfigError } from "#core/errors.ts";
 import { Bpf } from "./linux/bpf.ts";
-import { openLibc } from "./linux/libc.ts";
+import { libcFor } from "./linux/libc.ts";
+import { openLinuxFfi, ffiFor } from "./ffi.ts";
 
 export type { Bpf } from "./linux/bpf.ts";
 
-export const HAS_BPF: boolean =
-  process.platform === "linux" && process.getBuiltinModule("node:ffi") !== undefined;
+export const HAS_BPF: boolean = openLinuxFfi() !== null;
 
 /** Throws `ConfigError`. */
 export function openBpf(key: string): Bpf {
-  if (process.platform !== "linux")
-    throw new ConfigError(`${key}: only Linux can do this, this system is ${process.platform}`);
-  const libc = openLibc();
-  if (libc === null)
-    throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
-  return new Bpf(process.getBuiltinModule("node:ffi"), libc);
+  return new Bpf(ffiFor(key), libcFor(key));
 }
 
 /** CPUs that could ever be there: values of per-CPU maps are read for all of them. */

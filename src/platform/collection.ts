@@ -3,6 +3,7 @@
  * short (v8-isolate.h, `MemoryPressureNotification`): pages that it empties go back to the system at once, instead of with
  * the next collection, which an idle program may not need for hours.
  */
+import { openFfi } from "./ffi.ts";
 
 /** As the compiler of the runtime names them (Itanium C++ ABI §5.1); the runtime shows them to add-ons. */
 const CURRENT = "_ZN2v87Isolate10GetCurrentEv";
@@ -28,8 +29,8 @@ export function openWholeCollection(): (() => void) | null {
 }
 
 function openAt(level: number): (() => void) | null {
-  const ffi = process.getBuiltinModule("node:ffi");
-  if (ffi === undefined || process.platform === "win32") return null;
+  const ffi = openFfi();
+  if (ffi === null || process.platform === "win32") return null;
   try {
     const { functions } = ffi.dlopen(null, SIGNATURES);
     return () => functions[PRESSURE](functions[CURRENT](), level);

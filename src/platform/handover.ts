@@ -1,7 +1,8 @@
 /** A way between two processes of weir on which descriptors can go, too. */
-import { SystemError, openLibc, type Libc } from "./linux/libc.ts";
+import { SystemError, openLibc, type Libc, libcOf } from "./linux/libc.ts";
 import { UnixPackets, type Credentials, type Packet } from "./linux/unix-packets.ts";
-import { openPoller, UV_READABLE, UV_WRITABLE, type Poller, type ReadinessWatch } from "./linux/uv-poll.ts";
+import { UV_READABLE, UV_WRITABLE, Poller, type ReadinessWatch } from "./linux/uv-poll.ts";
+import { openFfi } from "./ffi.ts";
 
 export { MOST_PACKET_BYTES } from "./linux/unix-packets.ts";
 export type { Credentials, Packet } from "./linux/unix-packets.ts";
@@ -12,11 +13,10 @@ const MOST_WAITING = 4096;
 /** Null where this system or runtime has nothing to hand descriptors over by. */
 export function openHandover(): Handover | null {
   if (process.platform !== "linux" || (process.arch !== "x64" && process.arch !== "arm64")) return null;
-  const ffi = process.getBuiltinModule("node:ffi");
-  const libc = ffi === undefined ? null : openLibc();
-  const poller = openPoller();
-  if (ffi === undefined || libc === null || poller === null) return null;
-  return new Handover(libc, new UnixPackets(ffi, libc), poller);
+  const ffi = openFfi();
+  if (ffi === null) return null;
+  const libc = libcOf(ffi);
+  return new Handover(libc, new UnixPackets(ffi, libc), new Poller(ffi));
 }
 
 /** Another descriptor of the same file, which the caller owns. Throws `SystemError`. */

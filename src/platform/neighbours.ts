@@ -1,7 +1,7 @@
 /** The kernel's table of neighbours, live. */
 import type { Log } from "#core/log.ts";
 import { messageOf } from "#core/errors.ts";
-import { openLibc, SystemError } from "./linux/libc.ts";
+import { SystemError, libcOf } from "./linux/libc.ts";
 import {
   decodeNeighbour,
   eachNeighbour,
@@ -9,7 +9,8 @@ import {
   type Neighbour,
 } from "./linux/netlink/neighbours.ts";
 import { NETLINK_ROUTE, NetlinkSocket } from "./linux/netlink/socket.ts";
-import { openPoller, type Watch } from "./linux/uv-poll.ts";
+import { type Watch, Poller } from "./linux/uv-poll.ts";
+import { openLinuxFfi } from "./ffi.ts";
 
 export type { Neighbour } from "./linux/netlink/neighbours.ts";
 
@@ -84,10 +85,9 @@ export class NeighbourWatch implements Disposable {
 
 /** Null: this system has no such table, or the runtime cannot ask for it. Throws `SystemError`. */
 export function watchNeighbours(events: NeighbourEvents): NeighbourWatch | null {
-  const libc = process.platform === "linux" ? openLibc() : null;
-  const poller = libc === null ? null : openPoller();
-  if (libc === null || poller === null) return null;
-  const ffi = process.getBuiltinModule("node:ffi");
+  const ffi = openLinuxFfi();
+  if (ffi === null) return null;
+  const [libc, poller] = [libcOf(ffi), new Poller(ffi)];
   using undo = new DisposableStack();
   const changes = undo.use(new NetlinkSocket(ffi, libc, NETLINK_ROUTE));
   const requests = undo.use(new NetlinkSocket(ffi, libc, NETLINK_ROUTE));

@@ -1,14 +1,14 @@
 /** Devices, addresses, routes and rules. On a system without them the error names the configuration key. */
-import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { openLibc } from "./linux/libc.ts";
+import { libcFor } from "./linux/libc.ts";
 import { forgetFlows } from "./linux/netlink/conntrack.ts";
 import { Monitor, type MonitorOptions } from "./linux/netlink/monitor.ts";
 import type { NetlinkMessage } from "./linux/netlink/message.ts";
 import { isRouteChange, isTableChange, NFTABLES_GROUP, ROUTE_GROUPS } from "./linux/netlink/changes.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from "./linux/netlink/socket.ts";
 import { deleteTableNamed, hasTableNamed } from "./linux/netlink/tables.ts";
-import { openPoller } from "./linux/uv-poll.ts";
+import { Poller } from "./linux/uv-poll.ts";
+import { ffiFor } from "./ffi.ts";
 
 export { SystemError } from "./linux/libc.ts";
 export { usesDeadLink } from "./linux/dead-links.ts";
@@ -79,8 +79,7 @@ export function watchNftables(key: string, log: Log, on: () => void): Disposable
 }
 
 function watch(key: string, protocol: number, options: MonitorOptions, on: () => void): Disposable {
-  const poller = openPoller();
-  if (poller === null) throw lacking(key);
+  const poller = new Poller(ffiFor(key));
   const socket = open(key, protocol, process.platform);
   try {
     return new Monitor(socket, poller, options, on);
@@ -91,12 +90,5 @@ function watch(key: string, protocol: number, options: MonitorOptions, on: () =>
 }
 
 function open(key: string, protocol: number, system: string): NetlinkSocket {
-  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
-  const libc = openLibc();
-  if (libc === null) throw lacking(key);
-  return new NetlinkSocket(process.getBuiltinModule("node:ffi"), libc, protocol);
-}
-
-function lacking(key: string): ConfigError {
-  return new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
+  return new NetlinkSocket(ffiFor(key, system), libcFor(key, system), protocol);
 }

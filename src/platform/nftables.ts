@@ -1,6 +1,7 @@
 /** nftables. On a system without it the error names the configuration key. */
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { NftThread, type NftSession } from "./linux/nft/session.ts";
+import { ffiFor } from "./ffi.ts";
 
 export { NftError, type NftSession } from "./linux/nft/session.ts";
 
@@ -17,11 +18,9 @@ export class Nftables {
     system: string = process.platform,
     env: NodeJS.ProcessEnv = process.env,
   ): Promise<NftSession> {
-    if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
+    ffiFor(key, system);
     if (env[SWITCH] === "1")
       throw new ConfigError(`${key}: needs nftables, which ${SWITCH}=1 switches off; set ${key}: false`);
-    if (process.getBuiltinModule("node:ffi") === undefined)
-      throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
     try {
       return await (await this.#openThread()).openSession();
     } catch (error) {

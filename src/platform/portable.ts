@@ -1,6 +1,5 @@
 /** What only some systems can do. Elsewhere the error names the configuration key. */
-import { ConfigError } from "#core/errors.ts";
-import { openLibc } from "./linux/libc.ts";
+import { openLibc, libcFor } from "./linux/libc.ts";
 import { bindToDevice, openSocketMaker, setMark, setReusePort } from "./linux/sockopt.ts";
 import type { SocketMaker, SocketOptions } from "./socket-maker.ts";
 
@@ -11,28 +10,17 @@ import type { SocketMaker, SocketOptions } from "./socket-maker.ts";
 export function openSockets(options: SocketOptions, system: string = process.platform): SocketMaker | null {
   if (options.routingMark === 0 && options.interfaceName === "") return null;
   const key = options.routingMark !== 0 ? "routing-mark" : "interface-name";
-  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
-  const libc = openLibc();
-  if (libc === null)
-    throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
-  return openSocketMaker(libc, options);
+  return openSocketMaker(libcFor(key, system), options);
 }
 
 /** Marks an open socket (SO_MARK). Throws `ConfigError` where this system cannot. */
 export function markDescriptor(fd: number, mark: number, system: string = process.platform): void {
-  if (system !== "linux")
-    throw new ConfigError(`routing-mark: only Linux can do this, this system is ${system}`);
-  const libc = openLibc();
-  if (libc === null)
-    throw new ConfigError(`routing-mark: needs a runtime with node:ffi, ${process.version} has none`);
-  setMark(libc, fd, mark);
+  setMark(libcFor("routing-mark", system), fd, mark);
 }
 
 /** Binds an open socket to a device (SO_BINDTODEVICE). Throws `ConfigError` where this system cannot. */
 export function bindDescriptor(fd: number, device: string): void {
-  const libc = process.platform === "linux" ? openLibc() : null;
-  if (libc === null) throw new ConfigError("interface-name: needs Linux and a runtime with node:ffi");
-  bindToDevice(libc, fd, device);
+  bindToDevice(libcFor("interface-name"), fd, device);
 }
 
 /** Switches SO_REUSEPORT of open sockets. False, with nothing done: this system needs or has no such thing. */

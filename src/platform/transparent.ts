@@ -1,9 +1,10 @@
 /** Redirected and transparent sockets. On a system without them the error names the configuration keys. */
 import { ConfigError } from "#core/errors.ts";
-import { openLibc } from "./linux/libc.ts";
+import { libcFor } from "./linux/libc.ts";
 import type { RawEndpoint } from "./linux/sockaddr.ts";
 import { originalDestination, setTransparent, TransparentSockets } from "./linux/transparent.ts";
-import { openPoller } from "./linux/uv-poll.ts";
+import { Poller } from "./linux/uv-poll.ts";
+import { ffiFor } from "./ffi.ts";
 
 export type { Control } from "./linux/control-message.ts";
 export type { RawEndpoint } from "./linux/sockaddr.ts";
@@ -33,24 +34,11 @@ export function makeTransparent(fd: number, system: string = process.platform): 
 /** Throws `ConfigError` where this system has none. */
 export function openTransparentSockets(system: string = process.platform): TransparentSockets {
   const libc = libcFor(TPROXY, system);
-  const ffi = process.getBuiltinModule("node:ffi");
-  const poller = openPoller();
-  if (poller === null) throw lacking(TPROXY);
+  const ffi = ffiFor(TPROXY, system);
   if (NARROW.has(process.arch))
     throw new ConfigError(`${TPROXY}: UDP needs a 64-bit system, this one is ${process.arch}`);
-  return new TransparentSockets(ffi, libc, poller);
+  return new TransparentSockets(ffi, libc, new Poller(ffi));
 }
 
 /** The structures of recvmmsg differ there. */
 const NARROW: ReadonlySet<string> = new Set(["arm", "ia32", "mipsel"]);
-
-function libcFor(keys: string, system: string) {
-  if (system !== "linux") throw new ConfigError(`${keys}: only Linux can do this, this system is ${system}`);
-  const libc = openLibc();
-  if (libc === null) throw lacking(keys);
-  return libc;
-}
-
-function lacking(keys: string): ConfigError {
-  return new ConfigError(`${keys}: needs a runtime with node:ffi, ${process.version} has none`);
-}

@@ -2,10 +2,11 @@
 import { ConfigError } from "#core/errors.ts";
 import { EchoSocket, type OnEchoReply } from "./linux/icmp.ts";
 import { IdleTun } from "./linux/idle-tun.ts";
-import { openLibc } from "./linux/libc.ts";
+import { libcOf } from "./linux/libc.ts";
 import { TunDevices } from "./linux/tun.ts";
-import { openPoller } from "./linux/uv-poll.ts";
+import { Poller } from "./linux/uv-poll.ts";
 import type { SocketOptions } from "./socket-maker.ts";
+import { openFfi, ffiFor } from "./ffi.ts";
 
 export {
   CHECKSUM_VALID,
@@ -23,26 +24,22 @@ export type { PacketDevice, PacketBuffer, TunAsk, TunDevice, TunDevices } from "
 /** Throws `ConfigError` or `SystemError`: EBUSY where another program holds the device. */
 export function openIdleTun(key: string, name: string): IdleTun {
   openTunDevices(key); // says what this system lacks
-  return new IdleTun(process.getBuiltinModule("node:ffi"), name);
+  return new IdleTun(ffiFor(key), name);
 }
 
 /** Throws `ConfigError` where this system has no TUN that this program can use. */
 export function openTunDevices(key: string, system: string = process.platform): TunDevices {
-  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
-  const poller = openPoller();
-  if (poller === null)
-    throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
+  const ffi = ffiFor(key, system);
   if (NARROW.has(process.arch))
     throw new ConfigError(`${key}: needs a 64-bit system, this one is ${process.arch}`);
-  return new TunDevices(process.getBuiltinModule("node:ffi"), poller);
+  return new TunDevices(ffi, new Poller(ffi));
 }
 
 /** Pings of our own. Null where this system has none. Throws `SystemError` where the process may not. */
 export function openEchoSocket(family: 4 | 6, options: SocketOptions, on: OnEchoReply): EchoSocket | null {
-  const libc = openLibc();
-  const poller = openPoller();
-  if (libc === null || poller === null) return null;
-  return new EchoSocket(process.getBuiltinModule("node:ffi"), libc, poller, { family, options, on });
+  const ffi = openFfi();
+  if (ffi === null) return null;
+  return new EchoSocket(ffi, libcOf(ffi), new Poller(ffi), { family, options, on });
 }
 
 /** The structures that the kernel reads differ there. */

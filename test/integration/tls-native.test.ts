@@ -15,6 +15,7 @@ import { RECORD_BYTES, Ssl } from "#platform/linux/ssl.ts";
 import { FULL, type NativeTls } from "#platform/tls.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { nativeTls } from "../support/native-tls.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const native = nativeTls as NativeTls;
 const skip = native === null ? "SKIP TLS by the library: needs Linux and node:ffi" : false;
@@ -92,7 +93,7 @@ class Failing extends Ssl {
   readonly #fail: () => number;
 
   constructor(fail: () => number) {
-    super(process.getBuiltinModule("node:ffi"), native.calls.buffer);
+    super(ffiFor("this test"), native.calls.buffer);
     this.#fail = fail;
   }
 

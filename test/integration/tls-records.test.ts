@@ -21,6 +21,7 @@ import { openListenerTls } from "../support/listener-tls.ts";
 import { nativeTls } from "../support/native-tls.ts";
 import { missing } from "../support/peer.ts";
 import { fixReceiveBuffer } from "../support/small-buffers.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const native = nativeTls as NativeTls;
 const skip = native === null ? "SKIP bulk over TLS: needs Linux and node:ffi" : false;
@@ -35,7 +36,7 @@ class CountingSsl extends Ssl {
   sealed = 0;
 
   constructor() {
-    super(process.getBuiltinModule("node:ffi"), native.calls.buffer);
+    super(ffiFor("this test"), native.calls.buffer);
   }
 
   override read(object: bigint, size: number): number {

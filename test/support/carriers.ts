@@ -4,6 +4,7 @@ import { after } from "node:test";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
 import { tlsLibrary } from "./tls.ts";
+import { openFfi } from "#platform/ffi.ts";
 
 /** Takes what the threads can take from `afterBytes` on, and counts it. */
 export class CountingCarrier implements RelayBackend {
@@ -25,7 +26,7 @@ export class CountingCarrier implements RelayBackend {
 
 /** Closed behind the last test of the file; null where this machine or runtime has no workers. */
 export async function openThreads(threads: number): Promise<WorkerBackend | null> {
-  if (process.platform !== "linux" || process.getBuiltinModule("node:ffi") === undefined) return null;
+  if (process.platform !== "linux" || openFfi() === null) return null;
   const engine = await openWorkerBackend({
     tlsLibrary,
     threads,

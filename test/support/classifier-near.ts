@@ -8,8 +8,9 @@ import { Bpf } from "#platform/linux/bpf.ts";
 import { openLibc, SystemError, type Libc } from "#platform/linux/libc.ts";
 import { NETLINK_ROUTE, NetlinkSocket } from "#platform/linux/netlink/socket.ts";
 import { ip } from "./routing.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
-const ffi = process.getBuiltinModule("node:ffi");
+const ffi = ffiFor("this test");
 const libc = openLibc() as Libc;
 const netlink = new NetlinkSocket(ffi, libc, NETLINK_ROUTE);
 

@@ -1,6 +1,7 @@
 /** CPU time of other processes, to the nanosecond: what /proc tells comes in ticks of 10 ms. */
+import { ffiFor } from "#platform/ffi.ts";
 
-const ffi = process.getBuiltinModule("node:ffi");
+const ffi = ffiFor("this test");
 const library = ffi.dlopen(null, { clock_gettime: { arguments: ["i32", "pointer"], return: "i32" } });
 // struct timespec: SECONDS(8) NANOSECONDS(8)
 const time = new BigInt64Array(2);

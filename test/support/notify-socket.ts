@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { openLibc } from "#platform/linux/libc.ts";
 import { encodeUnixAddress } from "#platform/linux/notify-socket.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const AF_UNIX = 1;
 const SOCK_DGRAM = 2;
@@ -17,7 +18,7 @@ export interface NotifyListener extends Disposable {
 export function listenForNotifications(path: string): NotifyListener {
   const libc = openLibc();
   if (libc === null) throw new Error("needs node:ffi");
-  const { lib, functions } = process.getBuiltinModule("node:ffi").dlopen(null, {
+  const { lib, functions } = ffiFor("this test").dlopen(null, {
     bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },
     recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
   });

@@ -2,12 +2,13 @@
 import { readFileSync } from "node:fs";
 import { openLibc } from "#platform/linux/libc.ts";
 import { frame, type FrameSpec } from "./frames.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const AF_PACKET = 17;
 const SOCK_RAW = 3;
 const [device = "", mac = "", specs = "[]"] = process.argv.slice(2);
 
-const ffi = process.getBuiltinModule("node:ffi");
+const ffi = ffiFor("this test");
 const { functions } = ffi.dlopen(null, {
   sendto: { arguments: ["i32", "pointer", "i32", "i32", "pointer", "i32"], return: "i32" },
 });

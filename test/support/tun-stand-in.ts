@@ -17,6 +17,7 @@ import { openOriginalDestinations } from "#platform/transparent.ts";
 import { Nftables, type NftSession } from "#platform/nftables.ts";
 import { openPoller } from "#platform/linux/uv-poll.ts";
 import { captureOptions } from "./capture-options.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 export interface StandIn {
   readonly options?: Partial<CaptureOptions>;
@@ -35,7 +36,7 @@ const log: Log = {
   error: (text) => say(`error ${typeof text === "string" ? text : text()}`),
 };
 
-const ffi = process.getBuiltinModule("node:ffi");
+const ffi = ffiFor("this test");
 const { functions } = ffi.dlopen(null, {
   open: { arguments: ["pointer", "i32"], return: "i32" },
   ioctl: { arguments: ["i32", "u64", "pointer"], return: "i32" },

@@ -3,6 +3,7 @@
  * with `file-descriptor` does, and becomes that program, which finds the device under the number.
  */
 import { execFileSync } from "node:child_process";
+import { ffiFor } from "#platform/ffi.ts";
 
 const split = process.argv.indexOf("--");
 const [device = "", descriptor, ...addresses] = process.argv.slice(2, split);
@@ -11,7 +12,7 @@ const [program = "", ...rest] = process.argv.slice(split + 1);
 const O_RDWR = 2;
 const TUNSETIFF = 0x400454ca;
 const IFF_TUN_NO_PI = 0x1001;
-const { functions } = process.getBuiltinModule("node:ffi").dlopen(null, {
+const { functions } = ffiFor("this test").dlopen(null, {
   open: { arguments: ["pointer", "i32"], return: "i32" },
   ioctl: { arguments: ["i32", "u32", "pointer"], return: "i32" },
   dup2: { arguments: ["i32", "i32"], return: "i32" },

@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Bpf } from "#platform/linux/bpf.ts";
-import { openLibc } from "#platform/linux/libc.ts";
+import { libcFor } from "#platform/linux/libc.ts";
 import { ACK, frame, SYN, UDP, type FrameSpec } from "../../../test/support/frames.ts";
 import { skipNetns } from "../../../test/support/netns.ts";
 import { Maps } from "./maps.ts";
 import type { Decision } from "./prefixes.ts";
 import { classifierProgram, DECISION } from "./program.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const DIRECT = 0x4000_0000;
 const PROXY = 0x2000_0000;
@@ -20,8 +21,7 @@ const REDIRECTED = 7; // TC_ACT_REDIRECT
 const skip = skipNetns("the classifier");
 
 function kernel(redirectTo: number | null = null) {
-  const ffi = process.getBuiltinModule("node:ffi");
-  const libc = openLibc();
+  const [ffi, libc] = [ffiFor("this test"), libcFor("this test")];
   assert.ok(libc !== null);
   const bpf = new Bpf(ffi, libc);
   const maps = new Maps(bpf, { prefixes: 1000, flows: 1000, ways: null }, 1024);

@@ -18,6 +18,7 @@ import {
   SO_MARK,
 } from "./numbers.ts";
 import { int32At, uint32At } from "#lib/at.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 /** What is looked at of a handshake at most. */
 const PEEK_BYTES = 4096;
@@ -56,8 +57,8 @@ const SIGNATURES = {
 
 /** Of the thread that made it, and of no other. Null where this runtime has no FFI. */
 export function openAcceptCalls(): AcceptCalls | null {
-  const ffi = process.getBuiltinModule("node:ffi");
-  return ffi === undefined || process.platform !== "linux" ? null : new AcceptCalls(ffi);
+  const ffi = openLinuxFfi();
+  return ffi === null ? null : new AcceptCalls(ffi);
 }
 
 export class AcceptCalls extends RelayCalls {

@@ -1,6 +1,7 @@
 /** BLAKE2b by the libcrypto inside the Node binary, for digests of every datagram. */
 import type * as Ffi from "node:ffi";
 import { WORDS } from "./machine-words.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   EVP_MD_fetch: { arguments: WORDS[3], return: "pointer" },
@@ -29,8 +30,8 @@ export class Blake2bLibrary {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): Blake2bLibrary | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new Blake2bLibrary(ffi);
     } catch {

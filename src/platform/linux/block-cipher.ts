@@ -1,6 +1,7 @@
 /** Single blocks of AES-128 (EVP_EncryptInit(3)) by the libcrypto inside the Node binary, each key in a context that its owner keeps. */
 import type * as Ffi from "node:ffi";
 import { MINUS_ONE, WORDS } from "./machine-words.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   EVP_CIPHER_fetch: { arguments: WORDS[3], return: "pointer" },
@@ -38,8 +39,8 @@ export class BlockCipher {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): BlockCipher | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new BlockCipher(ffi);
     } catch {

@@ -1,13 +1,14 @@
 /** What the UDP sockets of one owner share on one thread: memory for datagrams in batches. 64-bit layouts. */
 import type * as Ffi from "node:ffi";
 import type { SocketProgram } from "#core/sockets.ts";
-import { openLibc, type Libc } from "./libc.ts";
+import { type Libc, libcOf } from "./libc.ts";
 import { ReceiveBatch } from "./receive-batch.ts";
 import { SendBatch } from "./send-batch.ts";
 import { admitOthers, attachChoice, attachProgram, detachProgram } from "./socket-program.ts";
 import { cutsMessages, joinDatagrams, tellMarks, widenBuffers } from "./udp-options.ts";
-import { openPoller, type Poller } from "./uv-poll.ts";
+import { Poller } from "./uv-poll.ts";
 import { F_DUPFD_CLOEXEC } from "./numbers.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
@@ -15,11 +16,8 @@ const SIGNATURES = {
 
 /** Null where this runtime or this system cannot. */
 export function openDatagramBatches(runs: boolean): DatagramBatches | null {
-  const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-  const [libc, poller] = [openLibc(), openPoller()];
-  return ffi === undefined || libc === null || poller === null
-    ? null
-    : new DatagramBatches(ffi, libc, poller, runs);
+  const ffi = openLinuxFfi();
+  return ffi === null ? null : new DatagramBatches(ffi, libcOf(ffi), new Poller(ffi), runs);
 }
 
 export class DatagramBatches {

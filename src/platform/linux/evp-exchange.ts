@@ -5,6 +5,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { WORDS } from "./machine-words.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   EVP_PKEY_CTX_new_from_name: { arguments: WORDS[3], return: "pointer" },
@@ -87,8 +88,8 @@ export class EvpExchanges {
 
   /** Null where this runtime has no FFI, or its libcrypto does not know these exchanges. */
   static open(): EvpExchanges | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new EvpExchanges(ffi);
     } catch {

@@ -6,6 +6,7 @@
 import type * as Ffi from "node:ffi";
 import { MINUS_ONE, RecentWords, WORDS } from "./machine-words.ts";
 import { byteAt } from "#lib/at.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   EVP_CIPHER_CTX_new: { arguments: [], return: "pointer" },
@@ -71,8 +72,8 @@ export class Evp {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): Evp | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new Evp(ffi);
     } catch {

@@ -6,6 +6,7 @@
 import type * as Ffi from "node:ffi";
 import { byteAt } from "#lib/at.ts";
 import { NumberWords, WORDS } from "./machine-words.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const BEGIN = { arguments: ["pointer"], return: "i32" } as const;
 const UPDATE = { arguments: WORDS[3], return: "i32" } as const;
@@ -68,8 +69,8 @@ export class Hmac {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): Hmac | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new Hmac(ffi);
     } catch {

@@ -2,9 +2,11 @@
  * The C library by `node:ffi`: typed, a handful of calls. A wrong pointer here is a crash and no exception, so only
  * this folder speaks FFI, every buffer lives as long as the object that lends it, and nothing blocks.
  */
+import type * as Ffi from "node:ffi";
 import { getSystemErrorName } from "node:util";
 import { int32At } from "#lib/at.ts";
 import { F_DUPFD_CLOEXEC } from "./numbers.ts";
+import { openFfi, ffiFor } from "#platform/ffi.ts";
 
 /** A call that the kernel refused; `code` is the errno name, as Node's own socket errors have it. */
 export class SystemError extends Error {
@@ -44,10 +46,19 @@ const SIGNATURES = {
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
+/** For what only Linux can do. Throws `ConfigError`, which names `keys`: what wants it. */
+export function libcFor(keys: string, system: string = process.platform): Libc {
+  return libcOf(ffiFor(keys, system));
+}
+
 /** Null where this runtime has no FFI. Throws where it has, but the library lacks a symbol. */
 export function openLibc(): Libc | null {
-  const ffi = process.getBuiltinModule("node:ffi"); // loaded on demand: importing this file warns of nothing
-  if (ffi === undefined) return null;
+  const ffi = openFfi();
+  return ffi === null ? null : libcOf(ffi);
+}
+
+/** Throws where the library lacks a symbol. */
+export function libcOf(ffi: typeof Ffi): Libc {
   const { lib, functions } = ffi.dlopen(null, SIGNATURES); // null: musl and glibc alike
   const errno = new Int32Array(ffi.toArrayBuffer(functions.__errno_location(), 4, false));
   const optionLength = new Uint32Array(1);

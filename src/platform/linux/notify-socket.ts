@@ -2,6 +2,7 @@
 import { SystemError, type Libc } from "./libc.ts";
 import { AF_UNIX, MSG_DONTWAIT, MSG_NOSIGNAL, SOCK_DGRAM } from "./numbers.ts";
 import { int32At } from "#lib/at.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 /** sockaddr_un: FAMILY(2) PATH(108) */
 const FAMILY_BYTES = 2;
@@ -20,7 +21,7 @@ export interface NotifySocket {
 /** `path` is absolute, or begins with @ for an abstract address. Throws `RangeError` for what is neither. */
 export function openNotifySocket(libc: Libc, path: string): NotifySocket {
   const address = encodeUnixAddress(path);
-  const ffi = process.getBuiltinModule("node:ffi");
+  const ffi = ffiFor("NOTIFY_SOCKET");
   const { lib, functions } = ffi.dlopen(null, SIGNATURES);
   const errno = new Int32Array(ffi.toArrayBuffer(functions.__errno_location(), 4, false));
   const socket: NotifySocket & { readonly keepsLoaded: unknown } = {

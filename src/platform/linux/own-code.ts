@@ -1,5 +1,6 @@
 /** What is resident of the runtime's own file and its libraries: code and tables, of which a start reads far more than what follows. */
 import { readFileSync } from "node:fs";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = { madvise: { arguments: ["u64", "u64", "i32"], return: "i32" } } as const;
 /** madvise(2): of a file's pages that were never written to nothing is lost. What is read again comes from the system's cache. */
@@ -24,8 +25,8 @@ export function unwrittenRanges(smaps: string): readonly MappedRange[] {
 
 /** Takes the files' pages out of this process; those that are needed come back one by one. Null where the system has no such call. */
 export function openCodeRelease(): (() => void) | null {
-  const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-  if (ffi === undefined) return null;
+  const ffi = openLinuxFfi();
+  if (ffi === null) return null;
   try {
     const { functions } = ffi.dlopen(null, SIGNATURES);
     return () => {

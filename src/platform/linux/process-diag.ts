@@ -3,6 +3,7 @@ import type { Endpoint, Network } from "#core/session.ts";
 import type { AddressBytes, FindOwner, SocketOwner } from "./process-socket.ts";
 import { AF_INET, AF_INET6 } from "./sockaddr.ts";
 import { byteAt } from "#lib/at.ts";
+import { openFfi } from "#platform/ffi.ts";
 
 const AF_NETLINK = 16;
 const NETLINK_SOCK_DIAG = 4;
@@ -41,8 +42,8 @@ export function findByDiag(addressBytes: AddressBytes): FindOwner | null {
 
 /** Null where this runtime has no FFI or the kernel no sock_diag. A request takes some 10 µs and never blocks. */
 export function openDiag(addressBytes: AddressBytes): FindSocket | null {
-  const ffi = process.getBuiltinModule("node:ffi");
-  if (ffi === undefined) return null;
+  const ffi = openFfi();
+  if (ffi === null) return null;
   const { lib, functions } = ffi.dlopen(null, SIGNATURES);
   const open = () => functions.socket(AF_NETLINK, SOCK_RAW_NONBLOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   const trial = open();

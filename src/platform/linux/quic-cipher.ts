@@ -3,6 +3,7 @@ import type * as Ffi from "node:ffi";
 import { HeaderKey, PacketCipher } from "./packet-cipher.ts";
 import { PacketMemory } from "./packet-memory.ts";
 import { QuicCipherCalls } from "./quic-cipher-calls.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 /** By the number of the TLS cipher suite. */
 const SUITES = {
@@ -25,8 +26,8 @@ export class QuicCiphers {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): QuicCiphers | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new QuicCiphers(ffi);
     } catch {

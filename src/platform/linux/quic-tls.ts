@@ -7,6 +7,7 @@ import { asError } from "#core/errors.ts";
 import { QUIC_TLS_CALLS } from "./quic-tls-calls.ts";
 import { type QuicTlsEvents, QuicTlsSession } from "./quic-tls-session.ts";
 import { openTickets, type SslTickets } from "./ssl-tickets.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 export { type QuicTlsEvents, TlsAlert, type TlsLevel } from "./quic-tls-session.ts";
 
@@ -48,8 +49,8 @@ export class QuicTlsLibrary {
 
   /** Null where this runtime has no FFI, or its libssl has no such callbacks. */
   static open(): QuicTlsLibrary | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new QuicTlsLibrary(ffi);
     } catch {

@@ -15,6 +15,7 @@ import {
   SOL_SOCKET,
 } from "./numbers.ts";
 import { int32At, uint32At } from "#lib/at.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 export const EAGAIN = -11;
 export const EINTR = -4;
@@ -74,8 +75,8 @@ const SIGNATURES = {
 
 /** Of the thread that made it, and of no other. Null where this runtime has no FFI. */
 export function openRelayCalls(): RelayCalls | null {
-  const ffi = process.getBuiltinModule("node:ffi");
-  return ffi === undefined || process.platform !== "linux" ? null : new RelayCalls(ffi);
+  const ffi = openLinuxFfi();
+  return ffi === null ? null : new RelayCalls(ffi);
 }
 
 export interface Pipe {

@@ -4,6 +4,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { WORDS } from "./machine-words.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = { SHA256_Transform: { arguments: WORDS[2], return: "void" } } as const;
 
@@ -22,8 +23,8 @@ export class Sha256 {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): Sha256 | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new Sha256(ffi);
     } catch {

@@ -1,6 +1,7 @@
 /** The first bytes of SHAKE128 (FIPS 202) by the libcrypto inside the Node binary. */
 import type * as Ffi from "node:ffi";
 import { WORDS } from "./machine-words.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   EVP_MD_fetch: { arguments: WORDS[3], return: "pointer" },
@@ -26,8 +27,8 @@ export class Shake128 {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): Shake128 | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new Shake128(ffi);
     } catch {

@@ -3,6 +3,7 @@
  * for one. See docs/adr/0020.
  */
 import type * as Ffi from "node:ffi";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   ssl3_send_alert: { arguments: ["pointer", "i32", "i32"], return: "i32" },
@@ -24,9 +25,9 @@ export const CERTIFICATE_REQUIRED = 116;
 export type SendAlert = (ssl: bigint, description: number) => void;
 
 export function openAlerts(): SendAlert {
-  const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
+  const ffi = openLinuxFfi();
   const isKnown = process.versions.openssl?.startsWith(KNOWN_MAJOR) === true;
-  const functions = ffi === undefined || !isKnown ? null : load(ffi);
+  const functions = ffi === null || !isKnown ? null : load(ffi);
   if (functions === null) return () => {};
   return (ssl, description) => {
     functions.ssl3_send_alert(ssl, SSL3_AL_FATAL, description);

@@ -2,6 +2,7 @@
 import type * as Ffi from "node:ffi";
 import { openTickets, type SslTickets, TICKET_CALLS } from "./ssl-tickets.ts";
 import { SslMaterial, type CommonSettings, type KeyPair } from "./ssl-material.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   ...TICKET_CALLS,
@@ -94,8 +95,8 @@ export class SslClients {
 
   /** Null where this runtime has no FFI, or its libssl hides what is needed. */
   static open(): SslClients | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new SslClients(ffi);
     } catch {

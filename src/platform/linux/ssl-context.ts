@@ -3,6 +3,7 @@ import type * as Ffi from "node:ffi";
 import type { SharedTlsContext } from "#core/tls-contexts.ts";
 import { alpnList, openAlpnChoice } from "./ssl-alpn.ts";
 import { SslMaterial, type CommonSettings, type KeyPair, type SslContext } from "./ssl-material.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   TLS_server_method: { arguments: [], return: "pointer" },
@@ -68,8 +69,8 @@ export class SslContexts {
 
   /** Null where this runtime has no FFI, or its libssl hides what is needed. */
   static open(): SslContexts | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new SslContexts(ffi);
     } catch {

@@ -4,6 +4,7 @@
  * leads to opens a record. docs/adr/0123-bulk-over-tls-is-sealed-without-libssl.md
  */
 import type * as Ffi from "node:ffi";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   OpenSSL_version_num: { arguments: [], return: "u64" },
@@ -47,8 +48,8 @@ export class SslSecrets {
 
   /** Null where this runtime's library is another one. */
   static open(): SslSecrets | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       const { functions } = ffi.dlopen(null, SIGNATURES);
       const isKnown = functions.OpenSSL_version_num() >> 28n === MAJOR_VERSION;

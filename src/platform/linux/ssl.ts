@@ -11,6 +11,7 @@ import { EAGAIN, EINTR } from "./relay-calls.ts";
 import { openAlpnChoice } from "./ssl-alpn.ts";
 import { SslIncoming } from "./ssl-incoming.ts";
 import { SslOutgoing } from "./ssl-outgoing.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
@@ -60,8 +61,8 @@ const MOST_RECORDS = 64;
 
 /** Of the thread that made it. Null where this runtime has no FFI, or its libssl hides what is needed. */
 export function openSsl(buffer: Uint8Array): Ssl | null {
-  const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-  if (ffi === undefined) return null;
+  const ffi = openLinuxFfi();
+  if (ffi === null) return null;
   try {
     return new Ssl(ffi, buffer);
   } catch {

@@ -1,5 +1,6 @@
 /** Readiness of descriptors that Node does not know, in Node's own event loop: libuv's uv_poll by FFI. */
 import type * as Ffi from "node:ffi";
+import { openFfi } from "#platform/ffi.ts";
 
 const UV_POLL = 8;
 /** What a descriptor is watched for, and what it is ready for. */
@@ -41,8 +42,8 @@ const NEVER_MS = 0x7fff_ffff;
 
 /** Descriptors to watch on the thread that made it. Null where this runtime has no FFI. */
 export function openPoller(): Poller | null {
-  const ffi = process.getBuiltinModule("node:ffi");
-  return ffi === undefined ? null : new Poller(ffi);
+  const ffi = openFfi();
+  return ffi === null ? null : new Poller(ffi);
 }
 
 export class Poller {

@@ -1,6 +1,7 @@
 /** Chains of certificates, verified by the libcrypto inside the Node binary as its libssl does it for a client. */
 import type * as Ffi from "node:ffi";
 import { int32At } from "#lib/at.ts";
+import { openLinuxFfi } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   TLS_client_method: { arguments: [], return: "pointer" },
@@ -64,8 +65,8 @@ export class ChainVerifier {
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
   static open(): ChainVerifier | null {
-    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
-    if (ffi === undefined) return null;
+    const ffi = openLinuxFfi();
+    if (ffi === null) return null;
     try {
       return new ChainVerifier(ffi);
     } catch {

@@ -23,6 +23,7 @@ import { decodeNeighbour, RTM_DELNEIGH, RTM_NEWNEIGH } from "./neighbours.ts";
 import { decodeRoute, MAIN_TABLE, RTM_NEWROUTE } from "./routes.ts";
 import { decodeRule, encodeRule, RTM_NEWRULE } from "./rules.ts";
 import { check, NETLINK_ROUTE, NetlinkSocket } from "./socket.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const message = (type: number, payload: Uint8Array): NetlinkMessage => ({
   type,
@@ -230,7 +231,7 @@ test(
   },
   () => {
     assert.ok(libc !== null);
-    const ffi = process.getBuiltinModule("node:ffi");
+    const ffi = ffiFor("this test");
     const open = (): NetlinkSocket => new NetlinkSocket(ffi, libc, NETLINK_ROUTE);
     const RTM_GETLINK = 18;
     const closing = open();

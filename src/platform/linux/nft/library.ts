@@ -3,6 +3,7 @@
  * its netlink socket, and a table with the flag `owner` lives as long as the socket that made it.
  */
 import { isNextSelectable, MOST_SELECTABLE, ownDescriptors } from "#platform/linux/own-descriptors.ts";
+import { ffiFor } from "#platform/ffi.ts";
 
 const SIGNATURES = {
   nft_ctx_new: { arguments: ["u32"], return: "pointer" },
@@ -42,7 +43,7 @@ export interface NftLibrary {
  * program, so the thread takes descriptors of its own. Throws where the library or FFI is missing.
  */
 export function openNftLibrary(): NftLibrary {
-  const ffi = process.getBuiltinModule("node:ffi");
+  const ffi = ffiFor("nftables");
   const { lib, functions } = ffi.dlopen(LIBRARY, SIGNATURES);
   ownDescriptors(ffi);
   const library: NftLibrary & { readonly keepsLoaded: unknown } = {
