@@ -272,6 +272,25 @@ test("a slow reader holds back itself, in both directions", { skip }, async () =
   assert.equal((await readAll(down)).length, 30_000_000);
 });
 
+test("answers go on beside uploads that wait", { skip }, async () => {
+  const [answer, far] = [randomBytes(1 << 20), new Set<Socket>()];
+  await using origin = await openTcpOrigin((socket) => {
+    far.add(socket.pause());
+    socket.write(answer);
+  });
+  await using server = await openServer(PLAIN);
+  const client = await framesTo(PLAIN, server.port);
+  const ids = [1, 3, 5, 7];
+  for (const id of ids) client.open(id, vlessTo(origin.port));
+  await client.fill(ids, Buffer.alloc(16_000));
+  for (const id of [0, ...ids]) client.send(http2.encodeNumber(http2.WINDOW_UPDATE, id, 1 << 30));
+  for (const id of ids) assert.ok((await said(client, id, answer.length)).equals(answer));
+  for (const socket of far) socket.on("end", () => socket.end()).resume();
+  for (const id of ids) client.say(id, "", http2.END_STREAM);
+  for (const id of ids) await client.isOver(id);
+  client.socket.destroy();
+});
+
 for (const name of ["vless over grpc, plain", "trojan over grpc, tls"]) {
   const kind = KINDS[name] as Http2Kind;
   test(`${name}: datagrams, and sessions of smux, in streams`, { skip }, async () => {

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import type { Protocol } from "#core/protocol.ts";
 import { toDestination } from "#net/address/ip.ts";
@@ -14,6 +15,7 @@ import { MESSAGE_HEAD_BYTES, MessageReader, writeMessageHead } from "#transport/
 import type { Field } from "#transport/http-fields/section.ts";
 import * as http2 from "#transport/http2/frames.ts";
 import { encodeSection, SectionDecoder } from "#transport/http2/hpack.ts";
+import { STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
 import { type KeptClients, openKeptClients } from "./kept-clients.ts";
 import { directDialer } from "./direct-accept.ts";
 import { openClient } from "./protocol-pair.ts";
@@ -134,6 +136,8 @@ class HeardStream {
   bytes = 0;
   isOver = false;
   resetBy: number | null = null;
+  /** More than there was from the start. */
+  granted = 0;
   readonly #body = new MessageReader((bytes, from, to) => {
     this.data = Buffer.concat([this.data, Buffer.from(bytes.subarray(from, to))]);
   });
@@ -196,6 +200,25 @@ export class FrameClient {
     return taken;
   }
 
+  /** As much on each of them, in pieces, as it may. */
+  async fill(ids: readonly number[], piece: Uint8Array): Promise<void> {
+    const sent = new Map([0, ...ids].map((id) => [id, 0]));
+    const size = piece.length + MESSAGE_HEAD_BYTES;
+    const add = (id: number): number => (sent.get(id) ?? 0) + size;
+    const maySend = (id: number): boolean =>
+      add(id) <= STREAM_WINDOW_BYTES - size + this.heard(id).granted &&
+      add(0) <= http2.FIRST_WINDOW + this.heard(0).granted;
+    for (let silentMs = 0; silentMs < 300; silentMs += 10) {
+      for (const id of ids)
+        while (maySend(id) && this.socket.writableLength < 1 << 20) {
+          for (const one of [0, id]) sent.set(one, add(one));
+          this.say(id, piece);
+          silentMs = 0;
+        }
+      await delay(10);
+    }
+  }
+
   async isReset(id: number): Promise<number> {
     await until(`stream ${id} is reset`, () => this.heard(id).resetBy !== null);
     return this.heard(id).resetBy ?? -1;
@@ -222,6 +245,7 @@ export class FrameClient {
   #hear(frame: Buffer): void {
     const [type, flags, id] = [frame.readUInt8(3), frame.readUInt8(4), frame.readUInt32BE(5)];
     const payload = frame.subarray(http2.HEAD_BYTES);
+    if (type === http2.WINDOW_UPDATE) this.heard(id).granted += payload.readUInt32BE();
     if (id === 0) return void this.others.push({ type, flags, payload: Buffer.from(payload) });
     const stream = this.heard(id);
     if (type === http2.DATA) stream.take(payload);

@@ -13,7 +13,7 @@ const MOST_SECTION_BYTES = 64 * 1024;
 const MOST_WINDOW = 0x7fff_ffff;
 /** Until the peer has said how many it takes. */
 const STREAMS_AT_FIRST = 100;
-/** What of the connection's window is saved up before it is granted again. */
+/** What of the connection's window is saved up, besides what waits for readers, before it is granted again. */
 const CREDIT_BYTES = CONNECTION_WINDOW_BYTES / 4;
 /** The first byte of a padded data frame, which says how much of it is padding. */
 const PADDING = -1;
@@ -35,6 +35,8 @@ export abstract class Http2Framing extends MuxFraming {
   override readonly lastId = http2.LAST_ID;
   override readonly mostWindow = MOST_WINDOW;
   readonly receiveWindow = STREAM_WINDOW_BYTES;
+  /** Frames that grant us something may be behind data, so all are read: else two sides that hold up each other stay so. */
+  override readonly mostHeldBytes = Infinity;
   readonly isPatient = false;
   override readonly hasRequests = false;
   readonly #isGrpc: boolean;
@@ -146,17 +148,20 @@ export abstract class Http2Framing extends MuxFraming {
     return true;
   }
 
-  /** Of the connection's window it is granted again as it comes: what waits for readers is bounded in another way. */
+  override encodeShared(heldBytes: number): Uint8Array | null {
+    const more = this.#credit - heldBytes;
+    if (more < CREDIT_BYTES) return null;
+    this.#granted += more;
+    this.#credit -= more;
+    return http2.encodeNumber(http2.WINDOW_UPDATE, 0, more);
+  }
+
   #onData(length: number, heard: MuxHeard): boolean {
     if (this.#id === 0) return false;
     this.#granted -= length;
     if (this.#granted < 0) return false;
     this.#credit += length;
-    if (this.#credit >= CREDIT_BYTES) {
-      heard.say(http2.encodeNumber(http2.WINDOW_UPDATE, 0, this.#credit));
-      this.#granted += this.#credit;
-      this.#credit = 0;
-    }
+    heard.share();
     if ((this.#flags & http2.PADDED) === 0) return this.#hear(length, 0, heard);
     if (length === 0) return false;
     this.#type = PADDING;

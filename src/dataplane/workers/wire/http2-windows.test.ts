@@ -4,6 +4,7 @@ import { BROKEN } from "#platform/linux/ssl.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import * as http2 from "#transport/http2/frames.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
+import type { NodeMuxStream } from "./node-mux-stream.ts";
 import {
   NOTHING,
   frame,
@@ -164,6 +165,28 @@ describe("windows of receiving", () => {
       );
       assert.equal(bytes, CONNECTION_WINDOW_BYTES / 2);
     }
+  });
+
+  test("what waits for readers is not granted to others, and frames behind it are read", () => {
+    const peer = new Peer();
+    const streams = [peer.open(), peer.open(), peer.open()];
+    const [first, second, third] = streams as [NodeMuxStream, NodeMuxStream, NodeMuxStream];
+    const granted = (): number =>
+      said(peer, WINDOW_UPDATE).reduce((sum, [, id, more]) => sum + (id === 0 ? (more ?? 0) : 0), 0);
+    granted();
+    peer.says(...fill(STREAM_WINDOW_BYTES, 1), ...fill(STREAM_WINDOW_BYTES, 3));
+    assert.equal(granted(), 0);
+    assert.equal(peer.write(third, 200_000), 65_535);
+    peer.says(number(WINDOW_UPDATE, 5, 1_000), number(WINDOW_UPDATE, 0, 1_000));
+    assert.equal(peer.write(third, 200_000), 1_000);
+    assert.equal(peer.read(first).text.length, STREAM_WINDOW_BYTES);
+    assert.equal(granted(), STREAM_WINDOW_BYTES);
+    peer.says(...fill(STREAM_WINDOW_BYTES, 5));
+    assert.equal(granted(), 0);
+    second.drop(); // what it had waiting is thrown away
+    assert.equal(granted(), STREAM_WINDOW_BYTES);
+    peer.says(data(5, "x"));
+    peer.hasRefused(third);
   });
 
   test("heads of messages are granted again, and what is no data", () => {

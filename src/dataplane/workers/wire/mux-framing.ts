@@ -1,4 +1,4 @@
-import { LAST_ID } from "#transport/mux/session.ts";
+import { LAST_ID, MAX_HELD_BYTES } from "#transport/mux/session.ts";
 
 /** What a protocol of many streams in one connection says, and how it is understood. One object a session. */
 export abstract class MuxFraming {
@@ -17,6 +17,8 @@ export abstract class MuxFraming {
   abstract readonly receiveWindow: number;
   /** Of sending. */
   readonly mostWindow: number = Infinity;
+  /** Of all streams, waiting for readers; beyond, nothing is read. Infinity: the peer is granted no more than it may have waiting. */
+  readonly mostHeldBytes: number = MAX_HELD_BYTES;
   /** Peers take an end for the end of both directions: ours is told when the peer has been silent for a while. */
   abstract readonly isPatient: boolean;
   /** Streams begin with a request, and their answer with a byte; false: both are the payload's. */
@@ -32,6 +34,11 @@ export abstract class MuxFraming {
   abstract encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null;
   /** So many bytes more may come. */
   abstract encodeCredit(id: number, bytes: number): Uint8Array;
+  /** So many bytes more may come of all streams together, while so many wait for readers; null: none now. */
+  encodeShared(_heldBytes: number): Uint8Array | null {
+    return null;
+  }
+
   /** For a session with streams, now and then. Null: its peer has stopped answering. */
   abstract keepAlive(): Uint8Array | null;
   /** Empty where the protocol has none. */
@@ -111,6 +118,8 @@ export interface MuxHeard {
   onFirstWindow(change: number): void;
   /** The connection takes more, whatever its streams may send. */
   onRoom(): void;
+  /** The peer may be due more by `encodeShared`. */
+  share(): void;
   onFarEnd(id: number): void;
   onReset(id: number): void;
   /** It is answered. */

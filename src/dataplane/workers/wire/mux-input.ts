@@ -4,7 +4,7 @@ import type { MuxFraming, MuxHeard, SessionStream } from "./mux-framing.ts";
 const NOTHING = Buffer.alloc(0);
 
 /** What is heard of no stream that is known. */
-export type MuxListener = Pick<MuxHeard, "onOpen" | "onFirstWindow" | "onRoom" | "say" | "retire">;
+export type MuxListener = Pick<MuxHeard, "onOpen" | "onFirstWindow" | "onRoom" | "share" | "say" | "retire">;
 
 /** What comes over a session's connection, taken apart: bodies go to their streams as they come, so frames may be of any length. */
 export class MuxInput implements MuxHeard {
@@ -133,6 +133,10 @@ export class MuxInput implements MuxHeard {
 
   onRoom(): void {
     this.#session.onRoom();
+  }
+
+  share(): void {
+    this.#session.share();
   }
 
   say(frame: Uint8Array): void {

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { BUFFER_BYTES, EAGAIN, EINTR, WRITABLE } from "#platform/linux/relay-calls.ts";
-import { MAX_HELD_BYTES, TICK_MS } from "#transport/mux/session.ts";
+import { TICK_MS } from "#transport/mux/session.ts";
 import { ByteStore } from "./byte-store.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { hasArrived } from "./has-arrived.ts";
@@ -154,12 +154,19 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
 
   /** Bytes that wait for readers have grown (or shrunk, negative) by so many. */
   holds(bytes: number): void {
+    const { mostHeldBytes } = this.framing;
     this.#heldBytes += bytes;
-    if (this.#heldBytes > MAX_HELD_BYTES) this.#isPaused = true;
-    else if (this.#isPaused && this.#heldBytes <= MAX_HELD_BYTES / 2) {
+    if (this.#heldBytes > mostHeldBytes) this.#isPaused = true;
+    else if (this.#isPaused && this.#heldBytes <= mostHeldBytes / 2) {
       this.#isPaused = false;
       this.#wake();
     }
+    if (bytes < 0) this.share();
+  }
+
+  share(): void {
+    const frame = this.framing.encodeShared(this.#heldBytes);
+    if (frame !== null) this.say(frame);
   }
 
   /** An empty one. */
