@@ -14,8 +14,6 @@ export class RealityListener {
   readonly answers: Answers;
   readonly #names: readonly string[];
   readonly #board: DestBoard;
-  /** Unix time when this thread began, as far as is known; NaN: it is not. */
-  #beganMs = Number.NaN;
 
   constructor(rules: RealityRules) {
     const { serverNames, shortIds, privateKey, maxTimeDifferenceMs, certificateKey, mldsa65Seed } = rules;
@@ -30,7 +28,7 @@ export class RealityListener {
         maxTimeDifferenceMs,
       },
       certificate: new OwnCertificate(mldsa65Seed, key),
-      nowMs: () => this.#nowMs(),
+      nowMs: () => this.#board.nowMs(),
       later: (admitted) => this.#board.later(this.nameOf(admitted), alpnKind(admitted.protocols)),
     });
   }
@@ -38,13 +36,6 @@ export class RealityListener {
   /** Its index among the listener's. */
   nameOf({ serverName }: Admitted): number {
     return this.#names.indexOf(serverName);
-  }
-
-  /** Unix time; by what was known before, should the main thread be writing. */
-  #nowMs(): number {
-    const beganMs = this.#board.nowMs() - performance.now();
-    if (!Number.isNaN(beganMs)) this.#beganMs = beganMs;
-    return this.#beganMs + performance.now();
   }
 
   /** To dest; null: the main thread has to. */

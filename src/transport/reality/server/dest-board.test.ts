@@ -59,3 +59,29 @@ test("more lengths than there is room for", () => {
   assert.equal(board.later(0, 2).length, 32);
   assert.deepEqual(board.later(0, 1), []);
 });
+
+test("however long a writer stands still, one of both states is read, and whole", () => {
+  const board = DestBoard.make(1);
+  const other = DestBoard.of(board.memory, 1);
+  board.writeDial(DIAL, 1_000);
+  board.writeLater(0, 2, [79]);
+  const seen: unknown[] = [];
+  const look = (): void => {
+    const { address = Buffer.of(), device = Buffer.of(), timeoutMs } = other.dial() ?? {};
+    const passedMs = other.nowMs() - (timeoutMs === DIAL.timeoutMs ? 1_000 : 2_000);
+    seen.push([timeoutMs, [...address], String(Buffer.from(device)), other.later(0, 2), passedMs < 60_000]);
+  };
+  const next = {
+    ...DIAL,
+    timeoutMs: 500,
+    address: DIAL.address.toReversed(),
+    get device() {
+      look();
+      return Buffer.from("eth1");
+    },
+  };
+  board.writeDial(next, 2_000);
+  look();
+  const after = [500, [...DIAL.address].toReversed(), "eth1", [79], true];
+  assert.deepEqual(seen, [[250, [...DIAL.address], "wg0", [79], true], after, after]);
+});

@@ -1,6 +1,6 @@
 /**
  * What threads have to know at the moment: how dest is reached, what time it is, and what dest sends to those who have finished a
- * handshake. The main thread writes it; a reader that meets it while it does has nothing.
+ * handshake. The main thread writes it, twice: while it writes one copy the other one is read, however long it stands still there.
  */
 import { float64At, int32At } from "#lib/at.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
@@ -15,18 +15,17 @@ export const ALPN_KINDS = [null, "http/1.1", "h2"] as const;
 /** Records behind a handshake that are imitated at most. */
 const MOST_LATER = 32;
 
-// Words:  SEQUENCE ADDRESS_LENGTH MARK TIMEOUT IDLE INTERVAL, then of each name and kind of ALPN: COUNT LENGTHS(32)
-const SEQUENCE = 0;
-const PLAN = 1;
+// A copy: times WRITTEN_AT (monotonic) UNIX_TIME, in ms; words ADDRESS_LENGTH MARK TIMEOUT IDLE INTERVAL, then of each name
+// and kind of ALPN COUNT LENGTHS(32); bytes ADDRESS(28) DEVICE(16)
+const PLAN = 0;
 const PLAN_WORDS = 5;
 const LATER = PLAN + PLAN_WORDS;
 const LATER_WORDS = 1 + MOST_LATER;
 /** The name of an interface has fewer. */
 export const DEVICE_BYTES = 16;
-// Times, in front of the words: WRITTEN_AT (monotonic) UNIX_TIME, in ms; behind the words: ADDRESS(28) DEVICE(16)
 const TIMES_BYTES = 16;
-/** A writer that is met is done by then. */
-const MOST_TRIES = 64;
+/** In front of both copies: how many copies were ever begun. */
+const SEQUENCE_BYTES = 8;
 
 /** As `Dial` of the workers has it. */
 export interface DestDial {
@@ -44,24 +43,35 @@ function monotonicMs(): number {
   return seconds * 1_000 + nanoseconds / 1e6;
 }
 
+class Copy {
+  readonly times: Float64Array;
+  readonly words: Int32Array;
+  readonly bytes: Uint8Array;
+
+  constructor(memory: SharedArrayBuffer, from: number, names: number) {
+    const words = wordsOf(names);
+    this.times = new Float64Array(memory, from, TIMES_BYTES / 8);
+    this.words = new Int32Array(memory, from + TIMES_BYTES, words);
+    this.bytes = new Uint8Array(memory, from + TIMES_BYTES + words * 4, SOCKADDR_BYTES + DEVICE_BYTES);
+  }
+}
+
 export class DestBoard {
   readonly memory: SharedArrayBuffer;
-  readonly #times: Float64Array;
-  readonly #words: Int32Array;
-  readonly #bytes: Uint8Array;
+  readonly #sequence: Int32Array;
+  /** The first one is read while the sequence is even. */
+  readonly #copies: readonly [Copy, Copy];
 
   private constructor(memory: SharedArrayBuffer, names: number) {
-    const words = wordsOf(names);
+    const behind = SEQUENCE_BYTES + copyBytes(names);
     this.memory = memory;
-    this.#times = new Float64Array(memory, 0, TIMES_BYTES / 8);
-    this.#words = new Int32Array(memory, TIMES_BYTES, words);
-    this.#bytes = new Uint8Array(memory, TIMES_BYTES + words * 4, SOCKADDR_BYTES + DEVICE_BYTES);
+    this.#sequence = new Int32Array(memory, 0, 1);
+    this.#copies = [new Copy(memory, SEQUENCE_BYTES, names), new Copy(memory, behind, names)];
   }
 
   /** Nothing is known yet. `names`: how many the listener has. */
   static make(names: number): DestBoard {
-    const bytes = TIMES_BYTES + wordsOf(names) * 4 + SOCKADDR_BYTES + DEVICE_BYTES;
-    return new DestBoard(new SharedArrayBuffer(bytes), names);
+    return new DestBoard(new SharedArrayBuffer(SEQUENCE_BYTES + 2 * copyBytes(names)), names);
   }
 
   static of(memory: SharedArrayBuffer, names: number): DestBoard {
@@ -72,47 +82,46 @@ export class DestBoard {
 
   /** It is to be written anew. */
   get isStale(): boolean {
-    return monotonicMs() - float64At(this.#times, 0) > FRESH_MS;
+    return monotonicMs() - float64At(this.#copies[0].times, 0) > FRESH_MS;
   }
 
   /** `dial` null: dest is the main thread's to reach. */
   writeDial(dial: DestDial | null, nowMs: number): void {
-    this.#write(() => {
-      this.#times[0] = monotonicMs();
-      this.#times[1] = nowMs;
-      this.#words[PLAN] = dial?.address.length ?? 0;
+    const writtenAtMs = monotonicMs();
+    this.#write(({ times, words, bytes }) => {
+      times.set([writtenAtMs, nowMs]);
+      words[PLAN] = dial?.address.length ?? 0;
       if (dial === null) return;
-      this.#words.set([dial.mark | 0, dial.timeoutMs, dial.idleSeconds, dial.intervalSeconds], PLAN + 1);
-      this.#bytes.fill(0).set(dial.address);
-      this.#bytes.set(dial.device, SOCKADDR_BYTES);
+      words.set([dial.mark | 0, dial.timeoutMs, dial.idleSeconds, dial.intervalSeconds], PLAN + 1);
+      bytes.fill(0).set(dial.address);
+      bytes.set(dial.device, SOCKADDR_BYTES);
     });
   }
 
   /** `name`: its index; `alpn`: that in `ALPN_KINDS`. */
   writeLater(name: number, alpn: number, lengths: readonly number[]): void {
-    this.#write(() => {
-      const some = lengths.slice(0, MOST_LATER);
-      this.#words.set([some.length, ...some], laterAt(name, alpn));
-    });
+    const some = lengths.slice(0, MOST_LATER);
+    this.#write(({ words }) => words.set([some.length, ...some], laterAt(name, alpn)));
   }
 
-  #write(change: () => void): void {
-    Atomics.add(this.#words, SEQUENCE, 1);
-    change();
-    Atomics.add(this.#words, SEQUENCE, 1);
+  #write(change: (copy: Copy) => void): void {
+    for (const copy of this.#copies) {
+      Atomics.add(this.#sequence, 0, 1); // who reads it goes to the other one
+      change(copy);
+    }
   }
 
   // Of the others.
 
   /** Null: the main thread has to dial. */
   dial(): DestDial | null {
-    return this.#read(() => {
-      const length = int32At(this.#words, PLAN);
-      if (length === 0 || monotonicMs() - float64At(this.#times, 0) > VALID_MS) return null;
-      const word = (at: number): number => int32At(this.#words, PLAN + at);
-      const device = this.#bytes.slice(SOCKADDR_BYTES);
+    return this.#read(({ times, words, bytes }) => {
+      const length = int32At(words, PLAN);
+      if (length === 0 || monotonicMs() - float64At(times, 0) > VALID_MS) return null;
+      const word = (at: number): number => int32At(words, PLAN + at);
+      const device = bytes.slice(SOCKADDR_BYTES);
       return {
-        address: this.#bytes.slice(0, length),
+        address: bytes.slice(0, length),
         mark: word(1),
         timeoutMs: word(2),
         idleSeconds: word(3),
@@ -122,29 +131,31 @@ export class DestBoard {
     });
   }
 
-  /** Unix time, as the main thread has it; NaN: it is not known. */
+  /** Unix time, as the main thread has it; once it has written how dest is reached. */
   nowMs(): number {
-    const passedMs = (): number => monotonicMs() - float64At(this.#times, 0);
-    return this.#read(() => float64At(this.#times, 1) + passedMs()) ?? Number.NaN;
+    return this.#read(({ times }) => float64At(times, 1) + monotonicMs() - float64At(times, 0));
   }
 
   /** Of records with their headers. */
   later(name: number, alpn: number): readonly number[] {
     const at = laterAt(name, alpn);
-    const row = (): readonly number[] => [...this.#words.subarray(at, at + LATER_WORDS)];
-    const [count = 0, ...lengths] = this.#read(row) ?? [];
+    const [count = 0, ...lengths] = this.#read(({ words }) => [...words.subarray(at, at + LATER_WORDS)]);
     return lengths.slice(0, count);
   }
 
-  #read<Value>(look: () => Value): Value | null {
-    for (let left = MOST_TRIES; left > 0; left--) {
-      const before = Atomics.load(this.#words, SEQUENCE);
-      if ((before & 1) !== 0) continue;
-      const value = look();
-      if (Atomics.load(this.#words, SEQUENCE) === before) return value;
+  /** Again only where another copy was begun meanwhile. */
+  #read<Value>(look: (copy: Copy) => Value): Value {
+    for (;;) {
+      const before = Atomics.load(this.#sequence, 0);
+      const value = look(this.#copies[(before & 1) as 0 | 1]);
+      if (Atomics.load(this.#sequence, 0) === before) return value;
     }
-    return null;
   }
+}
+
+/** The times of what follows it are whole words of their own. */
+function copyBytes(names: number): number {
+  return Math.ceil((TIMES_BYTES + wordsOf(names) * 4 + SOCKADDR_BYTES + DEVICE_BYTES) / 8) * 8;
 }
 
 function wordsOf(names: number): number {
