@@ -104,6 +104,23 @@ test("of streams that do not say enough so many are taken, and the rest are ende
   await world.isWell();
 });
 
+test("streams that say nothing are so many of a source, in all of its connections", { skip }, async () => {
+  await using world = await openWorld();
+  const first = await world.attack();
+  await isServed(first, 1, world.origin.port);
+  for (const nth of Array.from({ length: 500 }, (_, at) => 1 + at)) first.send(requestFrame(idOf(nth)));
+  first.send(http2.encodeFrame(http2.PING, 0, 0, Buffer.alloc(8)));
+  await until("all have been heard", () => first.others.some(({ type }) => type === http2.PING));
+  for (let at = 0; at < 8; at++) {
+    const next = await world.attack();
+    next.send(...Array.from({ length: MOST_STREAMS }, (_, nth) => requestFrame(idOf(nth))));
+  }
+  for (const nth of [1, 2, 500]) assert.equal(await first.isReset(idOf(nth)), http2.CANCEL);
+  first.say(1, "goes on");
+  assert.equal(String(await first.got(1, 7)), "goes on");
+  await world.isWell();
+});
+
 test("one stream more than there may be is refused alone", { skip }, async () => {
   await using world = await openWorld();
   const client = await world.attack();

@@ -15,8 +15,8 @@ type State = "message" | "tag" | "length" | "data" | "skip";
 export class MessageReader {
   readonly onData: (bytes: Uint8Array, from: number, to: number) => void;
   #state: State = "message";
-  readonly #head = Buffer.alloc(HEAD_BYTES);
   #headSize = 0;
+  #isCompressed = false;
   /** What is left of the message and of the field; both may span any number of reads, so neither needs a bound. */
   #messageLeft = 0;
   #fieldLeft = 0;
@@ -43,11 +43,11 @@ export class MessageReader {
   }
 
   #takeHead(byte: number): void {
-    this.#head[this.#headSize++] = byte;
-    if (this.#headSize < HEAD_BYTES) return;
+    if (this.#headSize === 0) this.#isCompressed = byte !== 0;
+    else this.#messageLeft = this.#messageLeft * 256 + byte;
+    if (++this.#headSize < HEAD_BYTES) return;
     this.#headSize = 0;
-    if (this.#head[0] !== 0) throw new ProtocolError("a compressed gRPC message");
-    this.#messageLeft = this.#head.readUInt32BE(1);
+    if (this.#isCompressed) throw new ProtocolError("a compressed gRPC message");
     if (this.#messageLeft > 0) this.#state = "tag";
   }
 

@@ -1,4 +1,5 @@
 /** What the sessions of clients have in common, whatever their frames are. */
+import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Wire } from "./wire.ts";
 
 /** A stream of such a session, in a slot of its own once it has said where it leads to. */
@@ -16,6 +17,9 @@ export interface KeptClientStream extends Wire {
 
 /** What the thread does for a session. */
 export interface KeptSessionHost {
+  /** A stream is waited for that has said nothing. With too many of them the oldest gives way; `hears` ends the wait. */
+  awaits(giveWay: () => void): PendingEntry;
+  hears(one: PendingEntry): void;
   /** A stream has said where it leads to. False: there is no room for it. */
   onStream(stream: KeptClientStream): boolean;
   /** The session wants a turn. */

@@ -4,7 +4,8 @@ import { BUFFER_BYTES, EAGAIN, type RelayCalls } from "#platform/linux/relay-cal
 import * as http2 from "#transport/http2/frames.ts";
 import { MemoryWire } from "../../../../test/support/memory-wire.ts";
 import { message, REQUEST, requestFrame } from "../../../../test/support/kept-http2.ts";
-import type { KeptClientStream } from "./kept-client.ts";
+import type { KeptClientStream, KeptSessionHost } from "./kept-client.ts";
+import { PendingLimiter } from "#net/listen/pending-limiter.ts";
 import { KeptHttp2Session } from "./kept-http2-session.ts";
 import type { WireIo } from "./wire.ts";
 
@@ -14,10 +15,17 @@ function open(...frames: readonly Uint8Array[]) {
   const calls = { buffer: new Uint8Array(BUFFER_BYTES + 64), receive: () => EAGAIN, unsent: () => 0 };
   const io: WireIo = { calls: calls as unknown as RelayCalls, bufferedBytes: 0, wakeAtMs: Infinity };
   const shown: KeptClientStream[] = [];
-  const host = { onStream: (one: KeptClientStream) => shown.push(one) > 0, wake() {}, wakeStream() {} };
+  const limiter = new PendingLimiter({ count: 8, bytes: Infinity });
+  const host: KeptSessionHost = {
+    awaits: (giveWay) => limiter.enter("a", 0, giveWay),
+    hears: (one) => limiter.leave(one),
+    onStream: (one) => shown.push(one) > 0,
+    wake() {},
+    wakeStream() {},
+  };
   const session = new KeptHttp2Session(wire, { grpcServiceName: "Gun", h2: null }, host);
   session.turn(io);
-  return { io, session, shown, wire };
+  return { io, limiter, session, shown, wire };
 }
 
 const said = (id: number, text: string, flags = 0): Buffer =>
@@ -62,4 +70,23 @@ test("a stream that says nothing is not shown", () => {
   );
   assert.equal(shown.length, 0);
   assert.equal(session.streams, 0);
+});
+
+test("of streams that say nothing the oldest give way, and those that have ended, or spoken, do not count", () => {
+  const { io, limiter, session, shown, wire } = open(
+    requestFrame(1),
+    requestFrame(3),
+    requestFrame(5),
+    requestFrame(7),
+    said(1, "header"),
+    http2.encodeNumber(http2.RST_STREAM, 3, http2.CANCEL),
+    requestFrame(9),
+    requestFrame(11),
+  );
+  assert.deepEqual([shown.length, session.streams, limiter.size], [1, 5, 4]);
+  wire.arrived = requestFrame(13); // half of the bound is for one source
+  wire.sent = Buffer.alloc(0);
+  session.turn(io);
+  assert.deepEqual([session.streams, limiter.size], [5, 4]);
+  assert.ok(wire.sent.includes(http2.encodeNumber(http2.RST_STREAM, 5, http2.CANCEL)));
 });

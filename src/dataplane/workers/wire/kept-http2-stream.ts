@@ -1,7 +1,9 @@
 import { REQUEST_BYTES } from "#dataplane/workers/shared/request-memory.ts";
 import { SESSION_BYTES } from "#dataplane/workers/shared/slot-tag.ts";
-import type { KeptClientStream } from "./kept-client.ts";
+import type { PendingEntry } from "#net/listen/pending-limiter.ts";
+import type { KeptClientStream, KeptSessionHost } from "./kept-client.ts";
 import { KeptOpenedStream } from "./kept-opened-stream.ts";
+import type { MuxSession } from "./mux-session.ts";
 
 /** What a request slot has room for behind the number of the session. */
 const MOST_SHOWN_BYTES = REQUEST_BYTES - SESSION_BYTES;
@@ -9,6 +11,13 @@ const MOST_SHOWN_BYTES = REQUEST_BYTES - SESSION_BYTES;
 /** One that begins as a connection of its own would. */
 export class KeptHttp2Stream extends KeptOpenedStream implements KeptClientStream {
   isNamed = false;
+  /** While it has said nothing: anybody may have opened it. */
+  readonly #wait: PendingEntry;
+
+  constructor(session: MuxSession, host: KeptSessionHost, id: number) {
+    super(session, host, id);
+    this.#wait = host.awaits(() => this.drop());
+  }
 
   /** What waits, as far as it is to be shown. */
   get request(): Uint8Array {
@@ -24,8 +33,14 @@ export class KeptHttp2Stream extends KeptOpenedStream implements KeptClientStrea
     this.keep(bytes, from, to);
     if (this.isNamed || this.waitingBytes === 0) return this.wake();
     this.isNamed = true;
+    this.host.hears(this.#wait);
     if (!this.host.onStream(this)) this.drop();
   }
 
   awaitAnswer(): void {} // it says none
+
+  override drop(): void {
+    super.drop();
+    this.host.hears(this.#wait);
+  }
 }

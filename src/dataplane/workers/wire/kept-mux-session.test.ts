@@ -46,7 +46,7 @@ function newSession(protocol: "smux" | "yamux", hasRoom = true) {
     streams.push(stream);
     return hasRoom;
   };
-  const host = { onStream, wake() {}, wakeStream() {} };
+  const host = { awaits: () => assert.fail(), hears() {}, onStream, wake() {}, wakeStream() {} };
   const session = new KeptMuxSession(wire, newMuxFraming(protocol), PREFACE.length, host);
   const say = (...bytes: readonly Uint8Array[]): void => {
     wire.arrived = Buffer.concat(bytes);

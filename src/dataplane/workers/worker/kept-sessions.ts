@@ -1,7 +1,8 @@
 /** The sessions of clients that one thread reads. Each has the slot of its client, and each of its streams one of its own. */
 import type { ClientSession } from "#core/wire-details.ts";
+import { type PendingBounds, PendingLimiter } from "#net/listen/pending-limiter.ts";
 import { READABLE } from "#platform/linux/relay-calls.ts";
-import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { SOCKADDR_BYTES, sourceOf } from "#platform/linux/sockaddr.ts";
 import { parseScheme } from "#protocols/begin-wire.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
@@ -19,6 +20,9 @@ import { SessionTask } from "./session-task.ts";
 import { StreamBytes, type StreamSession } from "./stream-bytes.ts";
 import type { Task } from "./task.ts";
 
+/** Streams of a thread that have said nothing: each costs its client ten bytes, and the thread a hundred times as much. */
+const SILENT_BOUNDS: PendingBounds = { count: 16 * 1024, bytes: Infinity };
+
 /** Of the acceptor. */
 interface KeptOwner extends PendingOwner {
   readonly shared: AcceptMemory;
@@ -30,6 +34,7 @@ type Client = Pick<RequestingTask, "slot" | "listener">;
 
 export class KeptSessions implements ClientSessions {
   readonly #owner: KeptOwner;
+  readonly #silent = new PendingLimiter(SILENT_BOUNDS);
 
   constructor(owner: KeptOwner) {
     this.#owner = owner;
@@ -47,8 +52,11 @@ export class KeptSessions implements ClientSessions {
   }
 
   #begin(client: Client, inner: Wire, asked: ClientSession): Task {
-    const { host } = this.#owner;
+    const { host, shared } = this.#owner;
+    const source = sourceOf(shared.sources, client.slot * SOCKADDR_BYTES);
     const services: KeptSessionHost = {
+      awaits: (giveWay) => this.#silent.enter(source, 0, giveWay),
+      hears: (one) => this.#silent.leave(one),
       onStream: (stream) => this.#onStream(client, session, stream),
       wake: () => host.wake(client.slot * 2 + CLIENT, 0),
       wakeStream: (at, events) => host.wake(at * 2 + CLIENT, events),

@@ -23,7 +23,7 @@ class SlowWire extends MemoryWire {
 
 const calls = { buffer: new Uint8Array(BUFFER_BYTES + 64) } as unknown as RelayCalls;
 const io = { calls, bufferedBytes: 0, wakeAtMs: Infinity } as TaskIo;
-const host = { onStream: () => true, wake() {}, wakeStream() {} };
+const host = { awaits: () => assert.fail(), hears() {}, onStream: () => true, wake() {}, wakeStream() {} };
 
 for (const [what, open] of [
   ["padded frames", (wire: SlowWire) => new SessionTask(newSession(wire))],
