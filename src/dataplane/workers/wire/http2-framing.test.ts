@@ -214,6 +214,26 @@ describe("the connection", () => {
     );
   });
 
+  test("what a server says of all streams is told them once a turn", () => {
+    const { peer, stream } = begun();
+    let [told, looked] = [0, 0];
+    const widen = stream.widen.bind(stream);
+    stream.widen = (bytes) => ++told > 0 && widen(bytes);
+    Object.defineProperty(stream, "id", { get: () => (++looked, 1) });
+    const all = Array.from({ length: 1_000 }, (_, at) => [
+      away(0x7fff_ffff - 2 * at),
+      settings([http2.INITIAL_WINDOW_SIZE, 70_000 + at]),
+    ]);
+    const read = peer.wire.read.bind(peer.wire);
+    peer.wire.read = (io, size) => read(io, Math.min(size, 4_000)); // as records are
+    peer.says(...all.flat());
+    assert.ok(told > 0 && told <= 3, `windows: ${told} times`);
+    assert.ok(looked > 0 && looked <= 3, `an end: ${looked} times`);
+    assert.equal(peer.write(stream, 100_000), 65_535);
+    peer.says(number(WINDOW_UPDATE, 0, 100_000));
+    assert.equal(peer.write(stream, 100_000), 70_999 - 65_535);
+  });
+
   test("streams are as many as the server takes, and as the node does", () => {
     const most = (recipe: Partial<Http2Recipe>, ...frames: readonly Uint8Array[]) => {
       const peer = new Peer(recipe);

@@ -44,6 +44,8 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   #wasBlocked = false;
   /** Of all streams, and not told them yet. */
   #windowChange = 0;
+  /** The peer has not looked at streams behind it. */
+  #lastId = Infinity;
   #idleSinceMs = performance.now();
   #tickAtMs = performance.now() + TICK_MS;
   #isRetiring = false;
@@ -94,7 +96,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   /** Now and then, while there are streams. */
   protected onTick(_nowMs: number): void {}
 
-  // What concerns all streams is told them once a read, whatever the peer has said how often.
+  // What concerns all streams is told them once a turn, whatever the peer has said how often.
 
   /** What a stream that begins may send. */
   get firstWindow(): number {
@@ -110,11 +112,13 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   }
 
   /** False: windows that cannot be. */
-  #takeWindows(): boolean {
-    const change = this.#windowChange;
+  #tellAll(): boolean {
+    const [change, lastId] = [this.#windowChange, this.#lastId];
+    this.#windowChange = 0;
+    this.#lastId = Infinity; // it opens no further ones
     let isRight = true;
     if (change !== 0) for (const stream of this.all) isRight = stream.widen(change) && isRight;
-    this.#windowChange = 0;
+    if (lastId !== Infinity) for (const stream of this.all) if (stream.id > lastId) stream.onReset();
     return isRight;
   }
 
@@ -195,7 +199,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   /** Opens no further streams, and ends with its last one. Those behind `lastId` are over. */
   retire(lastId = Infinity): void {
     this.#isRetiring = true;
-    for (const stream of this.all) if (stream.id > lastId) stream.onReset();
+    this.#lastId = Math.min(this.#lastId, lastId);
     if (this.all.size === 0) this.#close();
   }
 
@@ -226,6 +230,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
     this.#isRunning = true;
     this.#flush(io);
     this.#read(io);
+    if (!this.#isDead && !this.#tellAll()) this.#fail();
     if (performance.now() >= this.#tickAtMs) this.#tick();
     this.#flush(io);
     this.#isRunning = false;
@@ -264,7 +269,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
       if (bytes === EAGAIN) return;
       if (bytes === 0) return this.onEnd();
       if (bytes < 0 && bytes !== EINTR) return this.die();
-      if (!this.input.take(io.calls.buffer, bytes) || !this.#takeWindows()) return this.#fail();
+      if (!this.input.take(io.calls.buffer, bytes)) return this.#fail();
       const tookMs = performance.now() - startMs;
       if (tookMs >= LONGEST_TURN_MS) return;
       size = bytes >= READ_BYTES && tookMs < QUICK_MS ? BUFFER_BYTES : READ_BYTES;
