@@ -113,8 +113,12 @@ export async function openTransportServer(
     if (!isPlain) return security.keep(connection);
     return carriers.bare || keepsHttp2 || switched !== null ? new BareClient(connection) : null;
   };
-  const secureOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
-    const secured = await security.accept(connection);
+  const secureOne = async (
+    connection: AcceptedConnection,
+    kept: Secured | null,
+    on: (carried: Secured) => void,
+  ): Promise<void> => {
+    const secured = kept ?? (await security.accept(connection));
     const { switched } = connection;
     if (switched !== null) return on(new SwitchedClient(secured, switched));
     const { stream } = secured;
@@ -135,7 +139,7 @@ export async function openTransportServer(
     upgradePath: canSwitch ? (carriers.upgrade?.path ?? null) : null,
     keepsHttp2,
     contexts: carriers.http2 === null || keepsHttp2 ? security.contexts : null,
-    rules: carriers.bare ? security.rules : null,
+    rules: carriers.bare || keepsHttp2 ? security.rules : null,
     isOverTcp: carriers.isOverTcp,
     quic,
     serve(connection, on) {
@@ -145,8 +149,8 @@ export async function openTransportServer(
         const kept = keep(connection);
         if (keepsHttp2 && carriers.http2 !== null) {
           const isKept = kept !== null && keepHttp2(kept, carriers.http2, on);
-          if (!isKept) secureOne(connection, on).catch(fail);
-        } else if (kept === null) secureOne(connection, on).catch(fail);
+          if (!isKept) secureOne(connection, kept, on).catch(fail);
+        } else if (kept === null) secureOne(connection, kept, on).catch(fail);
         else on(switched === null ? kept : new SwitchedClient(kept, switched));
       } catch (error) {
         fail(error);

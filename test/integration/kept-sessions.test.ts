@@ -14,7 +14,7 @@ import * as wire from "#protocols/anytls/wire.ts";
 import { openFrameClient, pingPong } from "../support/anytls-sessions.ts";
 import { outcome, readAll, roundTrip } from "../support/client.ts";
 import { openKeptClients } from "../support/kept-clients.ts";
-import { REALITY } from "../support/kept-kinds.ts";
+import { REALITY } from "../support/reality-sides.ts";
 import { framesTo, nodeOf, openServer, preambleOf, skip } from "../support/kept-sessions.ts";
 import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
 import { unlimited } from "../support/relayed.ts";

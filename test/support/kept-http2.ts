@@ -19,6 +19,8 @@ import { STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
 import { type KeptClients, openKeptClients } from "./kept-clients.ts";
 import { directDialer } from "./direct-accept.ts";
 import { openClient } from "./protocol-pair.ts";
+import { dialReality } from "./reality.ts";
+import { REALITY } from "./reality-sides.ts";
 import { clientTls, serverTls, uuid } from "./tls-sides.ts";
 import { until } from "./until.ts";
 
@@ -29,7 +31,7 @@ export interface Http2Kind {
   readonly protocol: Protocol;
   readonly server: object;
   readonly client: object;
-  readonly isTls: boolean;
+  readonly security: "plain" | "tls" | "reality";
 }
 
 const UUIDS = [
@@ -52,6 +54,10 @@ const CARRIERS: Readonly<Record<string, readonly [server: object, client: object
     { ...serverTls, "grpc-service-name": "Gun" },
     { ...clientTls, ...GRPC },
   ],
+  "grpc, reality": [
+    { ...REALITY.server, "grpc-service-name": "Gun" },
+    { ...REALITY.client, ...GRPC },
+  ],
   "h2, tls": [
     { ...serverTls, "h2-config": { host: ["a.test"], path: "/h2" } },
     { ...clientTls, network: "h2", "h2-opts": { host: ["a.test"], path: "/h2" } },
@@ -62,14 +68,14 @@ const CARRIERS: Readonly<Record<string, readonly [server: object, client: object
 export const KINDS: Readonly<Record<string, Http2Kind>> = Object.fromEntries(
   Object.entries(USERS).flatMap(([user, [protocol, server, client]]) =>
     Object.entries(CARRIERS)
-      .filter(([carrier]) => user !== "trojan" || carrier === "grpc, tls")
+      .filter(([carrier]) => user !== "trojan" || (carrier.startsWith("grpc") && carrier !== "grpc, plain"))
       .map(([carrier, [below, above]]) => [
         `${user} over ${carrier}`,
         {
           protocol,
           server: { ...server, ...below },
           client: { ...client, ...above },
-          isTls: carrier.endsWith("tls"),
+          security: /\w+$/.exec(carrier)?.[0] as Http2Kind["security"],
         },
       ]),
   ),
@@ -154,6 +160,8 @@ class HeardStream {
 
 /** A client in the test's own hands: it grants nothing that it is not told to. */
 export class FrameClient {
+  /** What the frames are in: the connection, or TLS over it. */
+  readonly #stream: Duplex;
   readonly socket: Socket;
   readonly others: { readonly type: number; readonly flags: number; readonly payload: Buffer }[] = [];
   isClosed = false;
@@ -161,14 +169,15 @@ export class FrameClient {
   readonly #decoder = new SectionDecoder();
   #held: Buffer = Buffer.alloc(0);
 
-  constructor(socket: Socket) {
+  constructor(stream: Duplex, socket: Socket) {
+    this.#stream = stream;
     this.socket = socket;
-    socket.on("error", () => {}).on("close", () => (this.isClosed = true));
-    socket.on("data", (bytes: Buffer) => this.#take(bytes));
+    stream.on("error", () => {}).on("close", () => (this.isClosed = true));
+    stream.on("data", (bytes: Buffer) => this.#take(bytes)).on("end", () => stream.end());
   }
 
   send(...frames: readonly Uint8Array[]): void {
-    this.socket.write(Buffer.concat(frames));
+    this.#stream.write(Buffer.concat(frames));
   }
 
   begin(): void {
@@ -257,17 +266,20 @@ export class FrameClient {
 }
 
 /** Nothing was said yet. */
-export async function openFrames({ isTls }: Pick<Http2Kind, "isTls">, port: number): Promise<FrameClient> {
+export async function openFrames(
+  { security }: Pick<Http2Kind, "security">,
+  port: number,
+): Promise<FrameClient> {
   const where = { port, host: "127.0.0.1", noDelay: true };
-  const socket = isTls
-    ? connectTls({ ...where, rejectUnauthorized: false, ALPNProtocols: ["h2"] })
-    : connect(where);
+  const options = { ...where, rejectUnauthorized: false, ALPNProtocols: ["h2"] };
+  const socket =
+    security === "tls" ? connectTls(options) : connect({ ...where, allowHalfOpen: security === "reality" });
   socket.on("error", () => {});
-  await once(socket, isTls ? "secureConnect" : "connect");
-  return new FrameClient(socket);
+  await once(socket, security === "tls" ? "secureConnect" : "connect");
+  return new FrameClient(security === "reality" ? await dialReality(socket) : socket, socket);
 }
 
-export async function framesTo(kind: Pick<Http2Kind, "isTls">, port: number): Promise<FrameClient> {
+export async function framesTo(kind: Pick<Http2Kind, "security">, port: number): Promise<FrameClient> {
   const client = await openFrames(kind, port);
   client.begin();
   return client;

@@ -1,12 +1,11 @@
 /** The protocols whose clients may stay with the worker that has accepted them, by name. */
-import { after } from "node:test";
 import type { Protocol } from "#core/protocol.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
 import { makeCertificate } from "./certificate.ts";
-import { openSite, privateKey, publicKey, SHORT_ID, SITE } from "./reality.ts";
+import { REALITY } from "./reality-sides.ts";
 
 export const ids = {
   ann: "b831381d-6324-4d53-ad4f-8cda48b30811",
@@ -26,27 +25,6 @@ const certificate = makeCertificate({ names: ["server.test"] });
 const TLS = {
   server: { certificate: certificate.cert, "private-key": certificate.key },
   client: { tls: true, servername: "server.test", sni: "server.test", fingerprint: certificate.fingerprint },
-};
-
-const dest = await openSite();
-after(() => dest[Symbol.asyncDispose]());
-/** Options of a listener and a node of any of these protocols. */
-export const REALITY = {
-  server: {
-    "reality-config": {
-      dest: `127.0.0.1:${dest.port}`,
-      "private-key": privateKey,
-      "short-id": [SHORT_ID],
-      "server-names": [SITE],
-    },
-  },
-  client: {
-    tls: true,
-    servername: SITE,
-    sni: SITE,
-    "client-fingerprint": "chrome",
-    "reality-opts": { "public-key": publicKey, "short-id": SHORT_ID },
-  },
 };
 
 const list = Object.entries(ids).map(([username, uuid]) => ({ username, uuid }));
