@@ -32,6 +32,7 @@ export type ClientSession =
       readonly tunnels: {
         readonly grpcServiceName: string | null;
         readonly h2: { readonly path: string; readonly hosts: readonly string[] } | null;
+        readonly streamOne: { readonly path: string; readonly hosts: readonly string[] } | null;
       };
     };
 

@@ -36,6 +36,8 @@ export interface SessionRecipe {
 export interface Http2Recipe {
   /** The fields of a request, names in lower case; where there are several, each stream takes any. */
   readonly requests: readonly (readonly (readonly [name: string, value: string])[])[];
+  /** In front of the padding of `referer`, by which XHTTP hides the length of a request; null: it has none. */
+  readonly paddedReferer: string | null;
   /** Bodies are messages of gRPC; false: they are the payload. */
   readonly isGrpc: boolean;
   /** Of one connection at one time; 0: what the server allows. */

@@ -152,7 +152,7 @@ const xhttpServerOptions = z.object({
   path: text().default(""),
   /** Requests for another host are refused; empty: any. */
   host: text().default(""),
-  /** Every mode is served whatever this says; the key only sets the mode in share links. */
+  /** The mode in share links. Every one is served; with `stream-one` that alone. */
   mode: choice(["", "auto", "packet-up", "stream-one", "stream-up"]).default(""),
   "no-sse-header": text().optional(),
   "sc-max-buffered-posts": text().optional(),

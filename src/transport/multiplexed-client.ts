@@ -13,6 +13,7 @@ import { hostOf } from "./node-host.ts";
 import type { Multiplexed, SecuredDialer } from "./secured-dialer.ts";
 import type { TransportClient, TransportClientOptions } from "./transport-client.ts";
 import { openXhttpStream } from "./xhttp/client.ts";
+import { streamOneRequest } from "./xhttp/requests.ts";
 import { isXhttp1, xhttpOf } from "./xhttp/settings.ts";
 
 export function openMultiplexed(
@@ -43,11 +44,12 @@ export function openMultiplexed(
   } as const;
   const h2Options = { scheme, hosts: h2.host, path: h2.path, method: "PUT", headers: {} } as const;
   const xhttp = xhttpOf(options, scheme);
-  const shared = shareRequests(
-    { grpc: [grpcRequest(grpcOptions)], h2: h2Requests(h2Options), xhttp: null }[network],
-    network === "grpc",
-    bounds,
-  );
+  const asked = {
+    grpc: { requests: [grpcRequest(grpcOptions)], isGrpc: true, paddedReferer: null },
+    h2: { requests: h2Requests(h2Options), isGrpc: false, paddedReferer: null },
+    xhttp: isHttp1 ? null : streamOneRequest(xhttp),
+  };
+  const shared = shareRequests(asked[network], bounds);
   const open = (context: DialContext): Promise<Duplex> => {
     if (network === "xhttp") return openXhttpStream(http, xhttp, context);
     return network === "grpc"

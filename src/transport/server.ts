@@ -172,14 +172,15 @@ function carriersOf(fields: SecurityServerFields & TransportServerFields, where:
       ? null
       : { path: fields["h2-config"].path, hosts: fields["h2-config"].host };
   const { "xhttp-config": xhttpConfig } = fields;
-  const xhttp =
-    xhttpConfig === undefined
-      ? null
-      : new XhttpServer(pathOf(parseConfiguredPath(xhttpConfig.path).path), xhttpConfig.host);
-  const http2 =
-    grpcServiceName === null && h2 === null && xhttp === null ? null : { grpcServiceName, h2, xhttp };
-  // One carrier alone: bodies are of one form.
-  const onlyTunnels = (grpcServiceName === null) !== (h2 === null) && xhttp === null && wsPath === null;
+  const isStreamOne = xhttpConfig?.mode === "stream-one";
+  const { path = "", host = "" } = xhttpConfig ?? {};
+  const place = { path: pathOf(parseConfiguredPath(path).path), hosts: host === "" ? [] : [host] };
+  const xhttp = xhttpConfig === undefined ? null : new XhttpServer(place, isStreamOne);
+  const offered = [grpcServiceName, h2, xhttp].filter((carrier) => carrier !== null).length;
+  // One carrier alone, of which each stream is one request.
+  const onlyTunnels = offered === 1 && wsPath === null && (xhttp === null || isStreamOne);
+  const streamOne = onlyTunnels && isStreamOne ? place : null;
+  const http2 = offered === 0 ? null : { grpcServiceName, h2, streamOne, xhttp };
   const upgrade = wsPath === null ? null : { path: parseConfiguredPath(wsPath).path, host: null };
   const bare = http2 === null && upgrade === null;
   const http1 = xhttp === null ? null : http1Server(xhttp);

@@ -11,7 +11,8 @@ import { Http1Pool } from "#transport/http1/pool.ts";
 import { Http2Exchanges } from "#transport/http2/exchanges.ts";
 import { Http2Pool } from "#transport/http2/pool.ts";
 import type { HttpClient } from "#transport/http-client.ts";
-import { openXhttpStream, type XhttpClientOptions } from "#transport/xhttp/client.ts";
+import { openXhttpStream } from "#transport/xhttp/client.ts";
+import type { XhttpClientOptions } from "#transport/xhttp/requests.ts";
 
 const ANSWER = Buffer.alloc(40_000, "answer ");
 const CONNECTIONS = 1000;

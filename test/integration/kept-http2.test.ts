@@ -208,6 +208,42 @@ test("what is no stream is answered as servers of gRPC do", { skip }, async () =
   await until("it has ended", () => server.ended.length === 1);
 });
 
+test("XHTTP of one request: what is none is refused, beside its streams", { skip }, async () => {
+  const kind = KINDS["vless over xhttp, tls"] as Http2Kind;
+  await using server = await openServer(kind);
+  await using origin = await openTcpOrigin(echo);
+  const client = await framesTo(kind, server.port);
+  const padded = `https://a.test/x/?x_padding=${"X".repeat(100)}`;
+  const request = (id: number, fields: Readonly<Record<string, string>>): Buffer => {
+    const usual = { ":method": "POST", ":scheme": "https", ":authority": "a.test", ":path": "/x/" };
+    return requestFrame(id, Object.entries({ ...usual, referer: padded, ...fields }));
+  };
+  const refused = [
+    ["400", { ":method": "GET", ":path": "/x/a-session" }],
+    ["400", { ":path": "/x/a-session/0" }],
+    ["400", { referer: "https://a.test/x/?x_padding=X" }],
+    ["404", { ":method": "GET" }],
+    ["404", { ":path": "/y/" }],
+    ["404", { ":authority": "b.test" }],
+  ] as const;
+  for (const [at, [status, fields]] of refused.entries()) {
+    client.send(request(2 * at + 1, fields));
+    await client.isOver(2 * at + 1);
+    assert.equal(client.heard(2 * at + 1).valueOf(":status"), status, JSON.stringify(fields));
+  }
+  for (const id of [101, 103]) {
+    client.send(request(id, {}));
+    client.say(id, vlessTo(origin.port));
+    await until("it is answered", () => client.heard(id).valueOf(":status") === "200");
+    assert.match(client.heard(id).valueOf("x-padding") ?? "", /^X{100,1000}$/);
+  }
+  client.say(103, "ping", http2.END_STREAM);
+  assert.equal(String(await said(client, 103, 4)), "ping");
+  await client.isOver(103);
+  assert.equal(server.kept.length, 2);
+  client.socket.destroy();
+});
+
 test("wrong users and noise cost their streams, and no other's", { skip }, async () => {
   await using server = await openServer(PLAIN);
   await using origin = await openTcpOrigin(echo);

@@ -41,15 +41,21 @@ const CARRIERS: Readonly<Record<string, readonly [server: object, client: object
     { ...serverTls, "grpc-service-name": "Gun" },
     { ...clientTls, ...GRPC, "client-fingerprint": "chrome" },
   ],
+  "xhttp, tls": [
+    { ...serverTls, "xhttp-config": { path: "/x" } },
+    { ...clientTls, network: "xhttp", "xhttp-opts": { path: "/x", mode: "stream-one" } },
+  ],
   "h2, tls": [
     { ...serverTls, "h2-config": { host: ["a.test", "b.test"], path: "/h2" } },
     { ...clientTls, network: "h2", "h2-opts": { host: ["a.test", "b.test"], path: "/h2" } },
   ],
 };
-/** Trojan has no h2, and nothing without TLS. */
+/** Only nodes of VLESS have XHTTP. Trojan has no h2, and nothing without TLS. */
 const KINDS = Object.keys(USERS)
   .flatMap((user) => Object.keys(CARRIERS).map((carrier) => [user, carrier] as const))
-  .filter(([user, carrier]) => user !== "trojan" || carrier.startsWith("grpc, tls"));
+  .filter(([user, carrier]) =>
+    carrier.startsWith("xhttp") ? user === "vless" : user !== "trojan" || carrier.startsWith("grpc, tls"),
+  );
 
 interface World extends AsyncDisposable {
   readonly node: Http2Node;

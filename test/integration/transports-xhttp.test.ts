@@ -17,10 +17,10 @@ import { directDialer } from "../support/direct-accept.ts";
 import { textFiles } from "../support/text-files.ts";
 import { tlsProvider } from "../support/tls.ts";
 
-async function open(host = "") {
+async function open(host = "", mode: "auto" | "stream-one" = "auto") {
   const tunnels: Duplex[] = [];
   const transport = await openTransportServer(
-    { "client-auth-type": "", "xhttp-config": { path: "/x", mode: "auto", host } },
+    { "client-auth-type": "", "xhttp-config": { path: "/x", mode, host } },
     {
       name: "test",
       log: SILENT,
@@ -103,6 +103,24 @@ test("what does not fit is refused as a web server would", async () => {
   assert.equal(await ask(session, "POST", "/x/s/0", Buffer.alloc(1_000_001)), 413);
   assert.equal(tunnels.length, 0);
 });
+
+test("where the listener says stream-one, that alone is served", async () => {
+  await using xhttp = await open("", "stream-one");
+  const { session, tunnels } = xhttp;
+  assert.equal(await ask(session, "GET", "/x/s"), 400);
+  assert.equal(await ask(session, "POST", "/x/s", ""), 400);
+  assert.equal(await ask(session, "POST", "/x/s/0", ""), 400);
+  assert.equal(await ask(session, "GET", "/x/"), 404);
+  assert.equal(tunnels.length, 0);
+  assert.equal(await ask(session, "POST", "/x/"), 200);
+  assert.equal(tunnels.length, 1);
+  assert.match(await say(xhttp.port, streamOne("POST", "/x/"), /200 OK/), /x-padding: X{100}/);
+  assert.match(await say(xhttp.port, streamOne("GET", "/x/s"), /400/), /^HTTP\/1.1 400/);
+  assert.equal(tunnels.length, 2);
+});
+
+const streamOne = (method: string, path: string): string =>
+  `${method} ${path} HTTP/1.1\r\nHost: x\r\nReferer: ${REFERER}\r\nTransfer-Encoding: chunked\r\n\r\n`;
 
 test("a session whose posts never fit together is dropped", async () => {
   await using xhttp = await open();
@@ -190,7 +208,7 @@ test("a listener with a host serves no other, over HTTP/2 and HTTP/1.1", async (
 });
 
 test("a post that came whole counts, though its client has gone by then", async () => {
-  using server = new XhttpServer("/x");
+  using server = new XhttpServer({ path: "/x", hosts: [] });
   const { promise, resolve } = Promise.withResolvers<Duplex>();
   server.serve(exchange("GET", Readable.from([])), "/x/s1", resolve);
   const tunnel = await promise;
@@ -200,7 +218,7 @@ test("a post that came whole counts, though its client has gone by then", async 
 });
 
 test("posts that only wait for a slow reader are kept", async () => {
-  using server = new XhttpServer("/x");
+  using server = new XhttpServer({ path: "/x", hosts: [] });
   const { promise, resolve } = Promise.withResolvers<Duplex>();
   server.serve(exchange("GET", Readable.from([])), "/x/s1", resolve);
   const tunnel = await promise;

@@ -50,7 +50,14 @@ export class Peer {
   constructor(recipe: Partial<Http2Recipe> = {}) {
     const calls = { buffer: new Uint8Array(BUFFER_BYTES + 64), receive: () => EAGAIN, unsent: () => 0 };
     this.io = { calls: calls as unknown as RelayCalls, bufferedBytes: 0, wakeAtMs: Infinity };
-    const whole = { requests: [REQUEST], isGrpc: false, maxStreams: 0, pingIntervalMs: 0, ...recipe };
+    const whole = {
+      requests: [REQUEST],
+      isGrpc: false,
+      paddedReferer: null,
+      maxStreams: 0,
+      pingIntervalMs: 0,
+      ...recipe,
+    };
     this.framing = new Http2ClientFraming(whole);
     this.session = new NodeMuxSession(this.wire, this.framing, this.framing.encodePreface(), () => {});
   }

@@ -32,6 +32,8 @@ export interface Http2Kind {
   readonly server: object;
   readonly client: object;
   readonly security: "plain" | "tls" | "reality";
+  /** Bodies are messages of gRPC. */
+  readonly isGrpc: boolean;
 }
 
 const UUIDS = [
@@ -48,6 +50,7 @@ const USERS: Readonly<Record<string, readonly [Protocol, server: object, client:
   ],
 };
 const GRPC = { network: "grpc", "grpc-opts": { "grpc-service-name": "Gun" } };
+const STREAM_ONE = { path: "/x", host: "a.test", mode: "stream-one" };
 const CARRIERS: Readonly<Record<string, readonly [server: object, client: object]>> = {
   "grpc, plain": [{ "allow-insecure": true, "grpc-service-name": "Gun" }, GRPC],
   "grpc, tls": [
@@ -58,17 +61,30 @@ const CARRIERS: Readonly<Record<string, readonly [server: object, client: object
     { ...REALITY.server, "grpc-service-name": "Gun" },
     { ...REALITY.client, ...GRPC },
   ],
+  "xhttp, tls": [
+    { ...serverTls, "xhttp-config": STREAM_ONE },
+    { ...clientTls, network: "xhttp", "xhttp-opts": STREAM_ONE },
+  ],
+  "xhttp, reality": [
+    { ...REALITY.server, "xhttp-config": STREAM_ONE },
+    { ...REALITY.client, network: "xhttp", "xhttp-opts": { ...STREAM_ONE, mode: "auto" } },
+  ],
   "h2, tls": [
     { ...serverTls, "h2-config": { host: ["a.test"], path: "/h2" } },
     { ...clientTls, network: "h2", "h2-opts": { host: ["a.test"], path: "/h2" } },
   ],
 };
 
-/** Trojan has no h2, and nothing without TLS. */
+/** Only nodes of VLESS have XHTTP. Trojan has no h2, and nothing without TLS. */
+function mayHave(user: string, carrier: string): boolean {
+  if (carrier.startsWith("xhttp")) return user === "vless";
+  return user !== "trojan" || (carrier.startsWith("grpc") && carrier !== "grpc, plain");
+}
+
 export const KINDS: Readonly<Record<string, Http2Kind>> = Object.fromEntries(
   Object.entries(USERS).flatMap(([user, [protocol, server, client]]) =>
     Object.entries(CARRIERS)
-      .filter(([carrier]) => user !== "trojan" || (carrier.startsWith("grpc") && carrier !== "grpc, plain"))
+      .filter(([carrier]) => mayHave(user, carrier))
       .map(([carrier, [below, above]]) => [
         `${user} over ${carrier}`,
         {
@@ -76,6 +92,7 @@ export const KINDS: Readonly<Record<string, Http2Kind>> = Object.fromEntries(
           server: { ...server, ...below },
           client: { ...client, ...above },
           security: /\w+$/.exec(carrier)?.[0] as Http2Kind["security"],
+          isGrpc: carrier.startsWith("grpc"),
         },
       ]),
   ),
@@ -148,9 +165,10 @@ class HeardStream {
     this.data = Buffer.concat([this.data, Buffer.from(bytes.subarray(from, to))]);
   });
 
-  take(bytes: Buffer): void {
+  take(bytes: Buffer, isGrpc: boolean): void {
     this.bytes += bytes.length;
-    this.#body.take(bytes, 0, bytes.length);
+    if (isGrpc) this.#body.take(bytes, 0, bytes.length);
+    else this.data = Buffer.concat([this.data, bytes]);
   }
 
   valueOf(name: string): string | undefined {
@@ -162,6 +180,7 @@ class HeardStream {
 export class FrameClient {
   /** What the frames are in: the connection, or TLS over it. */
   readonly #stream: Duplex;
+  readonly #isGrpc: boolean;
   readonly socket: Socket;
   readonly others: { readonly type: number; readonly flags: number; readonly payload: Buffer }[] = [];
   isClosed = false;
@@ -169,8 +188,9 @@ export class FrameClient {
   readonly #decoder = new SectionDecoder();
   #held: Buffer = Buffer.alloc(0);
 
-  constructor(stream: Duplex, socket: Socket) {
+  constructor(stream: Duplex, socket: Socket, isGrpc: boolean) {
     this.#stream = stream;
+    this.#isGrpc = isGrpc;
     this.socket = socket;
     stream.on("error", () => {}).on("close", () => (this.isClosed = true));
     stream.on("data", (bytes: Buffer) => this.#take(bytes)).on("end", () => stream.end());
@@ -184,9 +204,10 @@ export class FrameClient {
     this.send(http2.CLIENT_PREFACE, http2.encodeSettings([]));
   }
 
-  /** As one message of gRPC, in one frame. */
+  /** In one frame; of gRPC as one message. */
   say(id: number, bytes: Uint8Array | string, flags = 0): void {
-    this.send(http2.encodeFrame(http2.DATA, flags, id, message(Buffer.from(bytes))));
+    const body = Buffer.from(bytes);
+    this.send(http2.encodeFrame(http2.DATA, flags, id, this.#isGrpc ? message(body) : body));
   }
 
   open(id: number, header: Uint8Array): void {
@@ -257,7 +278,7 @@ export class FrameClient {
     if (type === http2.WINDOW_UPDATE) this.heard(id).granted += payload.readUInt32BE();
     if (id === 0) return void this.others.push({ type, flags, payload: Buffer.from(payload) });
     const stream = this.heard(id);
-    if (type === http2.DATA) stream.take(payload);
+    if (type === http2.DATA) stream.take(payload, this.#isGrpc);
     else if (type === http2.HEADERS) stream.fields.push(...this.#decoder.decode(payload));
     else if (type === http2.RST_STREAM) stream.resetBy = payload.readUInt32BE();
     const mayEnd = type === http2.DATA || type === http2.HEADERS;
@@ -265,21 +286,20 @@ export class FrameClient {
   }
 }
 
+type FrameKind = Pick<Http2Kind, "security" | "isGrpc">;
+
 /** Nothing was said yet. */
-export async function openFrames(
-  { security }: Pick<Http2Kind, "security">,
-  port: number,
-): Promise<FrameClient> {
+export async function openFrames({ security, isGrpc }: FrameKind, port: number): Promise<FrameClient> {
   const where = { port, host: "127.0.0.1", noDelay: true };
   const options = { ...where, rejectUnauthorized: false, ALPNProtocols: ["h2"] };
   const socket =
     security === "tls" ? connectTls(options) : connect({ ...where, allowHalfOpen: security === "reality" });
   socket.on("error", () => {});
   await once(socket, security === "tls" ? "secureConnect" : "connect");
-  return new FrameClient(security === "reality" ? await dialReality(socket) : socket, socket);
+  return new FrameClient(security === "reality" ? await dialReality(socket) : socket, socket, isGrpc);
 }
 
-export async function framesTo(kind: Pick<Http2Kind, "security">, port: number): Promise<FrameClient> {
+export async function framesTo(kind: FrameKind, port: number): Promise<FrameClient> {
   const client = await openFrames(kind, port);
   client.begin();
   return client;

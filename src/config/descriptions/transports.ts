@@ -110,10 +110,13 @@ export const transports: Descriptions = {
   "xhttp-opts.host": ["Name of the site.", "www.example.com"],
   "xhttp-config.host": ["Name of the site; others are not served.", "www.example.com"],
   "xhttp-opts.mode": [
-    "How bytes go up: `packet-up` in many requests, `stream-up` in one, `stream-one` in the one that also answers.",
+    "How bytes go up: `packet-up` in many requests, `stream-up` in one, `stream-one` in the one that also answers. `auto` is `stream-one` with `reality-opts`, else `packet-up`.",
     "auto",
   ],
-  "xhttp-config.mode": ["Mode that links of managed users name; every mode is served.", "auto"],
+  "xhttp-config.mode": [
+    "Mode that links of managed users name. `stream-one` alone is served where it says so, by the workers; else every mode is.",
+    "stream-one",
+  ],
   "no-grpc-header": "Whether requests do not claim to be gRPC.",
   "sc-max-each-post-bytes": ["Bytes of one request of `packet-up`, at most.", "1000000"],
   "sc-min-posts-interval-ms": ["Milliseconds between two such requests, at least.", "30"],

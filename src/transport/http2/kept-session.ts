@@ -28,9 +28,9 @@ export function keepHttp2(kept: Secured, tunnels: Tunnels, on: (carried: Secured
   const begins = worker?.request?.subarray(0, CLIENT_PREFACE.length).equals(CLIENT_PREFACE) === true;
   const { alpn, serverName } = kept; // not to be had once the worker goes on
   if (worker === null || !begins || (alpn !== null && alpn !== "h2")) return false;
-  const { grpcServiceName, h2 } = tunnels; // and nothing that cannot be copied to a thread
+  const { grpcServiceName, h2, streamOne } = tunnels; // and nothing that cannot be copied to a thread
   const { observer } = new KeptConnection(worker, { alpn, serverName }, on);
-  return worker.openSession({ frames: "http2", tunnels: { grpcServiceName, h2 } }, observer, BARE);
+  return worker.openSession({ frames: "http2", tunnels: { grpcServiceName, h2, streamOne } }, observer, BARE);
 }
 
 class KeptConnection extends EventEmitter implements Followed {

@@ -14,7 +14,7 @@ const PREFACE = Buffer.concat([
 /** POST http://a/ with a body to come, as stream 1 (RFC 9113 §6.2; RFC 7541 appendix A). */
 const HEADERS = hex("000006 01 04 00000001 83 86 84 41 01 61");
 const RESET = hex("000004 03 00 00000001 00000008");
-const NO_CARRIERS = { grpcServiceName: null, h2: null, xhttp: null };
+const NO_CARRIERS = { grpcServiceName: null, h2: null, streamOne: null, xhttp: null };
 
 const servers = {
   "a listener's carriers": (wire: ReturnType<typeof duplexPair>[0]) =>

@@ -48,9 +48,11 @@ function answer(
   options: Http2ServerOptions,
 ): Duplex | null {
   const request = {
+    method: headers[":method"] ?? "",
     path: headers[":path"] ?? "",
     authority: headers[":authority"] ?? "",
     contentType: headers["content-type"] ?? "",
+    referer: headers.referer ?? "",
   };
   const { carrier, fields } = answerTunnel(request, options);
   const answered = Object.fromEntries(fields);

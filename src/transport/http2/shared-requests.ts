@@ -19,16 +19,15 @@ interface ConnectionBounds extends Pick<Http2Recipe, "maxStreams" | "pingInterva
 
 /** Null: there are no such requests. */
 export function shareRequests(
-  requests: Http2Recipe["requests"] | null,
-  isGrpc: boolean,
+  asked: Pick<Http2Recipe, "requests" | "isGrpc" | "paddedReferer"> | null,
   { maxConnections, minStreams, maxStreams, pingIntervalMs }: ConnectionBounds,
 ): SharedRequests | null {
-  if (requests === null) return null;
+  if (asked === null) return null;
   const gone = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   return {
     recipe: {
       id: randomUUID(),
-      protocol: { requests, isGrpc, maxStreams, pingIntervalMs },
+      protocol: { ...asked, maxStreams, pingIntervalMs },
       maxConnections,
       minStreams: maxConnections > 1 ? Math.max(1, minStreams) : NEVER,
       maxStreams: 0, // the connections themselves know it

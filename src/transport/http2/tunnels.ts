@@ -1,5 +1,7 @@
 /** Which requests of HTTP/2 open a stream at a listener, and what the others are answered. */
 import { gunPaths } from "#transport/grpc/path.ts";
+import { padding } from "#transport/xhttp/padding.ts";
+import { BODY_FIELDS, PADDING_FIELD, type StreamOne, statusOf } from "#transport/xhttp/stream-one.ts";
 import { hostMatches, pathOf } from "#transport/http-head.ts";
 import type { Field } from "#transport/http-fields/section.ts";
 
@@ -9,18 +11,26 @@ export interface Tunnels {
   readonly grpcServiceName: string | null;
   /** Path and hosts of the h2 transport (any host where the list is empty); null: not offered. */
   readonly h2: { readonly path: string; readonly hosts: readonly string[] } | null;
+  /** XHTTP, where each stream is one request; null: not offered, or other modes of it are, too. */
+  readonly streamOne: StreamOne | null;
 }
 
+export type Carrier = "grpc" | "h2" | "xhttp";
+
 export interface TunnelRequest {
+  readonly method: string;
   readonly path: string;
   readonly authority: string;
   readonly contentType: string;
+  readonly referer: string;
 }
 
 export interface TunnelAnswer {
   /** The carrier of the stream; null: there is none, and nothing follows the answer. */
-  readonly carrier: "grpc" | "h2" | null;
+  readonly carrier: Carrier | null;
   readonly fields: readonly Field[];
+  /** A field beside them that is another one each time. */
+  readonly padding?: Field;
 }
 
 const GRPC: TunnelAnswer = {
@@ -44,11 +54,16 @@ const NOT_GRPC: TunnelAnswer = { carrier: null, fields: [[":status", "415"]] };
 const NOT_THERE: TunnelAnswer = { carrier: null, fields: [[":status", "404"]] };
 const TRAILERS: readonly Field[] = [["grpc-status", "0"]];
 
+const STREAM_ONE: readonly Field[] = [[":status", "200"], ...BODY_FIELDS];
+const NOT_STREAM_ONE: TunnelAnswer = { carrier: null, fields: [[":status", "400"]] };
+
 /** Lists of fields are the same objects each time. */
 export function answerTunnel(
-  { path: asked, authority, contentType }: TunnelRequest,
-  { grpcServiceName, h2 }: Tunnels,
+  request: TunnelRequest,
+  { grpcServiceName, h2, streamOne }: Tunnels,
 ): TunnelAnswer {
+  if (streamOne !== null) return answerStreamOne(request, streamOne);
+  const { path: asked, authority, contentType } = request;
   const path = pathOf(asked);
   if (contentType.startsWith("application/grpc") && grpcServiceName !== null) {
     const { single, multi } = gunPaths(grpcServiceName);
@@ -58,7 +73,13 @@ export function answerTunnel(
   return grpcServiceName !== null && h2 === null ? NOT_GRPC : NOT_THERE;
 }
 
+function answerStreamOne(request: TunnelRequest, streamOne: StreamOne): TunnelAnswer {
+  const status = statusOf(request, streamOne);
+  if (status !== 200) return status === 400 ? NOT_STREAM_ONE : NOT_THERE;
+  return { carrier: "xhttp", fields: STREAM_ONE, padding: [PADDING_FIELD, padding()] };
+}
+
 /** What ends a stream whose answer went well: null where its end says it. */
-export function trailersOf(carrier: "grpc" | "h2"): readonly Field[] | null {
+export function trailersOf(carrier: Carrier): readonly Field[] | null {
   return carrier === "grpc" ? TRAILERS : null;
 }

@@ -6,22 +6,9 @@ import { ABORTED, asError } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
-import type { HttpClient, HttpRequest } from "#transport/http-client.ts";
+import type { HttpClient } from "#transport/http-client.ts";
 import { MessagePair } from "#transport/message-pair.ts";
-import { basePath, padding } from "./padding.ts";
-
-export interface XhttpClientOptions {
-  readonly scheme: "http" | "https";
-  readonly authority: string;
-  readonly path: string;
-  readonly query: string;
-  readonly mode: "packet-up" | "stream-one" | "stream-up";
-  readonly headers: Readonly<Record<string, string>>;
-  /** Streamed requests are not labelled as gRPC. */
-  readonly noGrpcHeader: boolean;
-  readonly maxPostBytes: number;
-  readonly minPostsIntervalMs: number;
-}
+import { requestOf, streamedRequest, type XhttpClientOptions } from "./requests.ts";
 
 /** The dial's signal no longer applies after the dial; posts have this timeout instead. */
 const POST_TIMEOUT_MS = 60_000;
@@ -34,10 +21,8 @@ export async function openXhttpStream(
   options: XhttpClientOptions,
   context: DialContext,
 ): Promise<Duplex> {
-  const { mode, noGrpcHeader } = options;
-  const label = noGrpcHeader ? {} : { "content-type": "application/grpc" };
-  const streamed = (suffix: string) =>
-    http.open(requestOf(options, { method: "POST", suffix, body: "stream", own: label }), context);
+  const { mode } = options;
+  const streamed = (suffix: string) => http.open(streamedRequest(options, suffix), context);
   if (mode === "stream-one") return new CodecStream(await streamed(""), new PlainCodec());
   const session = randomUUID();
   const down = await http.open(requestOf(options, { method: "GET", suffix: session, body: null }), context);
@@ -56,25 +41,6 @@ export async function openXhttpStream(
     await answered(await http.open(requestOf(options, { method: "POST", suffix, body }), until));
   };
   return new PacketUpStream(down, post, options);
-}
-
-interface Asked extends Pick<HttpRequest, "method" | "body"> {
-  /** Behind the configured path. */
-  readonly suffix: string;
-  readonly own?: Readonly<Record<string, string>>;
-}
-
-function requestOf(options: XhttpClientOptions, { method, suffix, body, own = {} }: Asked): HttpRequest {
-  const { scheme, authority, query, headers } = options;
-  const path = `${basePath(options.path)}${suffix}`;
-  return {
-    method,
-    scheme,
-    authority,
-    path: query === "" ? path : `${path}?${query}`,
-    headers: { ...headers, referer: `${scheme}://${authority}${path}?x_padding=${padding()}`, ...own },
-    body,
-  };
 }
 
 function answered(exchange: Duplex): Promise<void> {

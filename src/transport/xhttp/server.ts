@@ -1,11 +1,11 @@
 import { randomInt } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { CodecStream } from "#net/stream/codec-stream.ts";
-import { hostMatches } from "#transport/http-head.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import type { Exchange } from "./exchange.ts";
 import { basePath, hasPadding, MAX_POST_BYTES, padding } from "./padding.ts";
 import { XhttpSession } from "./session.ts";
+import { BODY_FIELDS, isBelow, PADDING_FIELD, statusOf, type StreamOne } from "./stream-one.ts";
 
 /** Sessions at one time; further ones are refused with 503. */
 const MAX_SESSIONS = 1024;
@@ -25,30 +25,33 @@ const SESSION_ID = /^[0-9A-Za-z-]{1,64}$/;
 /** The server's side of packet-up, stream-up and stream-one: sessions outlive single requests and connections. */
 export class XhttpServer implements Disposable {
   readonly #base: string;
-  readonly #hosts: readonly string[];
+  readonly #place: StreamOne;
+  /** The other modes are refused. */
+  readonly #onlyStreamOne: boolean;
   readonly #sessions = new Map<string, XhttpSession>();
   #waitingBytes = 0;
 
-  /** `host`: the only one that is served; empty: any. */
-  constructor(path: string, host = "") {
-    this.#base = basePath(path);
-    this.#hosts = host === "" ? [] : [host];
+  constructor(place: StreamOne, onlyStreamOne = false) {
+    this.#base = basePath(place.path);
+    this.#place = place;
+    this.#onlyStreamOne = onlyStreamOne;
   }
 
   owns(path: string): boolean {
-    return path.startsWith(this.#base) || `${path}/` === this.#base;
+    return isBelow(path, this.#base);
   }
 
   /** Answers one request for a path (without query) that it owns. A tunnel that begins with it is given to `on`. */
   serve(exchange: Exchange, path: string, on: (tunnel: Duplex) => void): void {
-    const { method, referer } = exchange;
-    const [session = "", sequence, ...more] = path.slice(this.#base.length).split("/");
-    if (!hostMatches(exchange.host, this.#hosts)) return exchange.finish(404);
-    if (!hasPadding(referer)) return exchange.finish(400);
-    if (session === "" && method === "POST") {
+    const { method, host: authority, referer } = exchange;
+    const status = statusOf({ method, path, authority, referer }, this.#place);
+    if (status === 200) {
       begin(exchange);
       return on(new CodecStream(exchange.body, new PlainCodec()));
     }
+    const isSessions = !this.#onlyStreamOne && status === 400 && hasPadding(referer);
+    if (!isSessions) return exchange.finish(status);
+    const [session = "", sequence, ...more] = path.slice(this.#base.length).split("/");
     if (!SESSION_ID.test(session) || more.length > 0) return exchange.finish(404);
     if (method === "GET" && sequence === undefined) return this.#attach(exchange, session, on);
     if (method !== "POST") return exchange.finish(405);
@@ -118,18 +121,13 @@ export class XhttpServer implements Disposable {
       if (isRefused) return;
       const body = Buffer.concat(parts);
       forget(); // the session counts it
-      session.receive(sequence, body, (status) => exchange.finish(status, { "x-padding": padding() }));
+      session.receive(sequence, body, (status) => exchange.finish(status, { [PADDING_FIELD]: padding() }));
     });
   }
 }
 
 function begin(exchange: Exchange): void {
-  exchange.begin({
-    "content-type": "text/event-stream",
-    "cache-control": "no-store",
-    "x-accel-buffering": "no",
-    "x-padding": padding(),
-  });
+  exchange.begin({ ...Object.fromEntries(BODY_FIELDS), [PADDING_FIELD]: padding() });
 }
 
 function fill(body: Duplex): void {

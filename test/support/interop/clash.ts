@@ -83,7 +83,7 @@ function listener(cell: Cell, port: number): object {
     ...(network === "ws" || network === "httpupgrade" ? { "ws-path": PATH } : {}),
     ...(network === "grpc" ? { "grpc-service-name": SERVICE } : {}),
     ...(network === "h2" ? { "h2-config": { host: [NAME], path: PATH } } : {}),
-    ...(network === "xhttp" ? { "xhttp-config": { path: PATH, mode: "auto" } } : {}),
+    ...(network === "xhttp" ? { "xhttp-config": { path: PATH, mode: cell.xhttpMode } } : {}),
     ...(mux === "none" || mux === "cool" ? {} : { "mux-option": { padding: cell.padding } }),
   };
 }

@@ -3,6 +3,7 @@ import type { Http2Recipe } from "#core/wire-recipe.ts";
 import { itemAt } from "#lib/at.ts";
 import type { Field } from "#transport/http-fields/section.ts";
 import * as http2 from "#transport/http2/frames.ts";
+import { padding } from "#transport/xhttp/padding.ts";
 import { Http2Framing } from "./http2-framing.ts";
 import type { MuxHeard } from "./mux-framing.ts";
 
@@ -34,9 +35,10 @@ export class Http2ClientFraming extends Http2Framing {
   }
 
   encodeOpen(id: number): Uint8Array {
-    const { requests } = this.#recipe;
+    const { requests, paddedReferer } = this.#recipe;
     const fields = itemAt(requests, Math.floor(Math.random() * requests.length));
-    return this.encodeFields(id, fields, http2.END_HEADERS);
+    if (paddedReferer === null) return this.encodeFields(id, fields, http2.END_HEADERS);
+    return this.encodeFields(id, fields, http2.END_HEADERS, ["referer", `${paddedReferer}${padding()}`]);
   }
 
   mayOpen(): boolean {

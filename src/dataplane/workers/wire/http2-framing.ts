@@ -81,13 +81,14 @@ export abstract class Http2Framing extends MuxFraming {
     return Buffer.concat([http2.encodeSettings(all), http2.encodeNumber(http2.WINDOW_UPDATE, 0, more)]);
   }
 
-  /** The list is one of few. */
-  protected encodeFields(id: number, fields: readonly Field[], flags: number): Buffer {
+  /** The list is one of few; `another` is not. */
+  protected encodeFields(id: number, fields: readonly Field[], flags: number, another?: Field): Buffer {
     const isFirst = !this.#hasSaidFields;
     this.#hasSaidFields = true;
     const section = (isFirst ? undefined : this.#sections.get(fields)) ?? encodeSection(fields, isFirst);
     if (!isFirst) this.#sections.set(fields, section);
-    return http2.encodeFrame(http2.HEADERS, flags, id, section);
+    const all = another === undefined ? section : Buffer.concat([section, encodeSection([another], false)]);
+    return http2.encodeFrame(http2.HEADERS, flags, id, all);
   }
 
   override payloadIn(window: number): number {

@@ -1,6 +1,12 @@
 import type { Field } from "#transport/http-fields/section.ts";
 import * as http2 from "#transport/http2/frames.ts";
-import { answerTunnel, trailersOf, type Tunnels } from "#transport/http2/tunnels.ts";
+import {
+  answerTunnel,
+  type Carrier,
+  trailersOf,
+  type TunnelAnswer,
+  type Tunnels,
+} from "#transport/http2/tunnels.ts";
 import { MAX_STREAMS } from "#transport/http2/windows.ts";
 import { Http2Framing } from "./http2-framing.ts";
 import type { MuxHeard } from "./mux-framing.ts";
@@ -13,14 +19,14 @@ export class Http2ServerFraming extends Http2Framing {
   lastTaken = 0;
   protected readonly endsByReset = false;
   readonly #tunnels: Tunnels;
-  readonly #carrier: "grpc" | "h2";
+  readonly #carrier: Carrier;
   /** To the request that is about to be a stream. */
-  #answer: readonly Field[] = [];
+  #answer: TunnelAnswer | null = null;
 
   constructor(tunnels: Tunnels) {
     super(tunnels.grpcServiceName !== null);
     this.#tunnels = tunnels;
-    this.#carrier = tunnels.grpcServiceName === null ? "h2" : "grpc";
+    this.#carrier = carrierOf(tunnels);
   }
 
   /** Goes out in front of all answers. */
@@ -37,7 +43,8 @@ export class Http2ServerFraming extends Http2Framing {
   }
 
   encodeAccepted(id: number): Uint8Array {
-    return this.encodeFields(id, this.#answer, http2.END_HEADERS);
+    const { fields = [], padding } = this.#answer ?? {};
+    return this.encodeFields(id, fields, http2.END_HEADERS, padding);
   }
 
   encodeEnd(id: number): Uint8Array {
@@ -72,15 +79,24 @@ export class Http2ServerFraming extends Http2Framing {
   #onRequest(id: number, fields: readonly Field[], heard: MuxHeard): boolean {
     this.lastTaken = id;
     const valueOf = (name: string): string => fields.find(([other]) => other === name)?.[1] ?? "";
-    const request = {
-      path: valueOf(":path"),
-      authority: valueOf(":authority"),
-      contentType: valueOf("content-type"),
-    };
-    const { carrier, fields: answer } = answerTunnel(request, this.#tunnels);
+    const answer = answerTunnel(
+      {
+        method: valueOf(":method"),
+        path: valueOf(":path"),
+        authority: valueOf(":authority"),
+        contentType: valueOf("content-type"),
+        referer: valueOf("referer"),
+      },
+      this.#tunnels,
+    );
     this.#answer = answer;
-    if (carrier !== null) return heard.onOpen(id);
-    heard.say(this.encodeFields(id, answer, LAST));
+    if (answer.carrier !== null) return heard.onOpen(id);
+    heard.say(this.encodeFields(id, answer.fields, LAST));
     return true;
   }
+}
+
+function carrierOf({ grpcServiceName, streamOne }: Tunnels): Carrier {
+  if (grpcServiceName !== null) return "grpc";
+  return streamOne === null ? "h2" : "xhttp";
 }

@@ -23,7 +23,7 @@ function open(...frames: readonly Uint8Array[]) {
     wake() {},
     wakeStream() {},
   };
-  const session = new KeptHttp2Session(wire, { grpcServiceName: "Gun", h2: null }, host);
+  const session = new KeptHttp2Session(wire, { grpcServiceName: "Gun", h2: null, streamOne: null }, host);
   session.turn(io);
   return { io, limiter, session, shown, wire };
 }

@@ -1,0 +1,45 @@
+/** XHTTP where a stream is one request: its body is the way up, the answer's the way down. */
+import { hostMatches, pathOf } from "#transport/http-head.ts";
+import type { Field } from "#transport/http-fields/section.ts";
+import { basePath, hasPadding } from "./padding.ts";
+
+/** Where it is served. Plain data: threads have copies. */
+export interface StreamOne {
+  /** Without a query. */
+  readonly path: string;
+  /** Empty: for any. */
+  readonly hosts: readonly string[];
+}
+
+export interface StreamOneRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly authority: string;
+  readonly referer: string;
+}
+
+/** Of an answer with a body, beside its padding. */
+export const BODY_FIELDS: readonly Field[] = [
+  ["content-type", "text/event-stream"],
+  ["cache-control", "no-store"],
+  ["x-accel-buffering", "no"],
+];
+
+/** The field that pads an answer. */
+export const PADDING_FIELD = "x-padding";
+
+/** Is the path that of XHTTP, or of a session or packet of it? */
+export function isBelow(path: string, base: string): boolean {
+  return path.startsWith(base) || `${path}/` === base;
+}
+
+/** 200: the request is a stream. 400: it has no padding, or belongs to another mode. */
+export function statusOf(
+  { method, path: asked, authority, referer }: StreamOneRequest,
+  { path: served, hosts }: StreamOne,
+): number {
+  const [path, base] = [pathOf(asked), basePath(served)];
+  if (!isBelow(path, base) || !hostMatches(authority, hosts)) return 404;
+  if (!hasPadding(referer) || path.length > base.length) return 400;
+  return method === "POST" ? 200 : 404;
+}
