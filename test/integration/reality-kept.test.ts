@@ -4,7 +4,9 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { test } from "node:test";
+import { newSeamMemory, SEAMS } from "#dataplane/workers/shared/seams.ts";
 import { vless } from "#protocols/vless/index.ts";
+import { COMMAND_TCP, encodeRequest } from "#protocols/vless/wire.ts";
 import { echoed, outcome } from "../support/client.ts";
 import { directDialer } from "../support/direct-accept.ts";
 import { type KeptClients, openKeptClients } from "../support/kept-clients.ts";
@@ -12,6 +14,7 @@ import { toDestination } from "#net/address/ip.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
 import {
+  dialReality,
   helloWithToken,
   listening,
   openSite,
@@ -29,8 +32,8 @@ const skip = process.platform === "linux" ? false : "SKIP handshakes in workers:
 const CHANGE = Buffer.from("140303000101", "hex");
 const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
 
-const open = (dest: number, more: object = {}): Promise<KeptClients> =>
-  openKeptClients(vless, {
+const open = (dest: number, more: object = {}, seams?: SharedArrayBuffer): Promise<KeptClients> => {
+  const options = {
     users: [{ username: "ann", uuid }],
     "reality-config": {
       dest: `127.0.0.1:${dest}`,
@@ -39,7 +42,9 @@ const open = (dest: number, more: object = {}): Promise<KeptClients> =>
       "server-names": [SITE],
       ...more,
     },
-  });
+  };
+  return openKeptClients(vless, options, 1, seams);
+};
 
 async function dial(port: number, to: number, keys: object = {}) {
   const client = {
@@ -185,5 +190,44 @@ test(
     await echoed(stream, 1_000);
     clearInterval(flood);
     for (const socket of [hostile, stream]) socket.destroy();
+  },
+);
+
+test(
+  "who ends the connection with the end of its handshake, having said all, is half-closed",
+  { skip },
+  async () => {
+    const heard: Buffer[] = [];
+    let hasEnded = false;
+    await using origin = await openTcpOrigin((far) =>
+      far.on("data", (bytes: Buffer) => heard.push(bytes)).on("end", () => (hasEnded = true)),
+    );
+    await using site = await openSite();
+    const seams = newSeamMemory();
+    await using server = await open(site.port, {}, seams);
+    using sockets = new DisposableStack();
+    const socket = sockets.adopt(await visit(server.port), (one) => void one.destroy());
+    socket.prependOnceListener("data", () => socket.cork());
+    const stream = await dialReality(socket);
+    const destination = toDestination("127.0.0.1", origin.port);
+    const request = encodeRequest(Buffer.from(uuid.replaceAll("-", ""), "hex"), {
+      flow: "",
+      command: COMMAND_TCP,
+      destination,
+    });
+    for (const said of [request, Buffer.from("ping")]) stream.write(said); // a record each
+    // The worker stands still while all of it comes.
+    const lastsMs = new Int32Array(seams);
+    const admitted = SEAMS.indexOf("admitted");
+    lastsMs[admitted] = 10_000;
+    sockets.adopt(await visit(server.port), (other) => void other.destroy());
+    await delay(100);
+    socket.end();
+    await once(socket, "finish");
+    await delay(50);
+    lastsMs[admitted] = 0;
+    Atomics.notify(lastsMs, admitted);
+    await until("its end has been passed on", () => hasEnded, { withinMs: 5_000 });
+    assert.equal(String(Buffer.concat(heard)), "ping");
   },
 );

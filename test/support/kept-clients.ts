@@ -51,9 +51,15 @@ function dialHere(session: StreamSession): void {
   far.on("error", () => stream.destroy()).pipe(stream);
 }
 
-export async function openKeptClients(protocol: Protocol, raw: object, threads = 1): Promise<KeptClients> {
+/** `seams`: how long those of its threads last, see seams.ts. */
+export async function openKeptClients(
+  protocol: Protocol,
+  raw: object,
+  threads = 1,
+  seams?: SharedArrayBuffer,
+): Promise<KeptClients> {
   await using opened = new AsyncDisposableStack();
-  const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads, onDeath: () => {} }));
+  const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads, onDeath: () => {}, seams }));
   const pool = new SocketPool();
   pool.useThreads(engine.accepting);
   const sessions: StreamSession[] = [];

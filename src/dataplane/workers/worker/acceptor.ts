@@ -194,11 +194,12 @@ export class Acceptor implements PendingOwner {
     this.#deadlines.awaitFirstBytes(one, false);
   }
 
-  /** As of one that was just accepted. */
-  showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes): void {
+  /** As of one that was just accepted. The kernel says an end once. */
+  showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes, events: number): void {
     this.onGone(task);
     const path = this.#listeners.upgradePath(task.listener);
     const one = new PendingConnection(this, task, "first-bytes", path, bytes);
+    one.onEvents(CLIENT, events);
     this.host.put(one.slot, one);
     if (!this.#listeners.isOpen(one.listener)) return one.handOver();
     this.#deadlines.awaitFirstBytes(one, path !== "");

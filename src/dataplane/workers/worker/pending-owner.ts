@@ -35,8 +35,11 @@ export interface PendingOwner {
   readonly kept: ClientSessions;
   /** Clients whose TLS handshake is done. */
   readonly tlsAccepted: TlsAcceptedQueue;
-  /** What the client says behind its handshake goes to the main thread, by another task in the same slot. */
-  showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes): void;
+  /**
+   * What the client says behind its handshake goes to the main thread, by another task in the same slot. The kernel has said
+   * `events` of it.
+   */
+  showFirst(task: PendingTask & { readonly fd: number }, bytes: ClientBytes, events: number): void;
   /** A client of whom nothing was read goes to the main thread. */
   giveBack(task: PendingTask & { readonly fd: number }): void;
   /** The request of a client to switch was answered: what it says next is waited for as what others say first. */

@@ -27,16 +27,17 @@ const LEAVING_MS = 2_000;
 /** What is known of a socket that is reported by edges. */
 class Inlet {
   isReady = false;
-  #isOver = false;
+  /** All that were told, epoll(7) bits. */
+  events = 0;
 
   notice(events: number): void {
+    this.events |= events;
     if ((events & SOMETHING) !== 0) this.isReady = true;
-    if ((events & OVER) !== 0) this.#isOver = true;
   }
 
   /** So much was read of it, of so much at most. */
   got(size: number, most: number): void {
-    if (size === EAGAIN || (size > 0 && size < most && !this.#isOver)) this.isReady = false;
+    if (size === EAGAIN || (size > 0 && size < most && (this.events & OVER) === 0)) this.isReady = false;
   }
 }
 
@@ -168,7 +169,7 @@ export class RealityHandshake extends AcceptedTask implements PendingTask {
     this.#closeDest(false);
     const [name, alpn] = [this.#keys.nameOf(admitted), alpnKind(admitted.protocols)];
     const client = { connection, suite: connection.suite, name, alpn };
-    this.acceptor.showFirst(this, new RealityBytes(this.acceptor, this, client));
+    this.acceptor.showFirst(this, new RealityBytes(this.acceptor, this, client), this.#ofClient.events);
   }
 
   /** The listener is none any more: who has said nothing yet goes to the main thread, and others have a moment. */

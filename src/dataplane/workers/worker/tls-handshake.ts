@@ -40,6 +40,8 @@ export class TlsHandshake extends AcceptedTask implements PendingTask {
   #blocked = false;
   /** The handshake is; the main thread has not been told yet. */
   #isDone = false;
+  /** What the kernel has said of the client. */
+  #events = 0;
 
   /** `showsFirst`: once it is done, the main thread is shown what the client says. */
   constructor(
@@ -56,6 +58,7 @@ export class TlsHandshake extends AcceptedTask implements PendingTask {
   }
 
   onEvents(_side: Side, events: number): boolean {
+    this.#events |= events;
     return this.#blocked || (events & EVENTS) !== 0;
   }
 
@@ -87,8 +90,8 @@ export class TlsHandshake extends AcceptedTask implements PendingTask {
     if (this.#blocked || answer === EAGAIN) return;
     if (answer !== 1) return this.#fail(HANDSHAKE_FAILED, ssl.fault);
     this.#isDone = true;
-    if (this.#showsFirst) this.acceptor.showFirst(this, new TlsBytes(this.acceptor, this, ssl, this.#object));
-    else this.acceptor.tlsAccepted.add(this);
+    if (!this.#showsFirst) return this.acceptor.tlsAccepted.add(this);
+    this.acceptor.showFirst(this, new TlsBytes(this.acceptor, this, ssl, this.#object), this.#events);
   }
 
   handOver(): void {
