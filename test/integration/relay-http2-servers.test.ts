@@ -4,12 +4,14 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { vless } from "#protocols/vless/index.ts";
 import * as http2 from "#transport/http2/frames.ts";
 import { encodeSection } from "#transport/http2/hpack.ts";
 import { outcome } from "../support/client.ts";
 import { hashOf } from "../support/connections.ts";
 import { type Http2Node, openGate, openHttp2Node } from "../support/http2-node.ts";
+import { message } from "../support/kept-http2.ts";
 import { answerByEcho, openLibraryServer, PORT } from "../support/http2-servers.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import type { RawClient } from "../support/raw-client.ts";
@@ -184,6 +186,39 @@ const { encodeFrame: frame, encodeNumber: number } = http2;
 const OK = encodeSection([[":status", "200"]], false);
 /** A message with the answer of VLESS and "pong". */
 const PONG = Buffer.from("00000000080a060000706f6e67", "hex");
+const END = frame(http2.DATA, http2.END_STREAM, 1, Buffer.alloc(0));
+const NO_MORE = number(http2.RST_STREAM, 1, http2.NO_ERROR);
+
+for (const [how, end] of [
+  ["behind its end", Buffer.concat([END, NO_MORE])],
+  ["in place of it", NO_MORE],
+] as const)
+  test(`a server that wants no more ends uploads, and its answer is whole: ${how}`, { skip }, async () => {
+    const accepted = Promise.withResolvers<Socket>();
+    await using server = await openTcpOrigin((socket) => {
+      accepted.resolve(socket.resume());
+      socket.write(http2.encodeSettings([]));
+    });
+    await using node = await openNode(server.port);
+    const client = await node.dial(PORT);
+    client.send(randomBytes(8 << 20)); // more than the server takes
+    const socket = await accepted.promise;
+    const said = randomBytes(3_000_000);
+    socket.write(
+      Buffer.concat([frame(http2.HEADERS, http2.END_HEADERS, 1, OK), frame(http2.DATA, 0, 1, PONG)]),
+    );
+    assert.equal(String(await client.read(4)), "pong");
+    client.socket.pause();
+    for (let at = 0; at < said.length; at += 10_000)
+      socket.write(frame(http2.DATA, 0, 1, message(said.subarray(at, at + 10_000))));
+    socket.write(end);
+    await delay(300);
+    client.socket.resume();
+    assert.ok((await client.rest()).equals(said));
+    await until("nothing is left of it", () => node.engine.served.length === 1);
+    aloneWith(node);
+  });
+
 const HOSTILE: readonly (readonly [string, readonly Buffer[]])[] = [
   ["HTTP/1.1", [Buffer.from("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")]],
   ["data beyond the window", beyond()],

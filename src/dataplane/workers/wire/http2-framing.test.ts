@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import type { Http2Recipe } from "#core/wire-recipe.ts";
-import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EPIPE } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import * as http2 from "#transport/http2/frames.ts";
 import { SectionDecoder } from "#transport/http2/hpack.ts";
@@ -140,6 +140,24 @@ describe("answers", () => {
     assert.deepEqual(peer.read(stream), { text: "one", last: 0 });
     assert.deepEqual(peer.read(other), { text: "other", last: BROKEN });
     assert.ok(peer.session.isUsable);
+  });
+
+  test("a reset says that nothing more is taken, behind an end, too, and leaves what was said", () => {
+    const { peer, stream } = begun();
+    const [second, third] = [peer.open(), peer.open()];
+    peer.says(headers(1, 0, OK), data(1, "one", END_STREAM), data(3, "two"), data(5, "three"));
+    assert.equal(peer.write(stream, 10), 10);
+    peer.woken.length = 0;
+    const codes = [http2.NO_ERROR, http2.NO_ERROR, http2.CANCEL];
+    peer.says(...codes.map((code, at) => number(RST_STREAM, 1 + 2 * at, code)));
+    const streams = [stream, second, third];
+    assert.ok(streams.every((one) => peer.woken.includes(one) && one.writable));
+    assert.deepEqual(
+      streams.map((one) => one.write(peer.io, 10)),
+      [EPIPE, EPIPE, BROKEN],
+    );
+    assert.deepEqual(peer.read(stream), { text: "one", last: 0 });
+    assert.deepEqual(peer.read(second), { text: "two", last: 0 });
   });
 
   refuses("half a reset", frame(RST_STREAM, 0, 1, Buffer.alloc(3)));

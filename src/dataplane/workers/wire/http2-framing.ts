@@ -132,7 +132,7 @@ export abstract class Http2Framing extends MuxFraming {
   /** The number of the latest stream of the peer's. */
   protected abstract readonly lastTaken: number;
 
-  /** The peer may say that it has ended by a reset without an error: it still reads. */
+  /** The peer may say that it has ended by a reset without an error; like any other, it says that nothing more is taken. */
   protected abstract readonly endsByReset: boolean;
 
   onHead(head: Buffer, heard: MuxHeard): boolean {
@@ -228,7 +228,7 @@ export abstract class Http2Framing extends MuxFraming {
   #onReset(bytes: Buffer, heard: MuxHeard): boolean {
     if (bytes.length !== 4 || this.#id === 0) return false;
     if (bytes.readUInt32BE() === http2.NO_ERROR && this.endsByReset) heard.onFarEnd(this.#id);
-    else heard.onReset(this.#id);
+    heard.onReset(this.#id);
     return true;
   }
 

@@ -1,4 +1,4 @@
-import { EAGAIN } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EPIPE } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
 import { ProtocolError } from "#core/errors.ts";
 import type { ByteStore } from "./byte-store.ts";
@@ -175,7 +175,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   }
 
   write(io: WireIo, size: number): number {
-    if (this.isCut) return BROKEN;
+    if (this.isCut) return this.#last === 0 ? EPIPE : BROKEN; // what was said before its end is still to be read
     if (!this.writable) return EAGAIN;
     const taken = this.session.writeData(io, this.id, size, this.#payload);
     this.said(taken);
