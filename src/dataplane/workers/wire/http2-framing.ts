@@ -5,6 +5,7 @@ import type { Field } from "#transport/http-fields/section.ts";
 import * as http2 from "#transport/http2/frames.ts";
 import { encodeSection, SectionDecoder } from "#transport/http2/hpack.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
+import { ByteStore } from "./byte-store.ts";
 import { type MuxBody, MuxFraming, type MuxHeard } from "./mux-framing.ts";
 
 const NOTHING = Buffer.alloc(0);
@@ -22,7 +23,9 @@ const PADDING = -1;
 interface Section {
   readonly id: number;
   readonly isLast: boolean;
-  readonly pieces: Buffer[];
+  /** No list of pieces: these may be empty, and thousands. */
+  readonly before: ByteStore;
+  /** With the heads of their frames. */
   bytes: number;
 }
 
@@ -196,7 +199,7 @@ export abstract class Http2Framing extends MuxFraming {
     const from = (isPadded ? 1 : 0) + ((this.#flags & http2.PRIORITY) === 0 ? 0 : 5);
     if (this.#id === 0 || from + padding > bytes.length) return false;
     const isLast = (this.#flags & http2.END_STREAM) !== 0;
-    this.#section = { id: this.#id, isLast, pieces: [], bytes: 0 };
+    this.#section = { id: this.#id, isLast, before: new ByteStore(), bytes: 0 };
     return this.#onMore(bytes.subarray(from, bytes.length - padding), heard);
   }
 
@@ -205,11 +208,11 @@ export abstract class Http2Framing extends MuxFraming {
     if (section === null) return false;
     section.bytes += http2.HEAD_BYTES + bytes.length;
     if (section.bytes > MOST_SECTION_BYTES) return false;
-    section.pieces.push(Buffer.from(bytes));
+    section.before.push(bytes);
     if ((this.#flags & http2.END_HEADERS) === 0) return true;
     this.#section = null;
     try {
-      const fields = this.#decoder.decode(Buffer.concat(section.pieces));
+      const fields = this.#decoder.decode(section.before.peek(MOST_SECTION_BYTES));
       return this.onFields(section.id, fields, section.isLast, heard);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;

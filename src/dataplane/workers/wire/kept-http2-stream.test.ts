@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { BUFFER_BYTES, EAGAIN, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import * as http2 from "#transport/http2/frames.ts";
 import { MemoryWire } from "../../../../test/support/memory-wire.ts";
@@ -8,6 +10,9 @@ import type { KeptClientStream, KeptSessionHost } from "./kept-client.ts";
 import { PendingLimiter } from "#net/listen/pending-limiter.ts";
 import { KeptHttp2Session } from "./kept-http2-session.ts";
 import type { WireIo } from "./wire.ts";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
 
 /** A connection with what its client says, and the streams that have said something. */
 function open(...frames: readonly Uint8Array[]) {
@@ -89,4 +94,18 @@ test("of streams that say nothing the oldest give way, and those that have ended
   session.turn(io);
   assert.deepEqual([session.streams, limiter.size], [5, 4]);
   assert.ok(wire.sent.includes(http2.encodeNumber(http2.RST_STREAM, 5, http2.CANCEL)));
+});
+
+test("fields in thousands of pieces take no more memory than their bytes", () => {
+  const section = http2.encodeFrame(http2.HEADERS, 0, 1, Buffer.of(0x82));
+  const pieces = Buffer.alloc(9 * 7_000, http2.encodeFrame(http2.CONTINUATION, 0, 1, Buffer.alloc(0)));
+  const bytes = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = bytes();
+  const sessions = Array.from({ length: 30 }, () => open(section, pieces));
+  const each = (bytes() - before) / sessions.length;
+  assert.ok(each < 300_000, `${each}`);
+  assert.ok(sessions.every(({ session }) => session.isOpen));
 });
