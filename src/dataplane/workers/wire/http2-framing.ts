@@ -16,6 +16,8 @@ const MOST_WINDOW = 0x7fff_ffff;
 const STREAMS_AT_FIRST = 100;
 /** What of the connection's window is saved up, besides what waits for readers, before it is granted again. */
 const CREDIT_BYTES = CONNECTION_WINDOW_BYTES / 4;
+/** The same where the peer has none left: its other streams wait for it. */
+const LEAST_CREDIT_BYTES = 64 * 1024;
 /** The first byte of a padded data frame, which says how much of it is padding. */
 const PADDING = -1;
 
@@ -154,7 +156,7 @@ export abstract class Http2Framing extends MuxFraming {
 
   override encodeShared(heldBytes: number): Uint8Array | null {
     const more = this.#credit - heldBytes;
-    if (more < CREDIT_BYTES) return null;
+    if (more < Math.min(CREDIT_BYTES, Math.max(LEAST_CREDIT_BYTES, this.#granted))) return null;
     this.#granted += more;
     this.#credit -= more;
     return http2.encodeNumber(http2.WINDOW_UPDATE, 0, more);

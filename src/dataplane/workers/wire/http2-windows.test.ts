@@ -189,6 +189,19 @@ describe("windows of receiving", () => {
     peer.hasRefused(third);
   });
 
+  test("where slow readers have all of the connection's window, others wait for little", () => {
+    const { peer, stream } = begun();
+    const other = peer.open();
+    peer.says(...fill(STREAM_WINDOW_BYTES, 1), ...fill(STREAM_WINDOW_BYTES, 3));
+    said(peer, WINDOW_UPDATE);
+    for (const one of [stream, other]) {
+      assert.equal(one.read(peer.io, 65_536), 65_536);
+      assert.deepEqual(said(peer, WINDOW_UPDATE), [[WINDOW_UPDATE, 0, 65_536]]);
+    }
+    assert.equal(stream.read(peer.io, 65_536), 65_536);
+    assert.deepEqual(said(peer, WINDOW_UPDATE), []); // not used up yet
+  });
+
   test("heads of messages are granted again, and what is no data", () => {
     const { peer, stream } = begun({ isGrpc: true });
     const message = Buffer.concat([Buffer.of(0, 0, 0, 0, 3, 0x0a, 1, 0x61)]);
