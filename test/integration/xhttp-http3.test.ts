@@ -22,10 +22,23 @@ const dataFrame = (bytes: Buffer) => {
   return Buffer.concat([head, bytes]);
 };
 
-/** The bodies of all POST requests of a path's first two parts go into the answer to its first request. */
+/** The bodies of all POST requests of a path's first two parts go into the answer to its first request; of those with numbers in their order. */
 function openEchoServer(status = "200") {
   const asked: string[] = [];
   const answers = new Map<string, QuicStream>();
+  const parts = new Map<string, Buffer>();
+  const nexts = new Map<string, number>();
+  const answerParts = (session: string): void => {
+    let next = nexts.get(session) ?? 0;
+    for (
+      let body = parts.get(`${session}/${next}`);
+      body !== undefined;
+      body = parts.get(`${session}/${next}`)
+    ) {
+      answers.get(session)?.write(dataFrame(body));
+      nexts.set(session, ++next);
+    }
+  };
   const onRequest = (stream: QuicStream, method: string, path: string): ((body: Buffer) => void) => {
     asked.push(`${method} ${path.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "ID")}`);
     const key = path.split("/").slice(0, 3).join("/");
@@ -33,13 +46,19 @@ function openEchoServer(status = "200") {
     if (isFirst) answers.set(key, stream);
     stream.write(encodeHeaders([[":status", status]]));
     const answer = answers.get(key);
-    const isPart = !isFirst && path.split("/").length > 3;
-    stream.on("end", () => {
-      if (isPart) stream.end();
-      else if (method === "POST") {
-        answer?.end();
+    if (path.split("/").length > 3) {
+      const bodies: Buffer[] = [];
+      stream.on("end", () => {
         stream.end();
-      }
+        parts.set(path, Buffer.concat(bodies));
+        answerParts(key);
+      });
+      return (body) => void bodies.push(body);
+    }
+    stream.on("end", () => {
+      if (method !== "POST") return;
+      answer?.end();
+      stream.end();
     });
     return (body) => answer?.write(dataFrame(body));
   };
