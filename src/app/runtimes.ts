@@ -8,6 +8,7 @@ import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import type { Host } from "#host/host.ts";
 import { DelayBook } from "#net/dial/delay-book.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
+import { FormerInbounds } from "#runtime/former-inbounds.ts";
 import { takeFakes } from "#runtime/handed-fakes.ts";
 import { openHealth } from "#runtime/health.ts";
 import { inForce, type InForce } from "#runtime/in-force.ts";
@@ -63,6 +64,7 @@ export class Runtimes {
   #present: Runtime | null = null;
   /** The present one last, before it those that still have sessions. */
   readonly #alive = new Set<Runtime>();
+  readonly #former = new FormerInbounds();
   readonly #retiring = new Set<Promise<void>>();
   #mode: Config["mode"] = "rule";
   #unifiedDelay = false;
@@ -90,7 +92,10 @@ export class Runtimes {
     this.#users = new UserAdoption({
       host,
       present: () => this.present,
-      everywhere: () => [...this.#alive].flatMap(({ inbounds }) => inbounds.managed),
+      everywhere: () => [
+        ...[...this.#alive].flatMap(({ inbounds }) => inbounds.managed),
+        ...this.#former.managed,
+      ],
       exclusively,
     });
   }
@@ -196,7 +201,8 @@ export class Runtimes {
     policies?.activate();
     fresh.activate();
     if (onStarted !== undefined) void this.tuns.settled().then(onStarted);
-    for (const each of this.#alive) if (each !== fresh) this.#users.closeRemoved(each, fresh);
+    for (const each of this.#alive) if (each !== fresh) this.#users.closeRemoved(each.inbounds, fresh);
+    this.#users.closeRemoved(this.#former, fresh);
     host.kernelDirect.use(fresh.classifier);
     this.#certificates.use(asked);
     if (old !== null) this.#retire(old, fresh);
@@ -204,6 +210,7 @@ export class Runtimes {
   }
 
   #retire(old: Runtime, next: Runtime): void {
+    const leaving = old.inbounds.leaving(next.inbounds);
     const retired = old.retire(next).catch((error: unknown) => {
       this.#host.log.error(`closing the old configuration: ${messageOf(error)}`);
     });
@@ -211,6 +218,7 @@ export class Runtimes {
     void retired.finally(() => {
       this.#retiring.delete(retired);
       this.#alive.delete(old);
+      this.#former.add(leaving);
       this.#host.memoryRelease.soon();
     });
   }

@@ -68,9 +68,9 @@ export class UserAdoption implements Disposable {
   }
 
   /** Users that `old` has and `next` has not lose what they have open; never throws. */
-  closeRemoved(old: Runtime, next: Runtime): void {
+  closeRemoved(old: Pick<Inbounds, "closeRemovedUsers">, next: Runtime): void {
     try {
-      old.inbounds.closeRemovedUsers(next.inbounds);
+      old.closeRemovedUsers(next.inbounds);
     } catch (error) {
       this.#env.host.log.error(`users that are gone keep what they have open: ${messageOf(error)}`);
     }

@@ -5,6 +5,8 @@ type Ends = PassingMap<() => void, null>;
 
 /** The open sessions of a listener's users, so that those of a removed user end at once. */
 export class LiveUsers {
+  /** By what users are taken away: as long as something of theirs may be open, so that it is not forgotten. */
+  owner: object | null = null;
   readonly #open = new PassingMap<string, Ends>();
 
   /** `end` runs when the user is removed. Dispose it when the session has ended by itself. Null: no user, never ended. */

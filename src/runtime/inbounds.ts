@@ -40,6 +40,9 @@ interface RunningListener {
   readonly isManaged: boolean;
 }
 
+/** One that other users may be told. */
+export type ClosableListener = Omit<RunningListener, "leases">;
+
 /** The listeners of one runtime. What a reload did not change is taken over from the runtime before, running. */
 export class Inbounds {
   readonly held: ReadonlyMap<string, RunningListener>;
@@ -94,8 +97,7 @@ export class Inbounds {
 
   /** Those whose users are managed. */
   get managed(): readonly ManagedInbound[] {
-    const own = [...this.held.values()].filter(({ isManaged }) => isManaged);
-    return own.map(({ inbound }) => inbound as ManagedInbound);
+    return managedOf([...this.held.values()]);
   }
 
   /** New connections arrive here from now on. Synchronous: one turn of the event loop swaps everything. */
@@ -108,14 +110,22 @@ export class Inbounds {
    * nothing for listeners that are gone, nor for listeners with managed users, whose changes close sessions themselves.
    */
   closeRemovedUsers(next: Inbounds): void {
-    for (const { inbound, key, isManaged } of this.held.values()) {
-      const { written = [], replaceUsers }: Partial<ManagedInbound> = inbound;
-      const successor = next.#writtenFor(inbound);
-      if (isManaged || next.held.has(key) || successor === null) continue;
-      const known = new Set(successor.map(credentialKey));
-      const staying = written.filter((user) => known.has(credentialKey(user)));
-      if (staying.length < written.length) replaceUsers?.(staying);
-    }
+    for (const one of this.held.values()) next.closeRemovedUsersOf(one);
+  }
+
+  /** The same for one listener, those here being the next ones. */
+  closeRemovedUsersOf({ inbound, key, isManaged }: ClosableListener): void {
+    const { written = [], replaceUsers }: Partial<ManagedInbound> = inbound;
+    const successor = this.#writtenFor(inbound);
+    if (isManaged || this.held.has(key) || successor === null) return;
+    const known = new Set(successor.map(credentialKey));
+    const staying = written.filter((user) => known.has(credentialKey(user)));
+    if (staying.length < written.length) replaceUsers?.(staying);
+  }
+
+  /** Those that the next runtime did not take over; all of them where there is none. */
+  leaving(next: Inbounds | null): readonly RunningListener[] {
+    return [...this.held.values()].filter((held) => heldBy(next).get(held.key) !== held);
   }
 
   #writtenFor({ name, type }: Inbound): readonly User[] | null {
@@ -130,14 +140,18 @@ export class Inbounds {
    * continue.
    */
   async retire(next: Inbounds | null): Promise<void> {
-    const leaving = [...this.held.values()].filter((held) => heldBy(next).get(held.key) !== held);
-    await Promise.all(leaving.map(closeListener));
+    await Promise.all(this.leaving(next).map(closeListener));
   }
 
   /** Undoes `open` of a runtime that will not run: closes only what it made itself. */
   async abandon(): Promise<void> {
     await Promise.all([...this.#fresh].map(closeListener));
   }
+}
+
+export function managedOf(listeners: readonly ClosableListener[]): readonly ManagedInbound[] {
+  const own = listeners.filter(({ isManaged }) => isManaged);
+  return own.map(({ inbound }) => inbound as ManagedInbound);
 }
 
 /** Listeners that are equal to the last word (tunnels at port 0) are still several. */

@@ -105,7 +105,7 @@ export class UserInbound<Table extends UserTable> {
   /** The listener, for protocols that listen by themselves. It ends with `life`. */
   open(endpoints: readonly Endpoint[], life: Disposable): ManagedInbound {
     const { type, written } = this.#options;
-    return {
+    const opened: ManagedInbound = {
       name: this.#env.name,
       type,
       endpoints,
@@ -114,6 +114,8 @@ export class UserInbound<Table extends UserTable> {
       changeUsers: (change) => this.#enforce(this.#changedTable(change)),
       [Symbol.asyncDispose]: async () => life[Symbol.dispose](),
     };
+    this.#live.owner = opened;
+    return opened;
   }
 
   /**
