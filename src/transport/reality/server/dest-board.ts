@@ -7,8 +7,6 @@ import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 
 /** An address is good for so long: then the main thread has to dial first. */
 const VALID_MS = 5_000;
-/** The main thread writes it anew behind so long. */
-const FRESH_MS = 1_000;
 
 /** Kinds of ALPN in a hello: none, HTTP/1.1, h2 in front. */
 export const ALPN_KINDS = [null, "http/1.1", "h2"] as const;
@@ -79,11 +77,6 @@ export class DestBoard {
   }
 
   // Of the main thread.
-
-  /** It is to be written anew. */
-  get isStale(): boolean {
-    return monotonicMs() - float64At(this.#copies[0].times, 0) > FRESH_MS;
-  }
 
   /** `dial` null: dest is the main thread's to reach. */
   writeDial(dial: DestDial | null, nowMs: number): void {

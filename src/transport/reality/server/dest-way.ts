@@ -1,11 +1,16 @@
+import { performance } from "node:perf_hooks";
 import type { Dialer } from "#core/outbound.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
 import type { Destination } from "#core/session.ts";
-import { bytesOfIp } from "#net/address/ip.ts";
+import { bytesOfIp, toDestination } from "#net/address/ip.ts";
 import { encodeSockaddr, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { DEVICE_BYTES, type DestBoard, type DestDial } from "./dest-board.ts";
 
 const LOOK_UP_MS = 5_000;
+/** What the threads know is good for a little longer than twice as long. */
+const REFRESH_MS = 2_000;
+/** The name of dest is looked up again behind so long. */
+const ADDRESS_MS = 60_000;
 
 interface DestWayEnv {
   readonly dest: Destination;
@@ -14,26 +19,43 @@ interface DestWayEnv {
   readonly board: DestBoard;
 }
 
-/** Tells the threads how dest is reached by one ordinary socket, where it is. */
-export class DestWay {
+/**
+ * Tells the threads how dest is reached by one ordinary socket, where it is, from now on: without clients, too, or the first one
+ * behind a pause would be the main thread's, which may be the only one for hours where streams share connections.
+ */
+export class DestWay implements Disposable {
   readonly #env: DestWayEnv;
+  readonly #timer: NodeJS.Timeout;
   #isAsking = false;
+  /** Where dest is, and until when that is good. */
+  #found: { readonly at: Destination; readonly untilMs: number } | null = null;
 
   constructor(env: DestWayEnv) {
     this.#env = env;
+    this.#timer = setInterval(() => this.#refresh(), REFRESH_MS).unref();
+    this.#refresh();
   }
 
-  /** Whenever a client has come: what they know is good for some seconds. */
-  keepFresh(): void {
-    const { board, dest, dialer } = this.#env;
-    if (this.#isAsking || !board.isStale) return;
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+
+  #refresh(): void {
+    if (this.#isAsking) return;
     try {
-      const plan = dialer.plain?.(dest, null, () => AbortSignal.timeout(LOOK_UP_MS)) ?? null;
+      const plan =
+        this.#env.dialer.plain?.(this.#place(), null, () => AbortSignal.timeout(LOOK_UP_MS)) ?? null;
       if (plan instanceof Promise) this.#await(plan);
       else this.#tell(plan);
     } catch {
       this.#tell(null); // the dial says why
     }
+  }
+
+  #place(): Destination {
+    if (this.#found !== null && performance.now() < this.#found.untilMs) return this.#found.at;
+    this.#found = null;
+    return this.#env.dest;
   }
 
   #await(plan: Promise<DialPlan | null>): void {
@@ -48,6 +70,8 @@ export class DestWay {
 
   #tell(plan: DialPlan | null): void {
     const { board, nowMs } = this.#env;
+    if (plan === null) this.#found = null;
+    else this.#found ??= { at: toDestination(plan.ip, plan.port), untilMs: performance.now() + ADDRESS_MS };
     const isPlain = plan !== null && plan.wire === undefined && plan.interfaceName.length < DEVICE_BYTES;
     board.writeDial(isPlain ? dialOf(plan) : null, nowMs());
   }

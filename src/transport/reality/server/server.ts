@@ -51,7 +51,8 @@ export class RealityServer implements Disposable {
   readonly #probe: DestProbe;
   readonly #answers: Answers;
   readonly #board: DestBoard;
-  readonly #way: DestWay;
+  /** Null: threads are told of none. */
+  readonly #way: DestWay | null;
   /** Of dest, and told already; asked again, dest mostly says the same. */
   readonly #warned = new Set<string>();
 
@@ -59,13 +60,14 @@ export class RealityServer implements Disposable {
   constructor(options: RealityServerOptions, env: RealityServerEnv) {
     this.#options = options;
     this.#env = env;
-    const { dest, mldsa65Seed, proxy, serverNames } = options;
+    const { dest, mldsa65Seed, proxy, serverNames, xver } = options;
     const { nowMs } = env;
     this.#dialer = proxy === "" ? env.dialer : env.through(proxy);
     this.#names = [...serverNames];
     this.#certificate = new OwnCertificate(mldsa65Seed);
     this.#board = DestBoard.make(this.#names.length);
-    this.#way = new DestWay({ dest, dialer: this.#dialer, nowMs, board: this.#board });
+    const way = { dest, dialer: this.#dialer, nowMs, board: this.#board };
+    this.#way = proxy !== "" || xver > 0 ? null : new DestWay(way);
     this.#probe = new DestProbe({
       dial: (signal) => this.#dialForProbe(signal),
       onAnswer: (name, alpn, answer) => this.#onAnswer(name, alpn, answer),
@@ -77,13 +79,12 @@ export class RealityServer implements Disposable {
       later: ({ serverName, protocols }) => this.#probe.lengths(serverName, alpnKind(protocols)),
     });
     for (const name of serverNames) this.#probe.lengths(name, H2);
-    this.#way.keepFresh();
   }
 
   /** By what workers do the same, up to the end of a handshake; null: the way to dest is none for them. */
   get rules(): RealityRules | null {
-    const { proxy, rawPrivateKey, xver, shortIds, maxTimeDifferenceMs, mldsa65Seed } = this.#options;
-    if (proxy !== "" || xver > 0) return null;
+    const { rawPrivateKey, shortIds, maxTimeDifferenceMs, mldsa65Seed } = this.#options;
+    if (this.#way === null) return null;
     return {
       privateKey: Uint8Array.from(rawPrivateKey),
       serverNames: this.#names,
@@ -99,7 +100,6 @@ export class RealityServer implements Disposable {
   keep(connection: AcceptedConnection, bypassable: boolean): TlsAccepted | null {
     const { records = null } = connection;
     if (records === null) return null;
-    this.#way.keepFresh();
     const name = this.#names[records.name] ?? "";
     this.#probe.lengths(name, records.alpn);
     return new KeptRealityClient(connection, records, name, bypassable);
@@ -107,7 +107,6 @@ export class RealityServer implements Disposable {
 
   /** As `SecurityServer.accept`: rejects where the client is connected with dest, or dest cannot be reached. */
   async accept(connection: AcceptedConnection, bypassable: boolean): Promise<TlsAccepted> {
-    this.#way.keepFresh();
     const stream = connection.stream();
     guardErrors(stream);
     const client = new Tap(stream);
@@ -137,6 +136,7 @@ export class RealityServer implements Disposable {
 
   [Symbol.dispose](): void {
     this.#probe[Symbol.dispose]();
+    this.#way?.[Symbol.dispose]();
   }
 
   async #dialForProbe(signal: AbortSignal): Promise<Duplex> {
