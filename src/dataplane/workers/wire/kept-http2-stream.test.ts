@@ -49,6 +49,21 @@ test("behind a handshake that came alone a stream waits, and has not ended", () 
   assert.equal(stream.read(io, 100), EAGAIN);
 });
 
+test("a frame that comes in pieces is shown when it is whole, or as much of it as may be shown", () => {
+  const first = said(1, "a header", http2.END_STREAM);
+  const { io, session, shown, wire } = open(requestFrame(1), first.subarray(0, 16));
+  assert.equal(shown.length, 0);
+  wire.arrived = first.subarray(16);
+  session.turn(io);
+  const [stream = assert.fail()] = shown;
+  assert.equal(Buffer.from(stream.request).toString(), "a header");
+  assert.equal(stream.consume(8), 8);
+  assert.equal(stream.read(io, 100), 0);
+  wire.arrived = Buffer.concat([requestFrame(3), said(3, "x".repeat(10_000)).subarray(0, 5_000)]);
+  session.turn(io);
+  assert.equal(shown.length, 2);
+});
+
 test("all at once, with the end", () => {
   const { io, shown } = open(requestFrame(1), said(1, "header and more", http2.END_STREAM));
   const [stream = assert.fail()] = shown;

@@ -31,7 +31,16 @@ export class KeptHttp2Stream extends KeptOpenedStream implements KeptClientStrea
   arrive(bytes: Uint8Array, from: number, to: number): void {
     if (this.hasLast) return;
     this.keep(bytes, from, to);
-    if (this.isNamed || this.waitingBytes === 0) return this.wake();
+    if (this.isNamed) this.wake();
+    else if (this.waitingBytes >= MOST_SHOWN_BYTES) this.#show();
+  }
+
+  /** What is shown in pieces the event loop has to read: a frame that was read in two is no piece. */
+  onWhole(): void {
+    if (!this.isNamed && this.waitingBytes > 0) this.#show();
+  }
+
+  #show(): void {
     this.isNamed = true;
     this.host.hears(this.#wait);
     if (!this.host.onStream(this)) this.drop();

@@ -90,6 +90,8 @@ export interface SessionStream {
   readonly wake: () => void;
   /** Data of the peer, between the two indices. */
   arrive(bytes: Uint8Array, from: number, to: number): void;
+  /** All of a data frame has arrived. Absent: that means nothing. */
+  onWhole?(): void;
   /** The peer sends so many bytes. False: it may not. */
   spend(bytes: number): boolean;
   /** So many of these are done with. */

@@ -68,6 +68,7 @@ export class MuxInput implements MuxHeard {
     const { isLast, padding } = { isLast: this.#isLastOfReader, padding: this.#padding };
     this.#reader = null;
     this.skip(padding);
+    reader?.onWhole?.();
     if (isLast) reader?.onFarEnd();
   }
 
