@@ -78,7 +78,7 @@ export class Http2ClientFraming extends Http2Framing {
     const grpcStatus = valueOf(fields, "grpc-status");
     if (status?.startsWith("1") === true) return !isLast; // the answer is still to come
     const isRefused = (status ?? "200") !== "200" || (grpcStatus ?? "0") !== "0";
-    if (isRefused) heard.onReset(id);
+    if (isRefused) heard.refuse(id);
     else if (isLast) heard.onFarEnd(id);
     return true;
   }

@@ -142,6 +142,24 @@ describe("answers", () => {
     assert.ok(peer.session.isUsable);
   });
 
+  test("of a stream that the peer has reset nothing more is said, of one that it broke a reset is", () => {
+    const { peer, stream } = begun({ isGrpc: true });
+    const [second, third] = [peer.open(), peer.open()];
+    peer.says(number(RST_STREAM, 1, http2.CANCEL), number(RST_STREAM, 3, http2.NO_ERROR));
+    peer.says(data(5, Buffer.of(1, 0, 0, 0, 0))); // no message
+    peer.heard();
+    for (const one of [stream, second, third]) {
+      one.endWriting(peer.io);
+      one.drop();
+    }
+    const frames = peer.heard().map(({ type, id }) => [type, id]);
+    assert.deepEqual(
+      frames.filter(([, id]) => id !== 5),
+      [],
+    );
+    assert.ok(frames.some(([type]) => type === RST_STREAM));
+  });
+
   test("a reset says that nothing more is taken, behind an end, too, and leaves what was said", () => {
     const { peer, stream } = begun();
     const [second, third] = [peer.open(), peer.open()];

@@ -86,6 +86,8 @@ export interface SessionStream {
   readonly id: number;
   readonly endSent: boolean;
   readonly farEnded: boolean;
+  /** The peer has reset it, and is told nothing more. */
+  isReset: boolean;
   /** Its task wants a turn. */
   readonly wake: () => void;
   /** Data of the peer, between the two indices. */
@@ -124,6 +126,8 @@ export interface MuxHeard {
   share(): void;
   onFarEnd(id: number): void;
   onReset(id: number): void;
+  /** What it was told makes the stream useless: it ends as by a reset, which is ours. */
+  refuse(id: number): void;
   /** It is answered. */
   say(frame: Uint8Array): void;
   /** The peer takes no more streams; those behind that one it has not looked at. */

@@ -125,6 +125,13 @@ export class MuxInput implements MuxHeard {
   }
 
   onReset(id: number): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    stream.isReset = true;
+    stream.onReset();
+  }
+
+  refuse(id: number): void {
     this.#streams.get(id)?.onReset();
   }
 

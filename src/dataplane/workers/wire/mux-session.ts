@@ -186,10 +186,10 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   /** It is over for its user. */
   leave(stream: Stream): void {
     if (!this.all.delete(stream)) return;
-    const { id, endSent, farEnded } = stream;
+    const { id, endSent, farEnded, isReset } = stream;
     this.opened.delete(id);
     this.input.forget(stream);
-    const frame = id === 0 ? null : this.framing.encodeLeft(id, endSent, farEnded);
+    const frame = id === 0 || isReset ? null : this.framing.encodeLeft(id, endSent, farEnded);
     if (frame !== null) this.say(frame);
     if (this.all.size > 0) return;
     this.#idleSinceMs = performance.now();

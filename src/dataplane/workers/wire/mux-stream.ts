@@ -26,6 +26,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   /** What follows all that has come; EAGAIN: that is not known yet. */
   #last = EAGAIN;
   /** The peer takes nothing any more. */
+  isReset = false;
   #isRefused = false;
   #sendWindow: number;
   #receiveWindow: number;
@@ -110,7 +111,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   taken(bytes: number): void {
     const { framing } = this.session;
     this.#credit += bytes;
-    if (this.#credit < framing.receiveWindow / 2 || this.farEnded) return;
+    if (this.#credit < framing.receiveWindow / 2 || this.farEnded || this.isReset) return;
     this.session.say(framing.encodeCredit(this.id, this.#credit));
     this.#receiveWindow += this.#credit;
     this.#credit = 0;
@@ -192,7 +193,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   }
 
   protected sayEnd(): void {
-    if (this.endSent || this.session.isDead) return;
+    if (this.endSent || this.isReset || this.session.isDead) return;
     this.endSent = true;
     this.session.say(this.session.framing.encodeEnd(this.id));
   }
