@@ -54,6 +54,11 @@ export class Http2ServerFraming extends Http2Framing {
       : this.encodeFields(id, trailers, LAST);
   }
 
+  /** It may be asked for again (RFC 9113 §8.7). */
+  override encodeRefused(id: number): Uint8Array {
+    return http2.encodeNumber(http2.RST_STREAM, id, http2.REFUSED_STREAM);
+  }
+
   /** Behind a whole answer it is no fault that nothing more is read (RFC 9113 §8.1). */
   override encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null {
     if (!endSent) return super.encodeLeft(id, endSent, farEnded);

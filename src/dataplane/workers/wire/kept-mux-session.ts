@@ -36,7 +36,7 @@ export class KeptMuxSession extends MuxSession<KeptOpenedStream> {
       this.opened.set(id, stream);
       this.all.add(stream);
     }
-    const answer = isRefused ? framing.encodeLeft(id, false, false) : framing.encodeAccepted(id);
+    const answer = isRefused ? framing.encodeRefused(id) : framing.encodeAccepted(id);
     if (answer !== null) this.say(answer);
     return true;
   }

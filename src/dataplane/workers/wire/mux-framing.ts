@@ -32,6 +32,11 @@ export abstract class MuxFraming {
   abstract encodeEnd(id: number): Uint8Array;
   /** For a stream that is given up, or over; null: the peer knows it. */
   abstract encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null;
+  /** For one that is not taken, of a peer that has too many. */
+  encodeRefused(id: number): Uint8Array | null {
+    return this.encodeLeft(id, false, false);
+  }
+
   /** So many bytes more may come. */
   abstract encodeCredit(id: number, bytes: number): Uint8Array;
   /** So many bytes more may come of all streams together, while so many wait for readers; null: none now. */
