@@ -11,6 +11,7 @@ export class KeptHttp2Session extends KeptMuxSession {
   constructor(inner: Wire, tunnels: Tunnels, host: KeptSessionHost) {
     const framing = new Http2ServerFraming(tunnels);
     super(inner, framing, CLIENT_PREFACE.length, host);
+    this.awaitProof();
     this.say(framing.encodeSettings());
   }
 

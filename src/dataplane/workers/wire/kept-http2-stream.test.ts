@@ -111,6 +111,28 @@ test("of streams that say nothing the oldest give way, and those that have ended
   assert.ok(wire.sent.includes(http2.encodeNumber(http2.RST_STREAM, 5, http2.CANCEL)));
 });
 
+test("a client that asks without reading is owed little, until a stream of its has been opened", () => {
+  const pings = (count: number): Buffer =>
+    Buffer.concat(Array.from({ length: count }, () => http2.encodeFrame(http2.PING, 0, 0, Buffer.alloc(8))));
+  for (const isKnown of [false, true]) {
+    const { io, session, shown, wire } = open(requestFrame(1), said(1, "header"));
+    if (isKnown) shown[0]?.consume(6);
+    const ask = (count: number): void => {
+      wire.arrived = pings(count);
+      while (wire.arrived.length > 0 && !session.isDead) session.turn(io);
+    };
+    ask(10_000); // and reads
+    assert.ok(session.isOpen);
+    wire.writable = false;
+    ask(3_000);
+    assert.ok(session.isOpen);
+    ask(3_000);
+    assert.equal(session.isOpen, isKnown);
+    ask(60_000);
+    assert.equal(session.isOpen, false);
+  }
+});
+
 test("fields in thousands of pieces take no more memory than their bytes", () => {
   const section = http2.encodeFrame(http2.HEADERS, 0, 1, Buffer.of(0x82));
   const pieces = Buffer.alloc(9 * 7_000, http2.encodeFrame(http2.CONTINUATION, 0, 1, Buffer.alloc(0)));

@@ -24,7 +24,9 @@ export class KeptHttp2Stream extends KeptOpenedStream implements KeptClientStrea
     return this.peek(MOST_SHOWN_BYTES);
   }
 
+  /** What was shown has opened the stream, so its client is known. */
   consume(size: number): number {
+    if (size > 0) this.session.prove();
     return this.skip(size);
   }
 

@@ -9,6 +9,8 @@ const SMALL_BYTES = 8 * 1024;
 const MOST_GATHERED_BYTES = 64 * 1024;
 /** Of a peer that asks without reading; beyond, its connection ends. */
 const MOST_OWED_BYTES = 1024 * 1024;
+/** The same of a peer that may be anybody, while it does not read. */
+const MOST_UNPROVED_BYTES = 64 * 1024;
 /** Of the longest header there is. */
 const HEAD_ROOM = 24;
 
@@ -21,6 +23,8 @@ export class MuxOutput {
   readonly #unsent = new ByteStore();
   readonly #head = new Uint8Array(HEAD_ROOM);
   #hasFailed = false;
+  /** The peer may be anybody. */
+  isUnproved = false;
 
   constructor(inner: Wire, framing: MuxFraming) {
     this.#inner = inner;
@@ -29,7 +33,9 @@ export class MuxOutput {
 
   /** It has failed, or its peer asks without reading. */
   get hasFailed(): boolean {
-    return this.#hasFailed || this.#gathered.size > MOST_OWED_BYTES;
+    const { size } = this.#gathered;
+    if (this.#hasFailed || size > MOST_OWED_BYTES) return true;
+    return this.isUnproved && size > MOST_UNPROVED_BYTES && this.#isBlocked;
   }
 
   get #isBlocked(): boolean {

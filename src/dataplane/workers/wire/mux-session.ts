@@ -89,6 +89,16 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
     return this.#output.takesData;
   }
 
+  /** Its peer may be anybody, and is owed little: until then. */
+  protected awaitProof(): void {
+    this.#output.isUnproved = true;
+  }
+
+  /** Its peer has proved who it is. */
+  prove(): void {
+    this.#output.isUnproved = false;
+  }
+
   /** The peer opens a stream. */
   abstract onOpen(id: number): boolean;
   /** The peer has ended the connection. */
