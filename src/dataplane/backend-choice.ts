@@ -65,7 +65,7 @@ export class BackendChoice implements AsyncDisposable {
 
   #waysOf(threads: number): string {
     const number = threads === 1 ? "1 thread" : `${threads} threads`;
-    return `plain TCP by ${number} (${this.#count.why}; accept, dial, splice), the rest by the portable pump`;
+    return `by ${number} (${this.#count.why}), and what these cannot do by the event loop`;
   }
 
   /** One more thread of QUIC; null: there can be none. `onDeath` as `WorkerBackend.openQuic` has it. */

@@ -51,7 +51,7 @@ for (const relay of ["auto", "portable"])
     await using core = await startCore(config);
     assert.match(
       core.output(),
-      relay === "auto" ? /relay: plain TCP by \d+ threads/ : /relay: portable pump/,
+      relay === "auto" ? /relay: by \d+ threads/ : /relay: portable pump/,
     );
     const [first, second] = [await tunnel(mixed, origin.port), await tunnel(mixed, origin.port)];
     const moved = (await exchange(first, 20)) + (await exchange(second, 20));
