@@ -124,7 +124,8 @@ export async function openTransportServer(
     const { stream } = secured;
     stream.on("error", () => stream.destroy());
     if (carriers.bare) return on(secured);
-    const carry = (carried: Duplex): void => on({ ...secured, stream: carried, bypass: null });
+    const { alpn, serverName } = secured; // and not its connection: that is not the tunnel's
+    const carry = (carried: Duplex): void => on({ stream: carried, alpn, serverName, bypass: null });
     if (carriers.http2 !== null && (await isHttp2(secured, carriers.http1 !== null)))
       return serveHttp2(stream, carriers.http2, carry);
     const { upgrade, http1 } = carriers;
@@ -139,7 +140,7 @@ export async function openTransportServer(
     upgradePath: canSwitch ? (carriers.upgrade?.path ?? null) : null,
     keepsHttp2,
     contexts: carriers.http2 === null || keepsHttp2 ? security.contexts : null,
-    rules: carriers.bare || keepsHttp2 ? security.rules : null,
+    rules: carriers.bare || keepsHttp2 ? security.openRules() : null,
     isOverTcp: carriers.isOverTcp,
     quic,
     serve(connection, on) {

@@ -93,3 +93,34 @@ for (const name of ["plain", "tls", "reality"].map((security) => `vless over grp
     await silent.closed();
     await until("none is waited for", () => server.unauthenticated.size === 0);
   });
+
+test(
+  "what the event loop reads of a kept client has its own faults, and the name in the handshake",
+  { skip },
+  async () => {
+    const kind = KINDS["trojan over grpc, tls"] as Http2Kind;
+    const got: string[] = [];
+    const open = (name: string) => openTcpOrigin((socket) => void socket.once("data", () => got.push(name)));
+    await using named = await open("by name");
+    await using other = await open("without");
+    const fallbacks = [
+      { name: "server.test", dest: `127.0.0.1:${named.port}` },
+      { dest: `127.0.0.1:${other.port}` },
+    ];
+    await using server = await openServer(kind, { fallbacks });
+    const client = await openFrames({ ...kind, serverName: "server.test" }, server.port);
+    client.send(http2.CLIENT_PREFACE.subarray(0, 10));
+    await delay(30);
+    client.send(http2.CLIENT_PREFACE.subarray(10), http2.encodeSettings([]));
+    const noise = "GET / HTTP/1.1\r\nHost: server.test\r\nAccept: everything that there is\r\n\r\n";
+    client.open(1, Buffer.from(noise));
+    await until("the site has it", () => got.length === 1);
+    assert.deepEqual(got, ["by name"]);
+    // A handshake that is none, and behind it what is no message: an error of its stream while it is refused.
+    const broken = Buffer.concat([message(Buffer.from(noise)), Buffer.of(1, 0, 0, 0, 0)]);
+    for (const id of [3, 5, 7]) client.send(requestFrame(id), http2.encodeFrame(http2.DATA, 0, id, broken));
+    for (const id of [3, 5, 7])
+      await until(`${id} is over`, () => client.heard(id).resetBy !== null || client.heard(id).isOver);
+    client.socket.destroy();
+  },
+);

@@ -286,12 +286,18 @@ export class FrameClient {
   }
 }
 
-type FrameKind = Pick<Http2Kind, "security" | "isGrpc">;
+interface FrameKind extends Pick<Http2Kind, "security" | "isGrpc"> {
+  /** Shown in the handshake of TLS. */
+  readonly serverName?: string;
+}
 
 /** Nothing was said yet. */
-export async function openFrames({ security, isGrpc }: FrameKind, port: number): Promise<FrameClient> {
+export async function openFrames(
+  { security, isGrpc, serverName = "" }: FrameKind,
+  port: number,
+): Promise<FrameClient> {
   const where = { port, host: "127.0.0.1", noDelay: true };
-  const options = { ...where, rejectUnauthorized: false, ALPNProtocols: ["h2"] };
+  const options = { ...where, rejectUnauthorized: false, ALPNProtocols: ["h2"], servername: serverName };
   const socket =
     security === "tls" ? connectTls(options) : connect({ ...where, allowHalfOpen: security === "reality" });
   socket.on("error", () => {});
