@@ -137,7 +137,7 @@ async function lost(http: HttpClient, mode: XhttpClientOptions["mode"]): Promise
   let left = CONNECTIONS;
   let failed = 0;
   const options = { scheme: "http", authority: "x.test", path: "/x", query: "", headers: {} } as const;
-  const limits = { noGrpcHeader: false, maxPostBytes: 1000, minPostsIntervalMs: 0 };
+  const limits = { noGrpcHeader: false, maxPostBytes: 1000, minPostsIntervalMs: 0, mostPosts: 8 };
   const work = async (): Promise<void> => {
     while (left > 0) {
       const restMs = left-- % 4;

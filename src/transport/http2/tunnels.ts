@@ -1,7 +1,7 @@
 /** Which requests of HTTP/2 open a stream at a listener, and what the others are answered. */
 import { gunPaths } from "#transport/grpc/path.ts";
 import { padding } from "#transport/xhttp/padding.ts";
-import { BODY_FIELDS, PADDING_FIELD, type StreamOne, statusOf } from "#transport/xhttp/stream-one.ts";
+import { BODY_FIELDS, judge, PADDING_FIELD, type StreamOne } from "#transport/xhttp/stream-one.ts";
 import { hostMatches, pathOf } from "#transport/http-head.ts";
 import type { Field } from "#transport/http-fields/section.ts";
 
@@ -74,8 +74,8 @@ export function answerTunnel(
 }
 
 function answerStreamOne(request: TunnelRequest, streamOne: StreamOne): TunnelAnswer {
-  const status = statusOf(request, streamOne);
-  if (status !== 200) return status === 400 ? NOT_STREAM_ONE : NOT_THERE;
+  const verdict = judge(request, streamOne);
+  if (verdict !== "stream") return verdict === 404 ? NOT_THERE : NOT_STREAM_ONE;
   return { carrier: "xhttp", fields: STREAM_ONE, padding: [PADDING_FIELD, padding()] };
 }
 

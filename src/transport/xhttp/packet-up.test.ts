@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as delay } from "node:timers/promises";
 import { until } from "../../../test/support/until.ts";
 import { PacketUpStream } from "./packet-up.ts";
 
 interface Post {
   readonly body: string;
+  readonly signal: AbortSignal;
   readonly answer: () => void;
   readonly refuse: () => void;
 }
@@ -15,33 +16,55 @@ interface Post {
 function open(maxPostBytes: number, minPostsIntervalMs = 0) {
   const down = new PassThrough();
   const posts: Post[] = [];
-  const post = (body: Buffer): Promise<void> => {
+  const post = (body: Buffer, signal: AbortSignal): Promise<void> => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    posts.push({ body: String(body), answer: resolve, refuse: () => reject(new Error("refused")) });
+    const refuse = (): void => reject(new Error("refused"));
+    posts.push({ body: String(body), signal, answer: resolve, refuse });
     return promise;
   };
-  const stream = new PacketUpStream(down, post, { maxPostBytes, minPostsIntervalMs });
+  const stream = new PacketUpStream(down, post, { maxPostBytes, minPostsIntervalMs, mostPosts: 8 });
   return { down, posts, stream: stream.on("error", () => {}).resume() };
 }
 
-test("eight posts are under way at most, in order, and the end waits for all answers", async () => {
+test("two long posts are under way at most, in order, and the end waits for all answers", async () => {
   const { posts, stream } = open(2);
   let isFinished = false;
   stream.on("finish", () => (isFinished = true));
-  stream.end("aabbccddeeffgghhiijj");
-  await until("as many as may are under way", () => posts.length === 8);
-  await turn();
+  stream.end("aabbccddee");
+  for (let answered = 0; answered < 4; answered++) {
+    await until("as many as may are under way", () => posts.length === Math.min(5, answered + 2));
+    await delay(5);
+    assert.equal(posts.length, Math.min(5, answered + 2));
+    posts[answered]?.answer();
+  }
+  await delay(5);
+  assert.equal(isFinished, false);
+  posts[4]?.answer();
+  await once(stream, "finish");
+  assert.equal(posts.map(({ body }) => body).join(""), "aabbccddee");
+  stream.destroy();
+});
+
+test("eight short posts are under way at most, and none goes out behind the end of its stream", async () => {
+  const { posts, stream } = open(100);
+  for (let count = 1; count <= 8; count++) {
+    stream.write("x");
+    await until("it is under way", () => posts.length === count);
+  }
+  stream.write("one more");
+  await delay(5);
   assert.equal(posts.length, 8);
   posts[3]?.answer();
   await until("the next one is", () => posts.length === 9);
-  for (const { answer } of posts) answer();
-  await until("the last one is", () => posts.length === 10);
-  await turn();
-  assert.equal(isFinished, false);
-  posts[9]?.answer();
-  await once(stream, "finish");
-  assert.equal(posts.map(({ body }) => body).join(""), "aabbccddeeffgghhiijj");
+  stream.write("another");
+  await delay(5);
+  const gone = once(stream, "close");
   stream.destroy();
+  await gone;
+  assert.ok(posts.every(({ signal }) => signal.aborted));
+  posts[0]?.answer();
+  await delay(5);
+  assert.equal(posts.length, 9);
 });
 
 test("what is written within the interval of posts shares one, and the writer's memory is free", async () => {

@@ -6,23 +6,24 @@ import type { XhttpClientOptions } from "./requests.ts";
 
 /** For the end of an answer behind the refusal of a post. */
 const LAST_ANSWER_MS = 1000;
-/**
- * Of one stream, whose answers have not come: a way with a long round trip carries as much as one with a short one. Servers keep
- * some thirty that come before their turn.
- */
-const MOST_POSTS = 8;
+/** Of one stream, whose answers have not come, as multiples of the longest: servers bound what they keep of all streams. */
+const MOST_LONG_POSTS = 2;
 
-type PostBounds = Pick<XhttpClientOptions, "maxPostBytes" | "minPostsIntervalMs">;
+type PostBounds = Pick<XhttpClientOptions, "maxPostBytes" | "minPostsIntervalMs" | "mostPosts">;
+/** Settles with its answer. To be given up by the signal. */
+type Post = (body: Buffer, signal: AbortSignal) => Promise<void>;
 
 /** Down: the answer to one GET. Up: numbered posts, of which some are under way; what is written meanwhile shares the next one. */
 export class PacketUpStream extends Duplex {
   readonly #down: Duplex;
-  readonly #post: (body: Buffer) => Promise<void>;
+  readonly #post: Post;
   readonly #options: PostBounds;
   readonly #stop = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
+  /** Of these. */
+  #bytes = 0;
 
-  constructor(down: Duplex, post: (body: Buffer) => Promise<void>, options: PostBounds) {
+  constructor(down: Duplex, post: Post, options: PostBounds) {
     super({ allowHalfOpen: true, writableHighWaterMark: options.maxPostBytes });
     this.#down = down;
     this.#post = post;
@@ -66,7 +67,8 @@ export class PacketUpStream extends Duplex {
     const { maxPostBytes, minPostsIntervalMs } = this.#options;
     try {
       for (let at = 0; at < bytes.length; at += maxPostBytes) {
-        if (this.#underWay.size >= MOST_POSTS) await Promise.race(this.#underWay);
+        while (!this.#hasRoom) await Promise.race(this.#underWay);
+        this.#stop.signal.throwIfAborted();
         if (this.#down.readableEnded) break; // the server is through with this session
         this.#begin(bytes.subarray(at, at + maxPostBytes));
         await delay(minPostsIntervalMs, undefined, { signal: this.#stop.signal });
@@ -82,12 +84,21 @@ export class PacketUpStream extends Duplex {
     done();
   }
 
+  get #hasRoom(): boolean {
+    const { maxPostBytes, mostPosts } = this.#options;
+    return this.#underWay.size < mostPosts && this.#bytes <= (MOST_LONG_POSTS - 1) * maxPostBytes;
+  }
+
   #begin(body: Buffer): void {
-    const posted = this.#post(body)
+    this.#bytes += body.length;
+    const posted = this.#post(body, this.#stop.signal)
       .catch(async (error: unknown) => {
         if (!(await this.#endsSoon())) this.destroy(asError(error));
       })
-      .finally(() => this.#underWay.delete(posted));
+      .finally(() => {
+        this.#bytes -= body.length;
+        this.#underWay.delete(posted);
+      });
     this.#underWay.add(posted);
   }
 

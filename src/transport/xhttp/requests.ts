@@ -14,6 +14,11 @@ export interface XhttpClientOptions {
   readonly noGrpcHeader: boolean;
   readonly maxPostBytes: number;
   readonly minPostsIntervalMs: number;
+  /**
+   * Of one stream, whose answers have not come: a way with a long round trip carries as much as one with a short one. Servers
+   * keep some thirty that come before their turn.
+   */
+  readonly mostPosts: number;
 }
 
 interface Asked extends Pick<HttpRequest, "method" | "body"> {

@@ -3,9 +3,9 @@ import type { Duplex } from "node:stream";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import type { Exchange } from "./exchange.ts";
-import { basePath, hasPadding, MAX_POST_BYTES, padding } from "./padding.ts";
+import { basePath, MAX_POST_BYTES, padding } from "./padding.ts";
 import { XhttpSession } from "./session.ts";
-import { BODY_FIELDS, isBelow, PADDING_FIELD, statusOf, type StreamOne } from "./stream-one.ts";
+import { BODY_FIELDS, isBelow, judge, PADDING_FIELD, type StreamOne } from "./stream-one.ts";
 
 /** Sessions at one time; further ones are refused with 503. */
 const MAX_SESSIONS = 1024;
@@ -44,13 +44,13 @@ export class XhttpServer implements Disposable {
   /** Answers one request for a path (without query) that it owns. A tunnel that begins with it is given to `on`. */
   serve(exchange: Exchange, path: string, on: (tunnel: Duplex) => void): void {
     const { method, host: authority, referer } = exchange;
-    const status = statusOf({ method, path, authority, referer }, this.#place);
-    if (status === 200) {
+    const verdict = judge({ method, path, authority, referer }, this.#place);
+    if (verdict === "stream") {
       begin(exchange);
       return on(new CodecStream(exchange.body, new PlainCodec()));
     }
-    const isSessions = !this.#onlyStreamOne && status === 400 && hasPadding(referer);
-    if (!isSessions) return exchange.finish(status);
+    if (verdict !== "session") return exchange.finish(verdict);
+    if (this.#onlyStreamOne) return exchange.finish(400);
     const [session = "", sequence, ...more] = path.slice(this.#base.length).split("/");
     if (!SESSION_ID.test(session) || more.length > 0) return exchange.finish(404);
     if (method === "GET" && sequence === undefined) return this.#attach(exchange, session, on);

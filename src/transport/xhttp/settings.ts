@@ -25,6 +25,7 @@ export function xhttpOf(options: TransportClientOptions, scheme: "http" | "https
     noGrpcHeader: xhttp["no-grpc-header"],
     maxPostBytes: xhttp["sc-max-each-post-bytes"],
     minPostsIntervalMs: xhttp["sc-min-posts-interval-ms"],
+    mostPosts: isXhttp1(options, "xhttp") ? 2 : 8, // over HTTP/1.1 each takes a connection
   };
 }
 

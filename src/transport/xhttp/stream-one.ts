@@ -33,13 +33,14 @@ export function isBelow(path: string, base: string): boolean {
   return path.startsWith(base) || `${path}/` === base;
 }
 
-/** 200: the request is a stream. 400: it has no padding, or belongs to another mode. */
-export function statusOf(
+/** `stream`: the request is one. `session`: it belongs to one of the other modes. Else the status of its refusal. */
+export function judge(
   { method, path: asked, authority, referer }: StreamOneRequest,
   { path: served, hosts }: StreamOne,
-): number {
+): "stream" | "session" | 400 | 404 {
   const [path, base] = [pathOf(asked), basePath(served)];
   if (!isBelow(path, base) || !hostMatches(authority, hosts)) return 404;
-  if (!hasPadding(referer) || path.length > base.length) return 400;
-  return method === "POST" ? 200 : 404;
+  if (!hasPadding(referer)) return 400;
+  if (path.length > base.length) return "session";
+  return method === "POST" ? "stream" : 404;
 }
