@@ -35,8 +35,8 @@ export interface SecurityServer extends Disposable {
   readonly kind: "none" | "tls";
   /** By what threads may shake hands in its place; null: there is nothing to shake. */
   readonly contexts: TlsContextSource | null;
-  /** The same of REALITY. */
-  readonly rules: RealityRules | null;
+  /** The same of REALITY. To be asked for only where they are handed on. */
+  openRules(): RealityRules | null;
   /**
    * Owns the client from here. Throws `ProtocolError` or `AuthError`; the client is destroyed then, or (REALITY) lives
    * on as a plain relay.
@@ -110,7 +110,7 @@ export async function chooseSecurityServer(
     return {
       kind: "tls",
       contexts: null,
-      rules: server.rules,
+      openRules: () => server.openRules(),
       accept: (connection) => server.accept(connection, context.bypassable()),
       keep: (connection) => server.keep(connection, context.bypassable()),
       [Symbol.dispose]: () => server[Symbol.dispose](),
@@ -121,7 +121,7 @@ export async function chooseSecurityServer(
     return {
       kind: "none",
       contexts: null,
-      rules: null,
+      openRules: () => null,
       accept: async (connection) => plain(connection.stream()),
       keep: () => null,
       [Symbol.dispose]() {},
@@ -130,7 +130,7 @@ export async function chooseSecurityServer(
   return {
     kind: "tls",
     contexts: server.contexts,
-    rules: null,
+    openRules: () => null,
     accept: (connection) => server.acceptConnection(connection, { bypassable: context.bypassable() }),
     keep: (connection) => server.keep(connection, context.bypassable()),
     [Symbol.dispose]: () => server[Symbol.dispose](),

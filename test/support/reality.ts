@@ -125,7 +125,7 @@ export function openSecurity(options: SecurityOptions): Promise<SecurityServer> 
 export async function openThreadedReality({ on = echo, ...options }: RealityOptions): Promise<Reality> {
   await using opened = new AsyncDisposableStack();
   const security = opened.use(await openSecurity({ ...options, dialer: planningDialer }));
-  const { rules } = security;
+  const rules = security.openRules();
   if (rules === null) throw new Error("workers may not shake hands for this listener");
   const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads: 1, onDeath: () => {} }));
   const pool = new SocketPool();

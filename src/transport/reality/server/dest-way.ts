@@ -19,6 +19,14 @@ interface DestWayEnv {
   readonly board: DestBoard;
 }
 
+/** Where dest is, and until when that is good. */
+interface Found {
+  readonly at: Destination;
+  readonly untilMs: number;
+  /** Its dial: less where dest has other addresses, which the main thread tries. */
+  readonly timeoutMs: number;
+}
+
 /**
  * Tells the threads how dest is reached by one ordinary socket, where it is, from now on: without clients, too, or the first one
  * behind a pause would be the main thread's, which may be the only one for hours where streams share connections.
@@ -27,8 +35,7 @@ export class DestWay implements Disposable {
   readonly #env: DestWayEnv;
   readonly #timer: NodeJS.Timeout;
   #isAsking = false;
-  /** Where dest is, and until when that is good. */
-  #found: { readonly at: Destination; readonly untilMs: number } | null = null;
+  #found: Found | null = null;
 
   constructor(env: DestWayEnv) {
     this.#env = env;
@@ -70,10 +77,14 @@ export class DestWay implements Disposable {
 
   #tell(plan: DialPlan | null): void {
     const { board, nowMs } = this.#env;
-    if (plan === null) this.#found = null;
-    else this.#found ??= { at: toDestination(plan.ip, plan.port), untilMs: performance.now() + ADDRESS_MS };
-    const isPlain = plan !== null && plan.wire === undefined && plan.interfaceName.length < DEVICE_BYTES;
-    board.writeDial(isPlain ? dialOf(plan) : null, nowMs());
+    if (plan === null || plan.wire !== undefined || plan.interfaceName.length >= DEVICE_BYTES) {
+      this.#found = null;
+      return board.writeDial(null, nowMs());
+    }
+    const { ip, port, timeoutMs } = plan;
+    const untilMs = performance.now() + ADDRESS_MS;
+    this.#found ??= { at: toDestination(ip, port), timeoutMs, untilMs };
+    board.writeDial(dialOf({ ...plan, timeoutMs: Math.min(timeoutMs, this.#found.timeoutMs) }), nowMs());
   }
 }
 

@@ -52,7 +52,7 @@ export class RealityServer implements Disposable {
   readonly #answers: Answers;
   readonly #board: DestBoard;
   /** Null: threads are told of none. */
-  readonly #way: DestWay | null;
+  #way: DestWay | null = null;
   /** Of dest, and told already; asked again, dest mostly says the same. */
   readonly #warned = new Set<string>();
 
@@ -60,14 +60,12 @@ export class RealityServer implements Disposable {
   constructor(options: RealityServerOptions, env: RealityServerEnv) {
     this.#options = options;
     this.#env = env;
-    const { dest, mldsa65Seed, proxy, serverNames, xver } = options;
+    const { mldsa65Seed, proxy, serverNames } = options;
     const { nowMs } = env;
     this.#dialer = proxy === "" ? env.dialer : env.through(proxy);
     this.#names = [...serverNames];
     this.#certificate = new OwnCertificate(mldsa65Seed);
     this.#board = DestBoard.make(this.#names.length);
-    const way = { dest, dialer: this.#dialer, nowMs, board: this.#board };
-    this.#way = proxy !== "" || xver > 0 ? null : new DestWay(way);
     this.#probe = new DestProbe({
       dial: (signal) => this.#dialForProbe(signal),
       onAnswer: (name, alpn, answer) => this.#onAnswer(name, alpn, answer),
@@ -81,10 +79,14 @@ export class RealityServer implements Disposable {
     for (const name of serverNames) this.#probe.lengths(name, H2);
   }
 
-  /** By what workers do the same, up to the end of a handshake; null: the way to dest is none for them. */
-  get rules(): RealityRules | null {
-    const { rawPrivateKey, shortIds, maxTimeDifferenceMs, mldsa65Seed } = this.#options;
-    if (this.#way === null) return null;
+  /**
+   * By what workers do the same, up to the end of a handshake; null: the way to dest is none for them. From then on they are told
+   * how dest is reached.
+   */
+  openRules(): RealityRules | null {
+    const { dest, proxy, rawPrivateKey, shortIds, maxTimeDifferenceMs, mldsa65Seed, xver } = this.#options;
+    if (proxy !== "" || xver > 0) return null;
+    this.#way ??= new DestWay({ dest, dialer: this.#dialer, nowMs: this.#env.nowMs, board: this.#board });
     return {
       privateKey: Uint8Array.from(rawPrivateKey),
       serverNames: this.#names,
