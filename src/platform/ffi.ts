@@ -2,6 +2,9 @@
 import type * as Ffi from "node:ffi";
 import { ConfigError } from "#core/errors.ts";
 
+/** Of threads that end at one time. */
+const MOST_TRIES = 16;
+
 /** Undefined: this thread has not asked yet. */
 let opened: typeof Ffi | null | undefined;
 
@@ -35,12 +38,14 @@ export function ffiFor(keys: string, system: string = process.platform): typeof 
  */
 function awaitCompilers(): void {
   const { setFlagsFromString } = process.getBuiltinModule("node:v8");
-  setFlagsFromString("--allow-natives-syntax");
-  try {
-    process.getBuiltinModule("node:vm").runInThisContext("%FinalizeOptimization()");
-  } catch {
-    // Another V8, without such a function.
-  } finally {
-    setFlagsFromString("--no-allow-natives-syntax");
-  }
+  const { runInThisContext } = process.getBuiltinModule("node:vm");
+  for (let left = MOST_TRIES; left > 0; left--)
+    try {
+      setFlagsFromString("--allow-natives-syntax");
+      return void runInThisContext("%FinalizeOptimization()");
+    } catch {
+      // Another thread that ends has taken the flag away, which is the process's; or another V8 has no such function.
+    } finally {
+      setFlagsFromString("--no-allow-natives-syntax");
+    }
 }
