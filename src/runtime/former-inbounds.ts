@@ -13,7 +13,11 @@ export class FormerInbounds {
   #all: readonly Former[] = [];
 
   add(listeners: readonly ClosableListener[]): void {
-    const more = listeners.map(({ inbound, ...one }) => ({ ...one, inbound: new WeakRef(inbound) }));
+    const more = listeners.map(({ inbound, key, isManaged }) => ({
+      key,
+      isManaged,
+      inbound: new WeakRef(inbound),
+    }));
     this.#all = [...this.#all.filter(({ inbound }) => inbound.deref() !== undefined), ...more];
   }
 

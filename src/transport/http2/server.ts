@@ -50,7 +50,7 @@ function answer(
   const request = {
     method: headers[":method"] ?? "",
     path: headers[":path"] ?? "",
-    authority: headers[":authority"] ?? "",
+    authority: headers[":authority"] ?? headers.host ?? "",
     contentType: headers["content-type"] ?? "",
     referer: headers.referer ?? "",
   };

@@ -142,6 +142,16 @@ describe("answers", () => {
     assert.ok(peer.session.isUsable);
   });
 
+  test("a connection that is lost is a fault, behind an end, too", () => {
+    const { peer, stream } = begun();
+    peer.says(headers(1, 0, OK), data(1, "one", END_STREAM));
+    peer.wire.hasEnded = true;
+    peer.says(NOTHING);
+    assert.equal(peer.session.isUsable, false);
+    assert.equal(stream.write(peer.io, 10), BROKEN);
+    assert.deepEqual(peer.read(stream), { text: "one", last: 0 });
+  });
+
   test("of a stream that the peer has reset nothing more is said, of one that it broke a reset is", () => {
     const { peer, stream } = begun({ isGrpc: true });
     const [second, third] = [peer.open(), peer.open()];

@@ -25,8 +25,8 @@ const PADDING = -1;
 interface Section {
   readonly id: number;
   readonly isLast: boolean;
-  /** No list of pieces: these may be empty, and thousands. */
-  readonly before: ByteStore;
+  /** Of its frames so far: these may be empty, and thousands. */
+  readonly collected: ByteStore;
   /** With the heads of their frames. */
   bytes: number;
 }
@@ -201,8 +201,10 @@ export abstract class Http2Framing extends MuxFraming {
     const from = (isPadded ? 1 : 0) + ((this.#flags & http2.PRIORITY) === 0 ? 0 : 5);
     if (this.#id === 0 || from + padding > bytes.length) return false;
     const isLast = (this.#flags & http2.END_STREAM) !== 0;
-    this.#section = { id: this.#id, isLast, before: new ByteStore(), bytes: 0 };
-    return this.#onMore(bytes.subarray(from, bytes.length - padding), heard);
+    const section = bytes.subarray(from, bytes.length - padding);
+    if ((this.#flags & http2.END_HEADERS) !== 0) return this.#onSection(this.#id, section, isLast, heard);
+    this.#section = { id: this.#id, isLast, collected: new ByteStore(), bytes: 0 };
+    return this.#onMore(section, heard);
   }
 
   #onMore(bytes: Buffer, heard: MuxHeard): boolean {
@@ -210,12 +212,16 @@ export abstract class Http2Framing extends MuxFraming {
     if (section === null) return false;
     section.bytes += http2.HEAD_BYTES + bytes.length;
     if (section.bytes > MOST_SECTION_BYTES) return false;
-    section.before.push(bytes);
+    section.collected.push(bytes);
     if ((this.#flags & http2.END_HEADERS) === 0) return true;
     this.#section = null;
+    const whole = section.collected.peek(MOST_SECTION_BYTES);
+    return this.#onSection(section.id, whole, section.isLast, heard);
+  }
+
+  #onSection(id: number, section: Uint8Array, isLast: boolean, heard: MuxHeard): boolean {
     try {
-      const fields = this.#decoder.decode(section.before.peek(MOST_SECTION_BYTES));
-      return this.onFields(section.id, fields, section.isLast, heard);
+      return this.onFields(id, this.#decoder.decode(section), isLast, heard);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       return false;

@@ -88,7 +88,7 @@ export class Http2ServerFraming extends Http2Framing {
       {
         method: valueOf(":method"),
         path: valueOf(":path"),
-        authority: valueOf(":authority"),
+        authority: valueOf(":authority") || valueOf("host"),
         contentType: valueOf("content-type"),
         referer: valueOf("referer"),
       },

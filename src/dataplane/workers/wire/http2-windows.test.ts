@@ -167,6 +167,14 @@ describe("windows of receiving", () => {
     }
   });
 
+  test("a window may be filled behind a smaller first one, in one read", () => {
+    const { peer } = begun();
+    peer.says(settings([http2.INITIAL_WINDOW_SIZE, 0]), number(WINDOW_UPDATE, 1, 0x7fff_ffff));
+    assert.ok(peer.session.isUsable);
+    peer.says(number(WINDOW_UPDATE, 1, 1));
+    assert.equal(peer.session.isUsable, false);
+  });
+
   test("what waits for readers is not granted to others, and frames behind it are read", () => {
     const peer = new Peer();
     const streams = [peer.open(), peer.open(), peer.open()];

@@ -113,6 +113,11 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
     return this.framing.sendWindow - this.#windowChange;
   }
 
+  /** Of all streams' windows, and not told them yet. */
+  get windowChange(): number {
+    return this.#windowChange;
+  }
+
   onFirstWindow(change: number): void {
     this.#windowChange += change;
   }

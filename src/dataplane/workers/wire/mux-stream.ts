@@ -25,8 +25,8 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   #arrived: ByteStore | null = null;
   /** What follows all that has come; EAGAIN: that is not known yet. */
   #last = EAGAIN;
-  /** The peer takes nothing any more. */
   isReset = false;
+  /** Nothing more is taken, or wanted. */
   #isRefused = false;
   #sendWindow: number;
   #receiveWindow: number;
@@ -146,7 +146,8 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
     const wasShut = this.#payload <= 0;
     this.#sendWindow += bytes;
     if (wasShut && this.#payload > 0) this.wake();
-    return this.#sendWindow <= this.session.framing.mostWindow;
+    const { framing, windowChange } = this.session;
+    return this.#sendWindow + windowChange <= framing.mostWindow;
   }
 
   /** So many bytes of data went out. */
@@ -176,7 +177,8 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   }
 
   write(io: WireIo, size: number): number {
-    if (this.isCut) return this.#last === 0 ? EPIPE : BROKEN; // what was said before its end is still to be read
+    // What was said before its end is still to be read.
+    if (this.isCut) return this.isReset && this.#last === 0 ? EPIPE : BROKEN;
     if (!this.writable) return EAGAIN;
     const taken = this.session.writeData(io, this.id, size, this.#payload);
     this.said(taken);

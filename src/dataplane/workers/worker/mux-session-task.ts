@@ -2,7 +2,7 @@ import type { KeptMuxSession } from "#dataplane/workers/wire/kept-mux-session.ts
 import type { Side } from "#dataplane/workers/shared/sides.ts";
 import { FAILED, MORE, OVER, WAITS, type Outcome, type Task, type TaskIo } from "./task.ts";
 
-/** The session of a client by smux or yamux, in the slot of its connection. */
+/** The session of a client by smux, yamux or HTTP/2, in the slot of its connection. */
 export class MuxSessionTask implements Task {
   queued = false;
   readonly halfClosed = false;
