@@ -179,7 +179,9 @@ test("a start that fails by the restored state is taken back, and weir runs by w
   assert.match(readFileSync(join(core.core.home, "config.yaml"), "utf8"), /# later/);
   const files = readdirSync(core.core.home);
   assert.ok(!files.some((name) => /restor/.test(name)), files.join());
-  assert.match((await core.ask("GET", "/api/svc/audit?action=restore.failed")).text, /post-up/);
+  const isSaid = async (): Promise<boolean> =>
+    /post-up/.test((await core.ask("GET", "/api/svc/audit?action=restore.failed")).text);
+  await until("the audit log has it, which is written while it runs already", isSaid);
 });
 
 test("a backup of age is opened by its key alone", { skip: missing("age", "age-keygen") }, async () => {
