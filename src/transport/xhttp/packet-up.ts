@@ -71,12 +71,20 @@ export class PacketUpStream extends Duplex {
         this.#stop.signal.throwIfAborted();
         if (this.#down.readableEnded) break; // the server is through with this session
         this.#begin(bytes.subarray(at, at + maxPostBytes));
-        await delay(minPostsIntervalMs, undefined, { signal: this.#stop.signal });
+        const isLast = at + maxPostBytes >= bytes.length;
+        if (!isLast) await delay(minPostsIntervalMs, undefined, { signal: this.#stop.signal });
       }
+      this.#gather();
       done();
     } catch (error) {
       done(asError(error)); // it was given up
     }
+  }
+
+  /** What is written until the next post may begin shares it; an end does not wait. */
+  #gather(): void {
+    this.cork();
+    setTimeout(() => this.uncork(), this.#options.minPostsIntervalMs);
   }
 
   async #settle(done: () => void): Promise<void> {
