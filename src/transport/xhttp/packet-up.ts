@@ -6,6 +6,8 @@ import type { XhttpClientOptions } from "./requests.ts";
 
 /** For the end of an answer behind the refusal of a post. */
 const LAST_ANSWER_MS = 1000;
+/** Of what is mostly written at once. */
+const CHUNK_BYTES = 64 * 1024;
 /** Of one stream, whose answers have not come, as multiples of the longest: servers bound what they keep of all streams. */
 const MOST_LONG_POSTS = 2;
 
@@ -24,7 +26,9 @@ export class PacketUpStream extends Duplex {
   #bytes = 0;
 
   constructor(down: Duplex, post: Post, options: PostBounds) {
-    super({ allowHalfOpen: true, writableHighWaterMark: options.maxPostBytes });
+    // What is gathered beyond it has room in the same post.
+    const most = Math.max(1, options.maxPostBytes - CHUNK_BYTES);
+    super({ allowHalfOpen: true, writableHighWaterMark: most });
     this.#down = down;
     this.#post = post;
     this.#options = options;
