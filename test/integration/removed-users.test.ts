@@ -4,25 +4,14 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import * as http2 from "#transport/http2/frames.ts";
 import { type FrameClient, framesTo, type Http2Kind, KINDS, vlessTo } from "../support/kept-http2.ts";
-import { CONTROLLER_SECRET, ManagedCore, TLS_KEYS } from "../support/managed-core.ts";
+import { CONTROLLER_SECRET, edgeAndSide, ManagedCore } from "../support/managed-core.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { uuid } from "../support/tls-sides.ts";
 import { until } from "../support/until.ts";
 
 const PLAIN = KINDS["vless over grpc, plain"] as Http2Kind;
-const edge = (more: string, users: string): string => `  - name: edge
-    type: vless
-    listen: 127.0.0.1
-    port: 0
-    allow-insecure: true
-    grpc-service-name: Gun
-${more}    users: ${users}
-  - name: side
-    type: anytls
-    listen: 127.0.0.1
-    port: 0
-    users: {}
-${TLS_KEYS}`;
+const edge = (more: string, users: string): string =>
+  edgeAndSide(users, `    grpc-service-name: Gun\n${more}`);
 
 async function reload(core: ManagedCore, payload: string): Promise<void> {
   const said = await core.ask("PUT", "/configs?force=true", { secret: CONTROLLER_SECRET, body: { payload } });

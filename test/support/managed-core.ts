@@ -44,12 +44,13 @@ export const TLS_KEYS = `    certificate: |
     private-key: |
       ${indent(key)}
 `;
-const EDGE_AND_SIDE = `  - name: edge
+/** `keys`: further lines of `edge`. */
+export const edgeAndSide = (users: string, keys = ""): string => `  - name: edge
     type: vless
     listen: 127.0.0.1
     port: 0
     allow-insecure: true
-    users: []
+${keys}    users: ${users}
   - name: side
     type: anytls
     listen: 127.0.0.1
@@ -60,7 +61,7 @@ ${TLS_KEYS}`;
 /** `edge` is vless, `side` is anytls; both on loopback, both managed unless said otherwise. */
 export function managedConfig(options: ManagedOptions = {}): string {
   const { store = "users.db", managed = ["edge", "side"], off = false } = options;
-  const { listeners = EDGE_AND_SIDE, logLevel = "info", fleet, svc: more = "", extra = "" } = options;
+  const { listeners = edgeAndSide("[]"), logLevel = "info", fleet, svc: more = "", extra = "" } = options;
   const { baseUrl = "https://proxy.example.com", controller = "127.0.0.1:0" } = options;
   const svc = `
 svc:
