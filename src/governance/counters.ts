@@ -25,6 +25,15 @@ export function addTo(sum: Counters, part: Readonly<Counters>): void {
   sum.exceeded += part.exceeded;
 }
 
+export function differenceOf(now: Readonly<Counters>, before: Readonly<Counters>): Counters {
+  return {
+    upload: now.upload - before.upload,
+    download: now.download - before.download,
+    connections: now.connections - before.connections,
+    exceeded: now.exceeded - before.exceeded,
+  };
+}
+
 export function isZero({ upload, download, connections, exceeded }: Readonly<Counters>): boolean {
   return upload === 0 && download === 0 && connections === 0 && exceeded === 0;
 }

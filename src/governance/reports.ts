@@ -66,7 +66,7 @@ export class Reports {
         this.#series.set(key, (series = new Series(key, nowSeconds)));
         this.#gone.delete(key);
       }
-      series.record(hour, counters, nowSeconds, this.#calendar);
+      series.record(hour, counters, nowSeconds);
     }
   }
 

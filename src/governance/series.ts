@@ -1,6 +1,6 @@
 /** One report series: hours as they were recorded, days and months that finished hours were added to. */
 import { HOUR_SECONDS, type Calendar, type Granularity } from "./calendar.ts";
-import { addTo, loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
+import { addTo, differenceOf, loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
 
 type Buckets = Map<number, Counters>;
 
@@ -27,8 +27,10 @@ export class Series {
   #hours: Buckets = new Map();
   #days: Buckets = new Map();
   #months: Buckets = new Map();
-  /** Hours that their day and month have already. */
+  /** Hours that were added to their day and month. */
   #rolled = new Set<number>();
+  /** What came to such an hour since then. */
+  #late: Buckets = new Map();
 
   constructor(key: string, updated: number) {
     this.key = key;
@@ -39,13 +41,9 @@ export class Series {
     return this.#hours.size + this.#days.size + this.#months.size === 0;
   }
 
-  /**
-   * Adds to the hour that begins at `hour`; when that hour has been rolled up (the clock was set back), to its day and
-   * month.
-   */
-  record(hour: number, counters: Readonly<Counters>, nowSeconds: number, calendar: Calendar): void {
-    addTo(bucketOf(this.#hours, hour), counters);
-    if (this.#rolled.has(hour)) this.#rollInto(hour, counters, calendar);
+  /** Adds to the hour that begins at `hour`; it may have been rolled up, because the clock was set back. */
+  record(hour: number, counters: Readonly<Counters>, nowSeconds: number): void {
+    this.#addToHour(hour, counters);
     this.updated = nowSeconds;
     this.dirty = this.journalDirty = true;
     this.journalFrom = Math.min(this.journalFrom, hour);
@@ -59,6 +57,14 @@ export class Series {
       this.#rolled.add(hour);
       this.dirty = true;
     }
+    for (const [hour, counters] of this.#late) this.#rollInto(hour, counters, calendar);
+    if (this.#late.size > 0) this.dirty = true;
+    this.#late.clear();
+  }
+
+  #addToHour(hour: number, counters: Readonly<Counters>): void {
+    addTo(bucketOf(this.#hours, hour), counters);
+    if (this.#rolled.has(hour)) addTo(bucketOf(this.#late, hour), counters);
   }
 
   #rollInto(hour: number, counters: Readonly<Counters>, calendar: Calendar): void {
@@ -72,11 +78,11 @@ export class Series {
       for (const start of buckets.keys())
         if (start < before) {
           buckets.delete(start);
-          this.#rolled.delete(start);
           this.dirty = true;
         }
     };
     drop(this.#hours, nowSeconds - hourlySeconds);
+    for (const hour of this.#rolled) if (!this.#hours.has(hour)) this.#rolled.delete(hour);
     drop(this.#days, nowSeconds - dailySeconds);
     drop(this.#months, nowSeconds - monthlySeconds);
   }
@@ -96,18 +102,26 @@ export class Series {
     const startOf = (at: number) => (granularity === "day" ? calendar.dayStart(at) : calendar.monthStart(at));
     for (const [hour, counters] of this.#hours)
       if (!this.#rolled.has(hour)) addTo(bucketOf(sums, startOf(hour)), counters);
+    for (const [hour, counters] of this.#late) addTo(bucketOf(sums, startOf(hour)), counters);
     return sums;
   }
 
   /** Takes over all that another series has. */
   merge(other: Series): void {
+    for (const hour of other.#rolled.difference(this.#rolled)) {
+      const counters = this.#hours.get(hour); // which the day and the month do not have yet
+      if (counters !== undefined) addTo(bucketOf(this.#late, hour), counters);
+      this.#rolled.add(hour);
+    }
+    for (const [hour, counters] of other.#hours)
+      if (other.#rolled.has(hour)) addTo(bucketOf(this.#hours, hour), counters);
+      else this.#addToHour(hour, counters);
     for (const [into, from] of [
-      [this.#hours, other.#hours],
       [this.#days, other.#days],
       [this.#months, other.#months],
+      [this.#late, other.#late],
     ] as const)
       for (const [start, counters] of from) addTo(bucketOf(into, start), counters);
-    for (const hour of other.#rolled) this.#rolled.add(hour);
     this.updated = Math.max(this.updated, other.updated);
     this.dirty = true;
   }
@@ -120,6 +134,7 @@ export class Series {
       daily: stored(this.#days),
       monthly: stored(this.#months),
       rolled: [...this.#rolled],
+      ...(this.#late.size === 0 ? {} : { late: stored(this.#late) }),
     });
   }
 
@@ -129,11 +144,11 @@ export class Series {
     return JSON.stringify({ key: this.key, updated: this.updated, hourly: stored(recent) });
   }
 
-  /** Puts hours of the journal in the place of those stored; what is rolled up already was stored later. */
+  /** Puts hours of the journal, which are newer, in the place of those stored. */
   fold(text: string): void {
     const { updated, hourly }: StoredSeries = JSON.parse(text);
     for (const [hour, counters] of loaded(hourly))
-      if (!this.#rolled.has(hour)) this.#hours.set(hour, counters);
+      this.#addToHour(hour, differenceOf(counters, bucketOf(this.#hours, hour)));
     this.updated = Math.max(this.updated, updated);
     this.dirty = true;
     this.journalFrom = -Infinity; // only the journal has them yet
@@ -141,13 +156,14 @@ export class Series {
 
   /** Throws where the text is no series. */
   static decode(text: string): Series {
-    const { key, updated, hourly, daily, monthly, rolled }: StoredSeries = JSON.parse(text);
+    const { key, updated, hourly, daily, monthly, rolled, late = {} }: StoredSeries = JSON.parse(text);
     if (typeof key !== "string" || !Array.isArray(rolled)) throw new TypeError("not a report series");
     const series = new Series(key, updated);
     series.#hours = loaded(hourly);
     series.#days = loaded(daily);
     series.#months = loaded(monthly);
     series.#rolled = new Set<number>(rolled);
+    series.#late = loaded(late);
     series.dirty = false;
     return series;
   }
@@ -160,6 +176,7 @@ interface StoredSeries {
   readonly daily: Readonly<Record<string, unknown>>;
   readonly monthly: Readonly<Record<string, unknown>>;
   readonly rolled: unknown;
+  readonly late?: Readonly<Record<string, unknown>>;
 }
 
 function bucketOf(buckets: Buckets, start: number): Counters {
