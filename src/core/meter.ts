@@ -3,6 +3,9 @@ import type { Metadata } from "./session.ts";
 
 export type Direction = "upload" | "download";
 
+/** The piece that reaches a quota may go so far beyond it. */
+export const LAST_PIECE_BYTES = 64 * 1024;
+
 /** Moves bytes by a meter, and is called when the meter changes. */
 export interface MeterObserver {
   /** `free` may have changed. */

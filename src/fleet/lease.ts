@@ -85,6 +85,10 @@ export class Lease implements QuotaShare {
     return onPartition === "stop" || this.#spent.upload + this.#spent.download >= this.#quotaLeftBytes;
   }
 
+  get leftBytes(): number {
+    return this.#leftBytes;
+  }
+
   get isWaiting(): boolean {
     return !this.#isDry && !this.#mayBeSpent() && this.#env.isUp();
   }

@@ -1,4 +1,4 @@
-import type { Direction, Meter, MeterObserver } from "#core/meter.ts";
+import { LAST_PIECE_BYTES, type Direction, type Meter, type MeterObserver } from "#core/meter.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { PolicySet } from "./account.ts";
@@ -21,9 +21,6 @@ export interface MeterOwner {
 
 const NO_QUOTAS: readonly PolicyState[] = [];
 const NO_SLOTS: readonly Slot[] = [];
-
-/** The piece that reaches a quota may go so far beyond it. */
-const LAST_PIECE_BYTES = 64 * 1024;
 
 /** A piece that was paid for and counted and has not passed yet. */
 interface DelayedBytes {

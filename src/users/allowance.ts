@@ -84,15 +84,15 @@ export class Allowance {
     return { uploadBytes: usage.upload, downloadBytes: usage.download, resetsAtMs: null };
   }
 
-  /** Is the quota used up? Allocates nothing. */
-  isOver({ uploadBytes, downloadBytes }: Used, wallMs: number): boolean {
+  /** What may be moved until the quota is used up; 0 or less: it is. Allocates nothing. */
+  leftBytes({ uploadBytes, downloadBytes }: Used, wallMs: number): number {
     const { quota } = this.limits;
-    if (quota === null) return false;
+    if (quota === null) return Number.MAX_SAFE_INTEGER;
     const usage = this.#usage;
-    if (usage === null) return uploadBytes + downloadBytes >= quota.totalBytes;
+    if (usage === null) return quota.totalBytes - uploadBytes - downloadBytes;
     if (usage instanceof RollingWindow) usage.expire(this.#time.nowSeconds());
     const { upload, download } = usage instanceof RollingWindow ? usage : usage.at(Math.floor(wallMs / 1000));
-    return upload + download >= quota.totalBytes;
+    return quota.totalBytes - upload - download;
   }
 
   store(): StoredUsage | null {

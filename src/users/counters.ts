@@ -78,6 +78,11 @@ export class UserCounter implements Traffic {
     this.isOver = isOver(this, wallMs);
   }
 
+  /** What may be moved until the quota is used up, or until more of a fleet's is asked for. */
+  leftBytes(wallMs: number): number {
+    return this.share?.leftBytes ?? this.allowance?.leftBytes(this, wallMs) ?? Number.MAX_SAFE_INTEGER;
+  }
+
   /**
    * Allocates next to nothing. `bytes` is negative for what was counted and never went out. Stops at 2^53-1, where numbers stop
    * being exact.
@@ -103,7 +108,7 @@ export class UserCounter implements Traffic {
 export function isOver(counted: Counted, wallMs: number): boolean {
   const { allowance, share = null } = counted;
   if (allowance === null || allowance.limits.quota === null) return false;
-  return share?.isOver ?? allowance.isOver(counted, wallMs);
+  return share?.isOver ?? allowance.leftBytes(counted, wallMs) <= 0;
 }
 
 function sumOf(count: number, bytes: number): number {

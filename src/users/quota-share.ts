@@ -6,6 +6,8 @@ export interface QuotaShare {
   readonly quota: UserQuota;
   /** Nothing more may be moved here: the quota is used up, as far as can be known. */
   readonly isOver: boolean;
+  /** What may be moved of what was lent; 0 or less: it is spent. */
+  readonly leftBytes: number;
   /** What was lent is spent and more has been asked for: what comes is held for a moment. */
   readonly isWaiting: boolean;
   /** `bytes` is negative for what was counted and never went out. */

@@ -2,7 +2,7 @@
  * The meter of a managed user's session: counts for the user, and applies the user's limits besides those of the
  * policies.
  */
-import type { Direction, Ledger, Meter } from "#core/meter.ts";
+import { LAST_PIECE_BYTES, type Direction, type Ledger, type Meter } from "#core/meter.ts";
 import type { Metadata } from "#core/session.ts";
 import { holdMsOf } from "#lib/rate.ts";
 import { Slot, type TokenBucket } from "#lib/token-bucket.ts";
@@ -90,12 +90,16 @@ class UserMeter implements Meter {
   }
 
   get pieceBytes(): number {
-    const { upload, download } = this.#counter?.allowance ?? NO_BUCKETS;
-    const own = Math.min(
-      upload?.pieceBytes ?? Number.MAX_SAFE_INTEGER,
-      download?.pieceBytes ?? Number.MAX_SAFE_INTEGER,
+    const inner = this.#inner.pieceBytes;
+    const counter = this.#counter;
+    const allowance = counter?.allowance ?? null;
+    if (counter === null || allowance === null) return inner;
+    return Math.min(
+      inner,
+      allowance.upload?.pieceBytes ?? inner,
+      allowance.download?.pieceBytes ?? inner,
+      Math.max(LAST_PIECE_BYTES, counter.leftBytes(this.#env.nowMs())),
     );
-    return Math.min(own, this.#inner.pieceBytes);
   }
 
   reserve(direction: Direction, bytes: number): number {
@@ -187,5 +191,3 @@ class UserMeter implements Meter {
     return nowMs;
   }
 }
-
-const NO_BUCKETS = { upload: null, download: null };

@@ -32,6 +32,19 @@ test("a quota: the piece that uses it up passes, what follows waits for the cut,
   assert.deepEqual([bench.status, bench.user.quota, bench.user.limits], ["active", null, NO_LIMITS]);
 });
 
+for (const period of [{}, { reset: "month" }, { window: "24h" }])
+  test(`pieces shrink before a quota: the last one goes 64 KiB beyond it at most, ${JSON.stringify(period)}`, async () => {
+    using bench = await LimitedUser.open();
+    await bench.limit({ quota: { totalBytes: 1_000_000, ...period } });
+    const meter = bench.meter();
+    assert.equal(meter.reserve("download", 100_000), 0);
+    assert.equal(meter.pieceBytes, 900_000);
+    assert.equal(meter.reserve("upload", 890_000), 0);
+    assert.equal(meter.pieceBytes, 65_536, "no smaller: each costs the threads a round trip");
+    await bench.limit({ quota: { totalBytes: 0 } });
+    assert.equal(meter.pieceBytes, OPEN.pieceBytes);
+  });
+
 test("a cycle ends the quota's usage, the counters go on, and both survive a restart", async () => {
   using bench = await LimitedUser.open();
   bench.nowMs = Date.parse("2026-11-29T12:00:00Z");
