@@ -30,6 +30,8 @@ export class UserCounter implements Traffic {
   isChanged = false;
   /** The quota was used up when last looked at. */
   isOver = false;
+  /** What the end of sessions has given back of a quota that was used up. It lets no one in again. */
+  returnedBytes = 0;
   /** Null: the user has no limits. */
   allowance: Allowance | null;
   /** The node's part of a quota that is a fleet's; null: the quota is this program's own. */
@@ -76,6 +78,7 @@ export class UserCounter implements Traffic {
   /** Is there anything left of the quota? */
   look(wallMs: number): void {
     this.isOver = isOver(this, wallMs);
+    if (!this.isOver) this.returnedBytes = 0;
   }
 
   /** What may be moved until the quota is used up, or until more of a fleet's is asked for. */
@@ -94,9 +97,15 @@ export class UserCounter implements Traffic {
     this.history?.count(direction, bytes, wallMs);
     const { allowance } = this;
     if (allowance !== null && allowance.limits.quota !== null) {
+      const wasOver = this.isOver;
       allowance.count(direction, bytes, wallMs);
       this.share?.spend(direction, bytes);
       this.look(wallMs);
+      if (bytes < 0 && wasOver && !this.isOver && this.share === null) {
+        const most = allowance.limits.quota.totalBytes - 1; // who has used nothing is not over
+        this.returnedBytes = Math.min(allowance.leftBytes(this, wallMs), most);
+        this.look(wallMs);
+      }
     }
     if (this.isChanged) return;
     this.isChanged = true;
@@ -106,9 +115,9 @@ export class UserCounter implements Traffic {
 
 /** Is the quota used up? */
 export function isOver(counted: Counted, wallMs: number): boolean {
-  const { allowance, share = null } = counted;
+  const { allowance, share = null, returnedBytes = 0 } = counted;
   if (allowance === null || allowance.limits.quota === null) return false;
-  return share?.isOver ?? allowance.leftBytes(counted, wallMs) <= 0;
+  return share?.isOver ?? allowance.leftBytes(counted, wallMs) <= returnedBytes;
 }
 
 function sumOf(count: number, bytes: number): number {
@@ -119,6 +128,7 @@ function sumOf(count: number, bytes: number): number {
 export interface Counted extends Omit<Traffic, "usage"> {
   readonly allowance: Allowance | null;
   readonly share?: QuotaShare | null;
+  readonly returnedBytes?: number;
 }
 
 /** The counters of the users that are managed at the moment, by listener and user. */
@@ -158,6 +168,7 @@ export class UserCounters {
     const counter = this.get(listener, id);
     if (counter === null) return;
     counter.allowance = allowance;
+    counter.returnedBytes = 0;
     // A share is of one quota. Until the fleet has lent of this one, the account of what is known here stands in for it.
     if (counter.share !== null && !isSameQuota(counter.share.quota, allowance?.limits.quota))
       counter.share = null;

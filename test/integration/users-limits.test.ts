@@ -45,6 +45,40 @@ for (const period of [{}, { reset: "month" }, { window: "24h" }])
     assert.equal(meter.pieceBytes, OPEN.pieceBytes);
   });
 
+test("what the cut gives back of a used up quota lets no one in again, time and more quota do", async () => {
+  using bench = await LimitedUser.open();
+  for (const [period, laterMs] of [
+    [{ reset: "day" }, DAY_MS] as const,
+    [{ window: "1h" }, 2 * HOUR_MS] as const,
+  ]) {
+    await bench.limit({ quota: { totalBytes: 1000, ...period } });
+    const meter = bench.meter();
+    meter.reserve("download", 900);
+    meter.reserve("download", 300); // let through, and then the client did not read
+    await bench.pass(200);
+    assert.equal(bench.status, "limited");
+    meter.adjust("download", -100);
+    await bench.pass(200);
+    meter.adjust("download", -150);
+    await bench.pass(200);
+    assert.deepEqual([bench.status, bench.user.quota?.downloadBytes], ["limited", 950]);
+    await bench.admin.update(bench.id, { revision: bench.revision("edge"), name: "renamed" });
+    assert.equal(bench.status, "limited");
+    await bench.limit({ quota: { totalBytes: 1001, ...period } });
+    assert.equal(bench.status, "active");
+    meter.reserve("download", 300);
+    meter.adjust("download", -300);
+    await bench.pass(200);
+    assert.equal(bench.status, "limited");
+    await bench.pass(laterMs);
+    assert.equal(bench.status, "active", JSON.stringify(period));
+    meter.reserve("download", 2000);
+    meter.adjust("download", -2000);
+    await bench.pass(200);
+    assert.equal(bench.status, "active", "nothing was used");
+  }
+});
+
 test("a cycle ends the quota's usage, the counters go on, and both survive a restart", async () => {
   using bench = await LimitedUser.open();
   bench.nowMs = Date.parse("2026-11-29T12:00:00Z");
