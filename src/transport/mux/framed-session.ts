@@ -6,10 +6,10 @@ import { onEnd } from "#net/stream/late-end.ts";
 import {
   CLIENT_IDLE_MS,
   LAST_ID,
-  MAX_HELD_BYTES,
   MAX_STREAMS,
   type MuxEvents,
   type OpenMuxSession,
+  ROOM_BYTES,
   SERVER_IDLE_MS,
   TICK_MS,
 } from "./session.ts";
@@ -24,6 +24,8 @@ export interface Framing {
   readonly headBytes: number;
   /** Of a client's streams, which have odd numbers. */
   readonly firstId: number;
+  /** Of all streams, waiting for readers; beyond, nothing is read. */
+  readonly mostHeldBytes: number;
 }
 
 /**
@@ -35,6 +37,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
   protected readonly isClient: boolean;
   readonly #wire: Duplex;
   readonly #headBytes: number;
+  readonly #mostHeldBytes: number;
   readonly #events: MuxEvents;
   readonly #arrived = new ByteQueue();
   /** Writers that wait for the connection; at most one a stream. */
@@ -50,9 +53,10 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
   #retiring = false;
   #closed = false;
 
-  constructor(wire: Duplex, { headBytes, firstId }: Framing, events: MuxEvents) {
+  constructor(wire: Duplex, { headBytes, firstId, mostHeldBytes }: Framing, events: MuxEvents) {
     this.#wire = wire;
     this.#headBytes = headBytes;
+    this.#mostHeldBytes = mostHeldBytes;
     this.#nextId = firstId;
     this.#events = events;
     this.isClient = events.onStream === null;
@@ -147,8 +151,9 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
 
   holds(bytes: number): void {
     this.#heldBytes += bytes;
-    if (this.#heldBytes > MAX_HELD_BYTES) this.#wire.pause();
-    else if (bytes < 0 && this.#heldBytes <= MAX_HELD_BYTES / 2 && this.#wire.isPaused()) this.#wire.resume();
+    const roomBytes = this.#mostHeldBytes - this.#heldBytes;
+    if (roomBytes < 0) this.#wire.pause();
+    else if (bytes < 0 && roomBytes >= ROOM_BYTES && this.#wire.isPaused()) this.#wire.resume();
   }
 
   gone(stream: Stream, whole: boolean): void {

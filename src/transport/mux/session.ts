@@ -37,10 +37,12 @@ export const CLIENT_IDLE_MS = 25_000;
 /** Idle timeout of a server's session: long, because the client decides whether it will use the session again. */
 export const SERVER_IDLE_MS = 300_000;
 /**
- * Bytes of all streams of a session that wait for slow readers. Beyond this the connection is not read, so the peer is
- * slowed down.
+ * Bytes of all streams of a session that wait for slow readers, where streams have no windows. Beyond this the connection is
+ * not read, so the peer is slowed down.
  */
 export const MAX_HELD_BYTES = 8 << 20;
+/** It is read again once so much less waits. */
+export const ROOM_BYTES = 4 << 20;
 /** How often smux and yamux say that they are there, and see whether their session is idle. */
 export const TICK_MS = 15_000;
 /** Numbers of streams are never used again; a session of smux or yamux that has come so far takes no more. */

@@ -11,6 +11,7 @@ import { MUX_PROTOCOLS } from "./preface.ts";
 import { MAX_STREAMS, type OpenMuxSession } from "./session.ts";
 import { SmuxSession } from "./smux.ts";
 import { YamuxSession } from "./yamux.ts";
+import * as yamux from "./yamux-frame.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const noop = (): void => {};
@@ -184,6 +185,25 @@ describe("yamux frames", () => {
       assert.ok(isClosed());
       assert.deepEqual(written.subarray(-12), hex("00 03 0000 00000000 00000001"));
     });
+
+  test("frames behind what waits for slow readers are read, up to a bound", { skip: skipLarge }, async () => {
+    const { near, session, settle } = serverOf(YamuxSession);
+    const frame = (type: number, flags: number, id: number, length: number): Buffer =>
+      yamux.encodeHead(type, flags, id, length);
+    const body = Buffer.alloc(yamux.OUR_WINDOW);
+    /** Whether a ping behind all that is answered. */
+    const isHeard = async (...frames: readonly Buffer[]): Promise<boolean> => {
+      near.write(Buffer.concat([...frames, frame(yamux.PING, yamux.SYN, 0, 7)]));
+      return (await settle()).includes(yamux.encodePingAnswer(7));
+    };
+    const fill = (id: number): Promise<boolean> =>
+      isHeard(frame(yamux.WINDOW_UPDATE, yamux.SYN, id, 0), frame(yamux.DATA, 0, id, body.length), body);
+    const most = yamux.MAX_HELD_BYTES / yamux.OUR_WINDOW;
+    let filled = 0;
+    while (filled < 2 * most && (await fill(1 + 2 * filled))) filled++;
+    assert.ok(filled >= most && filled < 1.1 * most, `${filled} streams`); // a little is with their readers
+    session.close(null);
+  });
 
   test("data for a stream that is gone is passed over", async () => {
     const { near, session, settle, isClosed } = serverOf(YamuxSession);

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { byteAt } from "#lib/at.ts";
 import { FramedSession } from "./framed-session.ts";
-import type { MuxEvents } from "./session.ts";
+import { MAX_HELD_BYTES, type MuxEvents } from "./session.ts";
 import { type Done, PatientStream } from "./stream.ts";
 import * as smux from "./smux-frame.ts";
 
@@ -12,7 +12,8 @@ import * as smux from "./smux-frame.ts";
  */
 export class SmuxSession extends FramedSession<PatientStream> {
   constructor(wire: Duplex, events: MuxEvents) {
-    super(wire, { headBytes: smux.HEAD_BYTES, firstId: smux.FIRST_ID }, events);
+    const { HEAD_BYTES, FIRST_ID } = smux;
+    super(wire, { headBytes: HEAD_BYTES, firstId: FIRST_ID, mostHeldBytes: MAX_HELD_BYTES }, events);
   }
 
   open(): Duplex {

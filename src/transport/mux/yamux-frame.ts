@@ -21,6 +21,12 @@ export const FIRST_ID = 1;
 export const INITIAL_WINDOW = 256 * 1024;
 /** What we grant from a stream's first frame on: 256 KiB would bound a stream to one window a round trip. */
 export const OUR_WINDOW = 1024 * 1024;
+/**
+ * Of a session, waiting for readers; beyond, it is not read, and windows that the peer grants us are not heard: two sides that
+ * wait for each other's would wait until pings fail. So it is far more than readers that are slow together have in their
+ * windows, and only there because of peers that fill all that they may.
+ */
+export const MAX_HELD_BYTES = 64 * OUR_WINDOW;
 export const MAX_WINDOW = 0xffff_ffff;
 export const MAX_BODY_BYTES = 64 * 1024;
 /** Pings without an answer until the peer counts as gone; one goes out each tick of the session. */

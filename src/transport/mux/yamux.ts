@@ -11,7 +11,8 @@ export class YamuxSession extends FramedSession<YamuxStream> {
   #unanswered = 0;
 
   constructor(wire: Duplex, events: MuxEvents) {
-    super(wire, { headBytes: yamux.HEAD_BYTES, firstId: yamux.FIRST_ID }, events);
+    const { HEAD_BYTES, FIRST_ID, MAX_HELD_BYTES } = yamux;
+    super(wire, { headBytes: HEAD_BYTES, firstId: FIRST_ID, mostHeldBytes: MAX_HELD_BYTES }, events);
   }
 
   open(): Duplex {

@@ -147,3 +147,30 @@ for (const protocol of ["smux", "yamux"] as const) {
     assert.ok(wire.isEnded === false);
   });
 }
+
+test("yamux: frames behind what waits for slow readers are read, up to a bound", () => {
+  const { io, wire, session, streams, say } = newSession("yamux");
+  const window = yamux.OUR_WINDOW;
+  /** Whether a ping behind all that is read. */
+  const isHeard = (...bytes: readonly Uint8Array[]): boolean => {
+    wire.sent = Buffer.alloc(0);
+    say(...bytes, yamux.encodeHead(yamux.PING, yamux.SYN, 0, 7));
+    for (let left = -1; left !== wire.arrived.length; session.turn(io)) left = wire.arrived.length;
+    return wire.sent.includes(yamux.encodePingAnswer(7));
+  };
+  const body = Buffer.alloc(window - REQUEST.length);
+  const fill = (id: number): boolean =>
+    isHeard(
+      yamux.encodeHead(yamux.WINDOW_UPDATE, yamux.SYN, id, 0),
+      yamux.encodeHead(yamux.DATA, 0, id, window),
+      REQUEST,
+      body,
+    );
+  const most = yamux.MAX_HELD_BYTES / window;
+  say(PREFACE);
+  for (let nth = 0; nth < most; nth++) assert.ok(fill(1 + 2 * nth), `stream ${nth}`);
+  assert.equal(fill(1 + 2 * most), false);
+  for (const stream of streams.slice(0, 6)) while (stream.read(io, BUFFER_BYTES) > 0);
+  assert.ok(isHeard(wire.arrived));
+  session.drop(io);
+});

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { BUFFER_BYTES, EAGAIN, EINTR, WRITABLE } from "#platform/linux/relay-calls.ts";
-import { TICK_MS } from "#transport/mux/session.ts";
+import { ROOM_BYTES, TICK_MS } from "#transport/mux/session.ts";
 import { ByteStore } from "./byte-store.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { hasArrived } from "./has-arrived.ts";
@@ -173,10 +173,10 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
 
   /** Bytes that wait for readers have grown (or shrunk, negative) by so many. */
   holds(bytes: number): void {
-    const { mostHeldBytes } = this.framing;
     this.#heldBytes += bytes;
-    if (this.#heldBytes > mostHeldBytes) this.#isPaused = true;
-    else if (this.#isPaused && this.#heldBytes <= mostHeldBytes / 2) {
+    const roomBytes = this.framing.mostHeldBytes - this.#heldBytes;
+    if (roomBytes < 0) this.#isPaused = true;
+    else if (this.#isPaused && roomBytes >= ROOM_BYTES) {
       this.#isPaused = false;
       this.#wake();
     }

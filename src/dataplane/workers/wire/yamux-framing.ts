@@ -10,6 +10,7 @@ export class YamuxFraming extends MuxFraming {
   readonly firstId = yamux.FIRST_ID;
   readonly sendWindow = yamux.INITIAL_WINDOW;
   readonly receiveWindow = yamux.OUR_WINDOW;
+  override readonly mostHeldBytes = yamux.MAX_HELD_BYTES;
   readonly isPatient = false;
   override readonly mostWindow = yamux.MAX_WINDOW;
   /** Pings. */
