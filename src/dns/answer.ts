@@ -106,9 +106,8 @@ export function answerOf(query: Query, records: readonly OwnRecord[], rcode = 0)
 
 /** The answer for an alias: the CNAME first, then what was found for its target; the question is the asker's. */
 export function behindAlias(query: Query, alias: Uint8Array, ttl: number, found: Aged): Packet {
-  const own = decodeMessage(query.bytes.subarray(0, query.questionEnd));
+  const { name, type, class: klass } = query;
   const target = decodeMessage(found.packet.bytes);
-  const name = own.questions[0]?.name ?? "";
   const aged = (record: ResourceRecord) =>
     found.takeSeconds === 0 ? record : { ...record, ttl: Math.max(1, record.ttl - found.takeSeconds) };
   const cname = { name, type: TYPE.CNAME, class: CLASS_IN, ttl, data: alias };
@@ -116,7 +115,7 @@ export function behindAlias(query: Query, alias: Uint8Array, ttl: number, found:
     encodeMessage({
       ...target,
       flags: (target.flags & ~RCODE_MASK) | found.packet.rcode,
-      questions: own.questions.slice(0, 1),
+      questions: [{ name, type, class: klass }],
       answers: [cname, ...target.answers.map(aged)],
       authorities: target.authorities.map(aged),
       additionals: target.additionals.map(aged),

@@ -183,6 +183,23 @@ test("dns.md §16.8 hosts: a name of one family has an empty answer for the othe
   assert.match(mode("v4.org").destination.ip ?? "", /^10\.0\.0\.[12]$/);
 });
 
+test("dns.md §5 hosts: an alias is followed for a question with EDNS, too, into the fake addresses", async () => {
+  const hosts = [alias("away.org", "example.org")];
+  const settings = { enhancedMode: "fake-ip", nameserver: [server("192.0.2.1:53")] } as const;
+  await using dns = await openTestDns(settings, { hosts });
+  const opt = Buffer.of(0, 0, 41, 0x10, 0, 0, 0, 0, 0, 0, 0);
+  const asked = Buffer.concat([ask("away.org"), opt]);
+  asked.writeUInt16BE(1, 10);
+  asked.write("AwaY", 13);
+  const { flags, questions, answers } = decodeMessage(await dns.handle(asked, byUdp));
+  assert.equal(flags & 0xf, 0);
+  assert.deepEqual(questions, [{ name: "AwaY.org", type: 1, class: 1 }]);
+  assert.deepEqual(
+    answers.map(({ name, type }) => `${name} ${type}`),
+    ["AwaY.org 5", "example.org 1"],
+  );
+});
+
 test("hosts: aliases that lead back are refused at load", async () => {
   const hosts = [alias("a.org", "b.org"), alias("b.org", "a.org")];
   await assert.rejects(openTestDns({ nameserver: [server("192.0.2.1")] }, { hosts }), /leads back to itself/);
