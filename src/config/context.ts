@@ -125,8 +125,15 @@ export class Context {
   }
 
   /** Brings the keys of one item into the spelling of the schema. */
-  prepare(schema: z.ZodType, value: unknown, path: Path, match: KeyMatch, prefix: string): unknown {
-    return this.#shapes.prepare(schema, value, path, { match, prefix: `${prefix}: ` });
+  prepare(
+    schema: z.ZodType,
+    value: unknown,
+    path: Path,
+    match: KeyMatch,
+    prefix: string,
+    item: string | null = null,
+  ): unknown {
+    return this.#shapes.prepare(schema, value, path, { match, prefix: `${prefix}: `, item });
   }
 
   /** The items of a list section, or none; anything else than a list is an error. */

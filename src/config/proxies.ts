@@ -43,6 +43,12 @@ export class ProxyReader {
     this.#knownTypes = new Set([...this.#protocols.keys(), ...FOREIGN_PROXY_TYPES]);
   }
 
+  /** Whether the key means something to nodes of the type. */
+  knows(type: string, key: string): boolean {
+    const protocol = this.#protocols.get(type) ?? null;
+    return protocol === null || key in this.#shapeOf(type, protocol).shape;
+  }
+
   /** All nodes of a list. `prefix` precedes `3:` in messages. */
   readAll(items: readonly unknown[], path: Path, prefix: string, taken: ReadonlySet<string>): ProxyNodes {
     const proxies: { proxy: ProxyConfig; index: number }[] = [];
@@ -123,7 +129,9 @@ export class ProxyReader {
     const protocol = type === null ? null : (this.#protocols.get(type) ?? null);
     if (type !== null && protocol === null) return this.#readUnknown(item, type, path, prefix);
     const own = protocol?.outbound?.schema ?? NO_FIELDS;
-    const prepared = this.#context.prepare(this.#shapeOf(type, protocol), item, path, "hyphen", prefix);
+    const shape = this.#shapeOf(type, protocol);
+    const nodeName = peek(item, "name", "hyphen");
+    const prepared = this.#context.prepare(shape, item, path, "hyphen", prefix, nodeName);
     const read = readBoth(this.#context, proxyFields, own, prepared, path, prefix);
     if (read === null) return null;
     const { common, options } = read;

@@ -44,6 +44,8 @@ export interface WalkOptions {
   readonly partial?: boolean;
   /** Precedes keys and files in messages. */
   readonly prefix: string;
+  /** The item that the value is, where many items may have the same unknown key. */
+  readonly item?: string | null;
 }
 
 const ANY: Shape = { kind: "any" };
@@ -106,7 +108,7 @@ export class Shapes {
         known = shape.keys.get(name);
       }
       if (known === undefined) {
-        if (!shape.open && options.partial !== true) this.#unknownKey(shape, key, path, options.prefix);
+        if (!shape.open && options.partial !== true) this.#unknownKey(shape, key, path, options);
         prepared[key] = value[key];
       } else if (name in prepared) {
         const message = `${options.prefix}${JSON.stringify(name)} is given twice, in two spellings`;
@@ -118,10 +120,11 @@ export class Shapes {
     return prepared;
   }
 
-  #unknownKey(shape: MapShape, key: string, path: Path, prefix: string): void {
-    const message = `${prefix}unknown key ${JSON.stringify(key)}${this.#report.suggest(key, shape.names)}`;
-    if (shape.strict) this.#report.error([...path, key], message, "key");
-    else this.#report.warning([...path, key], message, "key");
+  #unknownKey(shape: MapShape, key: string, path: Path, { prefix, item = null }: WalkOptions): void {
+    const what = `unknown key ${JSON.stringify(key)}${this.#report.suggest(key, shape.names)}`;
+    const about = item === null ? undefined : { name: item, what };
+    if (shape.strict) this.#report.error([...path, key], prefix + what, "key");
+    else this.#report.warning([...path, key], prefix + what, "key", about);
   }
 
   #checkFile(value: unknown, path: Path, prefix: string): void {

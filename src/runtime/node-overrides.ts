@@ -53,8 +53,13 @@ function patternsOf(text: string): readonly RegExp[] {
   return text === "" ? [] : text.split("`").map((part) => compilePattern(part));
 }
 
-/** The node with the overrides; then replacements in its name, prefix, suffix. */
-export function overrideNode(node: RawNode, { override, dialerProxy }: ProxyProviderConfig): RawNode {
+/** The node with the overrides that its type knows; then replacements in its name, prefix, suffix. */
+export function overrideNode(
+  node: RawNode,
+  { override, dialerProxy }: ProxyProviderConfig,
+  knows: (type: string, key: string) => boolean,
+): RawNode {
+  const type = textField(node, "type");
   const fields: Readonly<Record<string, unknown>> = {
     tfo: override.tfo,
     mptcp: override.mptcp,
@@ -69,7 +74,7 @@ export function overrideNode(node: RawNode, { override, dialerProxy }: ProxyProv
     "routing-mark": override.routingMark,
     "ip-version": override.ipVersion,
   };
-  const set = Object.entries(fields).filter(([, value]) => value !== null);
+  const set = Object.entries(fields).filter(([key, value]) => value !== null && knows(type, key));
   const replaced = new Set([...set.map(([key]) => key), "name"]);
   const rest = Object.entries(node).filter(([key]) => !replaced.has(fold(key, "hyphen")));
   return Object.fromEntries([...rest, ...set, ["name", nameOf(node, override)]]);

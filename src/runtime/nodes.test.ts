@@ -10,6 +10,7 @@ import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 import { contentIn } from "#documents/node-list.ts";
+import { summarize } from "#config/summary.ts";
 import { readItems } from "./nodes.ts";
 
 const realEnv = {
@@ -45,6 +46,39 @@ test("nodes of a provider: duplicates and nameless items are dropped, overrides 
       ["[p] Hong Kong 1!", true, "d", "socks5"],
       ["[p] x!", true, "d", null],
     ],
+  );
+});
+
+test("an override is for the nodes whose type knows it; the others are not warned of", async () => {
+  const { config } = parseConfig(
+    "proxy-providers: {p: {type: file, path: p, override: {name-cert-verify: b.example, up: 10 Mbps}}}\n",
+    realEnv,
+  );
+  const text = `proxies:
+  - {name: s, type: ss, server: a, port: 1, cipher: aes-128-gcm, password: p}
+  - {name: t, type: trojan, server: a, port: 1, password: p}
+`;
+  const { nodes, warnings } = await readItems(
+    contentIn(Buffer.from(text)),
+    config?.proxyProviders.get("p") as ProxyProviderConfig,
+    realEnv.files,
+    new Slices(),
+  );
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(
+    nodes.map(({ options }) => "name-cert-verify" in options && options["name-cert-verify"]),
+    [false, "b.example"],
+  );
+});
+
+test("an unknown key that many nodes have is one line", async () => {
+  const { warnings } = await read(
+    `proxies: [${["a", "b", "c", "d"].map((name) => `{name: ${name}, type: direct, nix: 1}`).join(", ")}]`,
+  );
+  const shown = summarize("sub", warnings).filter(({ detail }) => !detail);
+  assert.deepEqual(
+    shown.map(({ text }) => text),
+    ['sub:1:35 proxies[0].nix: unknown key "nix" (4 nodes: a, b, c and 1 more)'],
   );
 });
 

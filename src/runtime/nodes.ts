@@ -59,7 +59,7 @@ export async function readItems(
   const shaped: RawNode[] = [];
   for (const { node } of kept) {
     await slices.pause();
-    shaped.push(overrideNode(node, config));
+    shaped.push(overrideNode(node, config, (type, key) => reader.knows(type, key)));
   }
   const nodes: ProxyConfig[] = [];
   for (const node of reader.readEach(shaped, ["proxies"], "proxy", new Set(), new Set())) {
