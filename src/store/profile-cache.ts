@@ -210,7 +210,8 @@ export class ProfileCache implements Choices, Disposable {
 
   #open(): DatabaseSync {
     if (this.#database !== null) return this.#database;
-    if (markOf(this.#path) === "strange") throw new StoreError("something else has been put there");
+    const mark = markOf(this.#path);
+    if (mark === "strange") throw new StoreError("something else has been put there");
     mkdirSync(dirname(this.#path), { recursive: true });
     const database = new DatabaseSync(this.#path);
     try {
@@ -219,6 +220,7 @@ export class ProfileCache implements Choices, Disposable {
       database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     } catch (error) {
       database.close();
+      if (mark === "missing") this.#remove(); // an empty one, on a full disk, would be taken for a file of others
       throw error;
     }
     this.#database = database;
@@ -234,7 +236,11 @@ export class ProfileCache implements Choices, Disposable {
   #throwAway(error: unknown): void {
     this.#log.warning(`${this.#path} is damaged and is made anew: ${messageOf(error)}`);
     this.#close();
-    for (const suffix of ["", "-wal", "-shm"]) rmSync(this.#path + suffix, { force: true });
+    this.#remove();
+  }
+
+  #remove(): void {
+    for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(this.#path + suffix, { force: true });
   }
 }
 

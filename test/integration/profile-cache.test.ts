@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -128,6 +129,24 @@ test("what could not be written goes with a later write, or with the last one", 
     }
     assert.deepEqual(known(), { d: "4" });
     assert.equal(warnings.length, 2, warnings.join("\n"));
+  }));
+
+test("a full disk leaves no file that cannot be used when there is room again", () =>
+  inFolder((path) => {
+    const work = `
+      import { SILENT } from "#core/log.ts";
+      import { ProfileCache } from "#store/profile-cache.ts";
+      using cache = new ProfileCache(${JSON.stringify(path)}, { ...SILENT, warning: (text) => console.log(text) });
+      cache.set("storage", "a", "1");
+    `;
+    const noRoom = `ulimit -f 0 && trap "" XFSZ && exec "$0" --input-type=module -e "$1" 2>&1 | cat`;
+    const said = execFileSync("sh", ["-c", noRoom, process.execPath, work], {
+      encoding: "utf8",
+      cwd: import.meta.dirname,
+    });
+    assert.match(said, /choices are kept in memory until it can be/);
+    new ProfileCache(path, SILENT).set("storage", "b", "2");
+    assert.equal(new ProfileCache(path, SILENT).get("storage", "b"), "2");
   }));
 
 test("while another process has the file a choice is refused, not forgotten", () =>
