@@ -41,7 +41,7 @@ export interface DnsEnv extends SystemEnv {
   /** False: servers that are asked over QUIC alone are left out of their lists. Asked only where there are such. */
   readonly hasQuic: () => boolean;
   readonly sets: NameSets;
-  /** Null: no GeoIP database; then no answer is judged by country. */
+  /** Null: no answer is judged by country. */
   readonly countryOf: CountryOf | null;
   /** Kernel-direct; asked at every answer. */
   readonly observer: () => Observer | null;

@@ -14,7 +14,7 @@ import { outgoingQuery } from "./edns.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 import type { Upstream } from "./upstream/upstream.ts";
 
-/** Country code of an address in upper case; null: the database does not know it. */
+/** Country code of an address; null: the database does not know it, or it is another one than was asked about. */
 export type CountryOf = (ip: Ip) => string | null;
 
 /** Asks the nameservers that the configuration prescribes. Rejects with `DialError` when all of them failed. */
@@ -98,7 +98,7 @@ function isGood({ packet }: Won, query: Query, { isPolluted }: Fallback): boolea
   return addresses > 0 && !polluted;
 }
 
-/** `countryOf` null: no database, so nothing is judged by country. */
+/** `countryOf` null: nothing is judged by country. */
 export function* openFallback(
   upstreams: readonly Upstream[],
   { fallbackFilter: filter, fallbackLazyQuery: lazy }: DnsOptions,

@@ -69,6 +69,7 @@ export class Geodata {
   /** Kinds whose file is there and is no database. */
   readonly #unusable = new Set<GeoKind>();
   readonly #inherited: ReadonlyMap<GeoKind, OpenedFile | null>;
+  #onMissing = (): void => {};
   readonly #live = new Map<string, Live>();
 
   /** What `previous` read of files that have not changed is used again. */
@@ -102,11 +103,16 @@ export class Geodata {
     return this.#liveData("asn", String(number), ["ip"]);
   }
 
-  /** A matcher for `code`; null when there is no database. */
-  countryOf(code: string): ((ip: Ip) => string | null) | null {
+  /** `code` for the addresses of that country, and for all addresses while there is no database to judge by. */
+  countryOf(code: string): (ip: Ip) => string | null {
     const data = this.geoip(code);
-    if (this.#file(this.#addressKind) === null) return null;
-    return (ip) => (data.match({ ip }) === true ? code : null);
+    const kind = this.#addressKind;
+    return (ip) => (data.match({ ip }) === true || this.#file(kind) === null ? code : null);
+  }
+
+  /** Calls it whenever something is asked for whose file is not there. */
+  whenMissing(tell: () => void): void {
+    this.#onMissing = tell;
   }
 
   /** Kinds that rules have asked for. */
@@ -174,6 +180,7 @@ export class Geodata {
     this.#live.set(id, { kind, key, data });
     const file = this.#file(kind);
     if (file !== null) this.#attempt(file.path, () => data.load(file));
+    else this.#onMissing();
     return data;
   }
 

@@ -11,6 +11,8 @@ const MOST_BYTES = 256 * 1024 * 1024;
 const TIMEOUT_MS = 90_000;
 const HOUR_MS = 3_600_000;
 const RETRY_MS = 600_000;
+/** While a file is missing, the first time; then twice as long each time. */
+const MISSING_RETRY_MS = 10_000;
 /** Longer waits than this overflow the timers of the runtime. */
 const LONGEST_WAIT_MS = 0x7fff_ffff;
 
@@ -28,14 +30,18 @@ export class GeoUpdater implements AsyncDisposable {
   readonly #stop = new AbortController();
   #running: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
+  #failures = 0;
 
   constructor(env: GeoUpdaterEnv) {
     this.#env = env;
   }
 
-  /** A file that rules need and that is not there is fetched in any case. */
+  /** A file that rules need and that is not there is fetched in any case, also where they come to need it later. */
   activate(): void {
     this.#schedule(this.#dueInMs());
+    this.#env.geodata.whenMissing(() => {
+      if (this.#failures === 0 && this.#running === null) this.#schedule(0);
+    });
   }
 
   /** Throws `ApiError` 500; files that failed stay as they were, those that did not are in use. */
@@ -98,6 +104,7 @@ export class GeoUpdater implements AsyncDisposable {
 
   #schedule(waitMs: number | null): void {
     if (waitMs === null || this.#stop.signal.aborted) return;
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#tick(), Math.min(waitMs, LONGEST_WAIT_MS)).unref();
   }
 
@@ -105,10 +112,14 @@ export class GeoUpdater implements AsyncDisposable {
     try {
       const due = [...this.#env.geodata.used].filter((kind) => this.#dueOf(kind) === 0);
       if (due.length > 0) await (this.#running ?? this.#run(due));
+      this.#failures = 0;
       this.#schedule(this.#dueInMs());
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#env.log.warning(messageOf(error));
-      this.#schedule(RETRY_MS);
+      const lacks = [...this.#env.geodata.used].some(
+        (kind) => this.#env.geodata.pathOf(kind).changedAtMs === null,
+      );
+      this.#schedule(lacks ? Math.min(RETRY_MS, MISSING_RETRY_MS * 2 ** this.#failures++) : RETRY_MS);
     }
   }
 }

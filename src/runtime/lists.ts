@@ -14,7 +14,7 @@ import type { Outbounds } from "./outbounds.ts";
 import { ProxyProviders } from "./proxy-providers.ts";
 import { RuleProviders } from "./rule-providers.ts";
 import { openScope } from "./scope.ts";
-import { wantedGeodata } from "./wanted-geodata.ts";
+import { wantedByNames, wantedGeodata } from "./wanted-geodata.ts";
 
 export interface RuleDataEnv {
   readonly host: Host;
@@ -37,7 +37,7 @@ export class RuleData implements AsyncDisposable {
   readonly ruleProviders: RuleProviders;
   readonly proxyProviders: ProxyProviders;
   readonly scope: RuleScope;
-  /** Looks up the country of addresses in DNS answers; null: not configured, or there is no database. */
+  /** Looks up the country of addresses in DNS answers; null: not configured. */
   readonly countryOf: CountryOf | null;
   readonly geoUpdater: GeoUpdater;
   readonly #geodata: Geodata;
@@ -72,6 +72,10 @@ export class RuleData implements AsyncDisposable {
     // At the start there is nothing yet that reading them when they are asked for could hold up.
     if (previous !== null) await geodata.prepare(await env.host.slices.run(wantedGeodata(config)));
     const lists = new RuleData(config, geodata, env);
+    // Now, not with the first question: then a file that is missing is fetched at the start.
+    for (const { kind, key } of await env.host.slices.run(wantedByNames(config)))
+      if (kind === "geosite") geodata.geosite(key);
+      else geodata.geoip(key);
     await lists.ruleProviders.load(previous?.ruleProviders ?? null);
     return lists;
   }

@@ -14,6 +14,7 @@ import { SNIFF_PROTOCOLS } from "#router/sniff/index.ts";
 import { SniffStage, type SniffedProtocol } from "#router/sniff/stage.ts";
 import type { DnsStack } from "./names.ts";
 import { nameSets } from "./scope.ts";
+import { isLanCode } from "./wanted-geodata.ts";
 
 export interface SniffingEnv {
   readonly names: Pick<DnsStack, "prepare">;
@@ -60,7 +61,7 @@ function addressTest(conditions: readonly AddressCondition[], scope: RuleScope):
   const holds = (condition: (typeof others)[number], ip: Ip): boolean => {
     if (condition.kind === "rule-set")
       return scope.ruleSet(condition.name)?.match({ ip, host: null }) === true;
-    if (condition.code === "lan" || condition.code === "private") return isLanIp(ip);
+    if (isLanCode(condition.code)) return isLanIp(ip);
     return scope.geoip(condition.code)?.match({ ip }) === true;
   };
   return (ip) => table.holds(ip) || others.some((condition) => holds(condition, ip));

@@ -13,6 +13,9 @@ const KINDS: Readonly<Record<string, GeoKey["kind"]>> = {
   "IP-ASN": "asn",
 };
 
+/** Private addresses: known without a database. */
+export const isLanCode = (code: string): boolean => code === "lan" || code === "private";
+
 type Add = (kind: GeoKey["kind"], key: string) => void;
 
 /** What lines of rules or conditions ask for, each once. */
@@ -26,15 +29,26 @@ export function* wantedByLines(lines: Iterable<string>): Steps<readonly GeoKey[]
 export function* wantedGeodata(config: Config): Steps<readonly GeoKey[]> {
   const wanted = new Map<string, GeoKey>();
   const add = addTo(wanted);
-  const { rules, subRules, dns, sniffer } = config;
+  const { rules, subRules } = config;
   for (const list of [rules, ...subRules.values()])
     yield* addWanted(
       list.values().map(({ text }) => text),
       add,
     );
+  yield* addOfNames(config, add);
+  return [...wanted.values()];
+}
+
+/** What names and addresses are judged by before any rule is looked at, each once. */
+export function* wantedByNames(config: Config): Steps<readonly GeoKey[]> {
+  const wanted = new Map<string, GeoKey>();
+  yield* addOfNames(config, addTo(wanted));
+  return [...wanted.values()];
+}
+
+function* addOfNames({ dns, sniffer }: Config, add: Add): Steps<void> {
   if (dns.enable) yield* addOfDns(dns, add);
   if (sniffer.enable) yield* addOfSniffer(sniffer, add);
-  return [...wanted.values()];
 }
 
 function addTo(wanted: Map<string, GeoKey>): Add {
@@ -68,7 +82,7 @@ function* addOfSniffer(sniffer: Config["sniffer"], add: Add): Steps<void> {
   yield* addOfConditions(sniffer.forceDomain, add);
   yield* addOfConditions(sniffer.skipDomain, add);
   for (const condition of [...sniffer.skipSrcAddress, ...sniffer.skipDstAddress])
-    if (condition.kind === "geoip") add("geoip", condition.code);
+    if (condition.kind === "geoip" && !isLanCode(condition.code)) add("geoip", condition.code);
 }
 
 function* addOfConditions(conditions: Iterable<DomainCondition>, add: Add): Steps<void> {

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { api, chainOf, get, groupOf, openSite, startWith } from "../support/provider-core.ts";
 import { noRealData, REAL_DATA } from "../support/real-data.ts";
 import { until } from "../support/until.ts";
+import { always, openScripted } from "./dns-kit.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
@@ -103,6 +104,49 @@ test("a missing database is fetched after the first start, unasked", { skip: noR
   await using core = await startWith(`
 geox-url: {geosite: "${site.url}/site"}
 rules: ["GEOSITE,google,REJECT", "MATCH,DIRECT"]
+`);
+  await core.shows(/GeoSite\.dat: updated, \d+ bytes/);
+  assert.equal(await chainOf(core, "www.google.com"), "REJECT");
+});
+
+test(
+  "a database that only DNS asks for is fetched, and counts from then on",
+  { skip: noRealData },
+  async () => {
+    await using site = await openSite();
+    for (const [page, file] of [
+      ["/site", "geosite-lite.dat"],
+      ["/mmdb", "geoip-lite.metadb"],
+    ] as const)
+      site.pages.set(page, { body: readFileSync(join(REAL_DATA, "geodat", file)) });
+    await using abroad = await openScripted(always("8.8.8.8"));
+    await using fallback = await openScripted(always("192.0.2.2"));
+    await using google = await openScripted(always("192.0.2.3"));
+    await using core = await startWith(`
+geox-url: {geosite: "${site.url}/site", mmdb: "${site.url}/mmdb"}
+dns:
+  enable: true
+  nameserver: [127.0.0.1:${abroad.port}]
+  fallback: [127.0.0.1:${fallback.port}]
+  nameserver-policy: {"geosite:google": 127.0.0.1:${google.port}}
+`);
+    await core.shows(/GeoSite\.dat: updated, \d+ bytes/);
+    await core.shows(/geoip\.metadb: updated, \d+ bytes/);
+    const addressOf = async (name: string) =>
+      (await get<{ Answer: readonly { data: string }[] }>(core, `/dns/query?name=${name}`)).Answer[0]?.data;
+    assert.equal(await addressOf("www.google.com"), "192.0.2.3");
+    assert.equal(await addressOf("a.example"), "192.0.2.2", "an address outside of China is not believed");
+  },
+);
+
+test("a database that only a downloaded rule list asks for is fetched", { skip: noRealData }, async () => {
+  await using site = await openSite();
+  site.pages.set("/site", { body: readFileSync(join(REAL_DATA, "geodat/geosite-lite.dat")) });
+  site.pages.set("/rules", { body: "GEOSITE,google\n" });
+  await using core = await startWith(`
+geox-url: {geosite: "${site.url}/site"}
+rule-providers: {r: {type: http, behavior: classical, format: text, url: "${site.url}/rules"}}
+rules: ["RULE-SET,r,REJECT", "MATCH,DIRECT"]
 `);
   await core.shows(/GeoSite\.dat: updated, \d+ bytes/);
   assert.equal(await chainOf(core, "www.google.com"), "REJECT");
