@@ -2,6 +2,7 @@
 import { constants } from "node:crypto";
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from "node:tls";
+import { SESSION_BOUNDS } from "#lib/http2-server.ts";
 import { maxHeaderSize } from "#lib/node-http.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
@@ -38,6 +39,7 @@ export async function openTlsServer(options: TlsOptions, serve: Serve, log: Log)
   const server = createSecureServer(
     {
       ...SERVER_LIMITS,
+      ...SESSION_BOUNDS,
       ...(await contextOf(options)),
       allowHTTP1: true,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { performServerHandshake } from "node:http2";
 import type { Duplex } from "node:stream";
+import { SESSION_BOUNDS } from "#lib/http2-server.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { onEnd } from "#net/stream/late-end.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
@@ -10,7 +11,7 @@ import type { XhttpServer } from "#transport/xhttp/server.ts";
 import { isGone } from "./gone.ts";
 import { PlainCodec } from "./plain-codec.ts";
 import { answerTunnel, trailersOf, type Tunnels } from "./tunnels.ts";
-import { CONNECTION_WINDOW_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
+import { CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
 
 export interface Http2ServerOptions extends Tunnels {
   /** The XHTTP transport, shared by all connections of a listener; null: not offered. */
@@ -23,7 +24,12 @@ const IDLE_MS = 300_000;
 /** Serves one HTTP/2 connection and owns it; every tunnel in it is given to `on`. Never throws. */
 export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (stream: Duplex) => void): void {
   const session: ServerHttp2Session = performServerHandshake(wire, {
-    settings: { initialWindowSize: STREAM_WINDOW_BYTES, maxConcurrentStreams: MAX_STREAMS },
+    ...SESSION_BOUNDS,
+    settings: {
+      initialWindowSize: STREAM_WINDOW_BYTES,
+      maxConcurrentStreams: MAX_STREAMS,
+      maxHeaderListSize: MAX_HEAD_BYTES,
+    },
   });
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
   session.on("error", () => session.destroy());

@@ -6,3 +6,5 @@ export const STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
 export const CONNECTION_WINDOW_BYTES = 8 * 1024 * 1024;
 /** Further streams of one connection are refused by the protocol itself. */
 export const MAX_STREAMS = 1024;
+/** Of one request; a longer one is refused. */
+export const MAX_HEAD_BYTES = 16 * 1024;

@@ -12,11 +12,12 @@ import {
 } from "node:http2";
 import type { Duplex } from "node:stream";
 import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
+import { SESSION_BOUNDS } from "#lib/http2-server.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { onEnd } from "#net/stream/late-end.ts";
 import { isGone } from "#transport/http2/gone.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
-import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
+import { CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
 import {
   CLIENT_IDLE_MS,
   MAX_STREAMS,
@@ -124,7 +125,12 @@ function followEnd(session: Http2Session, wire: Duplex, onClosed: () => void): v
 /** Serves the connection until its end. Throws nothing. */
 export function serveH2(wire: Duplex, { onStream, onClosed, log }: MuxEvents): void {
   const session = performServerHandshake(wire, {
-    settings: { initialWindowSize: STREAM_WINDOW_BYTES, maxConcurrentStreams: MAX_STREAMS },
+    ...SESSION_BOUNDS,
+    settings: {
+      initialWindowSize: STREAM_WINDOW_BYTES,
+      maxConcurrentStreams: MAX_STREAMS,
+      maxHeaderListSize: MAX_HEAD_BYTES,
+    },
   });
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
   session.setTimeout(SERVER_IDLE_MS, () => session.close()); // waits for open streams
