@@ -1,7 +1,7 @@
 /** A user's link as whole profiles of other clients. The names are those clients' own. */
-import { stringify } from "yaml";
 import type { LinkNode } from "#core/share-link.ts";
 import type { SubscriptionLink, SubscriptionView } from "#core/users.ts";
+import { yamlText } from "#lib/yaml-text.ts";
 
 /** What a client chooses one of several nodes by. */
 const CHOICE = "PROXY";
@@ -35,7 +35,7 @@ export function mihomoProfile(view: SubscriptionView): string | null {
   );
   if (nodes.length === 0) return null;
   const names = nodes.map((node) => String(node["name"]));
-  return stringify({
+  return yamlText({
     "mixed-port": 7890,
     mode: "rule",
     "log-level": "info",

@@ -112,6 +112,14 @@ test("the YAML profile holds the node as it is, in a group, and ends with it", (
   assert.deepEqual(profile["rules"], ["MATCH,PROXY"]);
 });
 
+test("a name with signs that YAML's readers refuse is in the YAML profile all the same", () => {
+  const name = "edge - a\u2028b\u007fc\nd";
+  const text = mihomoProfile({ ...VIEW, node: { ...VIEW.node, name } }) ?? "";
+  assert.doesNotMatch(text, /[\u2028\u007f]/);
+  const profile = parse(text) as Record<string, unknown>;
+  assert.deepEqual(profile["proxies"], [{ ...VIEW.node, name }]);
+});
+
 const outboundOf = (link: string) => {
   const text = singBoxProfile({ ...VIEW, link, ...clientForms(link) });
   return text === null ? null : (JSON.parse(text) as { outbounds: Record<string, unknown>[] }).outbounds[0];

@@ -1,8 +1,8 @@
 /** What `weir import` can read: from the words of the command line to a configuration and its users. */
 import { readFileSync, statSync } from "node:fs";
-import { stringify } from "yaml";
 import { ConfigError } from "#core/errors.ts";
 import type { Protocol } from "#core/protocol.ts";
+import { yamlText } from "#lib/yaml-text.ts";
 import { assemble } from "#migration/assemble.ts";
 import type { Imported, LeftOut } from "#migration/imported.ts";
 import { parseObject, type Json } from "#migration/json.ts";
@@ -46,7 +46,7 @@ const assembled =
     const made = assemble(read(path, flags, env), options);
     const { listeners, nodes, managedUsers, fixedUsers } = made;
     return {
-      text: stringify(made.configuration, { lineWidth: 0 }),
+      text: yamlText(made.configuration, { lineWidth: 0 }),
       users: made.document,
       former: made.former,
       summary: `${listeners} listeners, ${managedUsers} managed users, ${fixedUsers} users in the configuration, ${nodes} nodes`,

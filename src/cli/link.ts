@@ -1,8 +1,8 @@
-import { stringify } from "yaml";
 import { linksOfListener } from "#app/listener-links.ts";
 import type { Config, ListenerConfig } from "#config/config.ts";
 import { UnusableError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
+import { yamlText } from "#lib/yaml-text.ts";
 import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
@@ -27,7 +27,7 @@ export const LINK_USAGE = usageText(
 export async function link(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const flags = parseFlags(args, FLAGS, env);
   if (flags.rest.length > 0) {
-    process.stdout.write(stringify({ proxies: flags.rest.map((text) => parseLink(text)) }));
+    process.stdout.write(yamlText({ proxies: flags.rest.map((text) => parseLink(text)) }));
     return 0;
   }
   const setup = setUp(flags, env, SILENT);
