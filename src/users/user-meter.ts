@@ -20,7 +20,7 @@ export interface MeterEnv {
   readonly monotonicMs: () => number;
 }
 
-/** The user is taken from the listener long before this. */
+/** The user is taken from the listener long before this, unless the medium takes nothing for now. */
 const OVER_HOLD_MS = 5_000;
 /** More of a fleet's quota has been asked for, and comes within some milliseconds where all is well. */
 const WAIT_HOLD_MS = 50;
@@ -48,6 +48,8 @@ class MeterQueue {
   delayedBytes = 0;
   /** 0: nothing is held. */
   delayedUntilMs = 0;
+  /** The quota was used up before this piece. */
+  isBeyond = false;
   /** The inner meter holds the same piece. */
   innerHolds = false;
 
@@ -108,10 +110,11 @@ class UserMeter implements Meter {
     if (counter === null) return innerMs;
     const nowMs = this.#seen();
     let holdMs = innerMs;
-    if (counter.isOver) holdMs = Math.max(holdMs, OVER_HOLD_MS);
+    const queue = this.#queues[direction];
+    queue.isBeyond = counter.isOver;
+    if (queue.isBeyond) holdMs = Math.max(holdMs, OVER_HOLD_MS);
     else if (counter.share?.isWaiting === true) holdMs = Math.max(holdMs, WAIT_HOLD_MS);
     counter.count(direction, bytes, this.#env.nowMs());
-    const queue = this.#queues[direction];
     const slot = queue.turnTo(counter.allowance?.[direction] ?? null, nowMs);
     if (slot !== null) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
     queue.innerHolds = innerMs > 0;
@@ -125,6 +128,10 @@ class UserMeter implements Meter {
     const nowMs = this.#env.monotonicMs();
     let holdMs = queue.delayedUntilMs === 0 ? 0 : holdMsOf(queue.delayedUntilMs, nowMs);
     if (holdMs > 0) return holdMs; // a timer that came early
+    if (queue.isBeyond && counter?.isOver === true) {
+      queue.delayedUntilMs = nowMs + OVER_HOLD_MS;
+      return OVER_HOLD_MS;
+    }
     const slot = queue.turnTo(counter?.allowance?.[direction] ?? null, nowMs);
     holdMs = slot?.bucket.closedMs(slot, bytes, nowMs) ?? 0;
     if (holdMs === 0) {

@@ -45,6 +45,22 @@ for (const period of [{}, { reset: "month" }, { window: "24h" }])
     assert.equal(meter.pieceBytes, OPEN.pieceBytes);
   });
 
+test("a piece behind the end of a quota waits for the cut however late it comes, and passes where there is room again", async () => {
+  using bench = await LimitedUser.open();
+  await bench.limit({ quota: { totalBytes: 1000 } });
+  const meter = bench.meter();
+  assert.equal(meter.reserve("upload", 1000), 0);
+  assert.ok(meter.reserve("upload", 10) > 0);
+  for (let times = 0; times < 3; times++) {
+    bench.monotonicMs += 60_000; // the medium takes nothing, so the listener has the user still
+    assert.ok(meter.trySend("upload", 10) > 0);
+  }
+  await bench.limit({ quota: { totalBytes: 5000 } });
+  bench.monotonicMs += 60_000;
+  assert.equal(meter.trySend("upload", 10), 0);
+  assert.equal(bench.user.uploadBytes, 1010);
+});
+
 test("what the cut gives back of a used up quota lets no one in again, time and more quota do", async () => {
   using bench = await LimitedUser.open();
   for (const [period, laterMs] of [
