@@ -40,8 +40,8 @@ export interface UsersEnv {
 
 const noFleet: OpenFleet = () => Promise.reject(new ConfigError("svc.fleet: fleets are not built in here"));
 
-/** What a crash may cost of the counters. */
-const CHECKPOINT_MS = 1_000;
+/** A crash may cost a second of the counters: less than that, so that a late timer and the medium have their time. */
+const CHECKPOINT_MS = 800;
 /** How late a user past a limit is disconnected at most, besides the time that it takes. */
 const WATCH_MS = 200;
 

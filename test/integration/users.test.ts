@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ApiError, ConfigError, StoreError } from "#core/errors.ts";
 import type { Decision } from "#core/router.ts";
+import { until } from "../support/until.ts";
 import { Bench, FakeInbound, listener, METER, metadataOf } from "../support/users-bench.ts";
 
 const refused = (status: number) => (error: unknown) => error instanceof ApiError && error.status === status;
@@ -130,6 +131,17 @@ test("bytes are counted for the user and come back with the file", async () => {
   open.reserve("upload", 3); // a session that goes on counts into the new generation
   await bench.adopt([listener("edge")]); // and a reload changes nothing about that
   assert.deepEqual(counted(), [3, 0]);
+});
+
+test("what has moved is given to the medium before a second is over", async (context) => {
+  context.mock.timers.enable({ apis: ["setInterval"] });
+  using bench = new Bench();
+  await bench.adopt([listener("edge", "alice")]);
+  const id = bench.admin.users("edge")[0]?.id ?? assert.fail();
+  bench.meterOf(id, METER).reserve("upload", 1000);
+  assert.equal([...bench.users.moved()].length, 1);
+  context.mock.timers.tick(800);
+  await until("the counter is written", () => [...bench.users.moved()].length === 0);
 });
 
 test("a listener that is taken out of the list and put back has its users and counters", async () => {
