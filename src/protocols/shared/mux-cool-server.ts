@@ -132,6 +132,8 @@ class MuxStream extends Duplex implements SubSession {
   readonly #id: number;
   readonly #hooks: MuxStreamHooks;
   #inputEnded = false;
+  /** Its reader has as much as it takes for now. */
+  #isFull = false;
 
   constructor(wire: Duplex, id: number, hooks: MuxStreamHooks) {
     super({ allowHalfOpen: true });
@@ -142,6 +144,7 @@ class MuxStream extends Duplex implements SubSession {
 
   deliver({ data }: MuxFrame): void {
     if (data === null || data.length === 0 || this.#inputEnded || this.push(data)) return;
+    this.#isFull = true;
     this.#hooks.onFull();
     this.#wire.pause();
   }
@@ -149,10 +152,12 @@ class MuxStream extends Duplex implements SubSession {
   peerEnded(failed: boolean): void {
     this.#inputEnded = true;
     if (failed) this.destroy();
-    else this.push(null);
+    else if (!this.#isFull) this.push(null); // else once there is room: behind its end nothing asks for more
   }
 
   override _read(): void {
+    this.#isFull = false;
+    if (this.#inputEnded) this.push(null);
     this.#hooks.onRead();
   }
 

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type Duplex, duplexPair } from "node:stream";
+import { test } from "node:test";
+import { SILENT } from "#core/log.ts";
+import { toDestination } from "#net/address/ip.ts";
+import {
+  encodeFrame,
+  MAX_CHUNK_BYTES,
+  NETWORK_TCP,
+  STATUS_END,
+  STATUS_KEEP,
+  STATUS_NEW,
+} from "./mux-cool-frame.ts";
+import { MuxServer } from "./mux-cool-server.ts";
+
+const destination = toDestination("a.test", 80);
+const opening = (session: number): Buffer =>
+  encodeFrame({ session, status: STATUS_NEW, network: NETWORK_TCP, destination });
+const says = (session: number, data: Buffer): Buffer => encodeFrame({ session, status: STATUS_KEEP, data });
+
+test("a stream that says much with its end holds others up until it is read, and no longer", async () => {
+  const [near, far] = duplexPair();
+  const streams: Duplex[] = [];
+  const onStream = (stream: Duplex): void => void streams.push(stream);
+  new MuxServer(far, { datagramsOnly: false, onStream, onFlow: () => assert.fail(), log: SILENT });
+  const pieces = Array.from({ length: 20 }, () => says(1, Buffer.alloc(MAX_CHUNK_BYTES, 1)));
+  near.write(
+    Buffer.concat([opening(1), opening(2), ...pieces, encodeFrame({ session: 1, status: STATUS_END })]),
+  );
+  near.write(says(2, Buffer.from("still")));
+  await once(far, "pause");
+  const [one = assert.fail(), two = assert.fail()] = streams;
+  let got = 0;
+  one.on("data", (data: Buffer) => (got += data.length));
+  const [[said]] = await Promise.all([once(two, "data"), once(one, "end")]);
+  assert.equal(String(said), "still");
+  assert.equal(got, 20 * MAX_CHUNK_BYTES);
+  for (const stream of [...streams, far]) stream.destroy();
+});
