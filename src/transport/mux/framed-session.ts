@@ -135,6 +135,15 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
       this.close(new ProtocolError("the mux peer asks without reading"));
   }
 
+  /** Data of a stream, which waits for the connection where it is not little; `done` when that takes more. */
+  protected sendFrames(stream: Stream, frames: Buffer, done: Done): void {
+    if (frames.length < LARGE_BYTES || !this.#wire.writableNeedDrain) this.send(frames, done);
+    else
+      this.#blocked.push(() => {
+        if (!stream.destroyed) this.sendFrames(stream, frames, done);
+      });
+  }
+
   /** A frame that need not go out before the next one does. */
   protected sendLater(frame: Buffer): void {
     this.#gathered.push(frame);

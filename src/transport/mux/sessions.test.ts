@@ -68,6 +68,15 @@ for (const protocol of MUX_PROTOCOLS)
       client.close(null);
     });
 
+    test("a write of nothing holds nothing up", async () => {
+      const { client } = pair(protocol, (stream) => void stream.pipe(stream));
+      const stream = client.open().on("error", noop);
+      stream.write(Buffer.alloc(0));
+      stream.write("something");
+      assert.equal(String((await once(stream, "data"))[0]), "something");
+      client.close(null);
+    });
+
     test("a reader that does not read holds its writer up, and no other", { timeout: 20_000 }, async () => {
       const { client } = pair(protocol, (stream) => {
         stream.once("data", (first: Buffer) => {
@@ -298,3 +307,28 @@ for (const [protocol, Session] of [
     const sent = Buffer.concat(writes);
     assert.ok(sent.includes("y"), "frames that waited are out before the end");
   });
+
+for (const [protocol, Session] of [
+  ["smux", SmuxSession],
+  ["yamux", YamuxSession],
+] as const)
+  test(
+    `${protocol}: many streams that write to a slow peer do not look as if it asked without reading`,
+    { skip: skipLarge },
+    async () => {
+      const [near, far] = duplexPair();
+      const session = new Session(near, { onStream: null, onClosed: noop, log: SILENT });
+      const streams = Array.from({ length: 200 }, () => session.open().on("error", noop));
+      const data = Buffer.alloc(64 * 1024, "x");
+      for (const stream of streams) stream.write(data);
+      streams.pop()?.destroy();
+      await turn();
+      assert.ok(session.usable);
+      assert.ok(near.writableLength < 1 << 20, `${near.writableLength} bytes wait in the connection`);
+      let got = 0;
+      far.on("data", (bytes: Buffer) => (got += bytes.length));
+      await until(() => streams.every(({ writableLength }) => writableLength === 0));
+      await until(() => got > streams.length * data.length);
+      session.close(null);
+    },
+  );

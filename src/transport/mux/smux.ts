@@ -23,14 +23,12 @@ export class SmuxSession extends FramedSession<PatientStream> {
   }
 
   sendData(stream: PatientStream, data: Buffer, done: Done): void {
-    if (data.length <= smux.MAX_BODY_BYTES)
-      return this.send(Buffer.concat([smux.encodeHead(smux.PSH, stream.id, data.length), data]), done);
     const frames: Buffer[] = [];
     for (let at = 0; at < data.length; at += smux.MAX_BODY_BYTES) {
       const body = data.subarray(at, at + smux.MAX_BODY_BYTES);
       frames.push(smux.encodeHead(smux.PSH, stream.id, body.length), body);
     }
-    this.send(Buffer.concat(frames), done);
+    this.sendFrames(stream, Buffer.concat(frames), done);
   }
 
   sendEnd(stream: PatientStream, done: Done): void {

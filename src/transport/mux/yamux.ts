@@ -31,7 +31,7 @@ export class YamuxSession extends FramedSession<YamuxStream> {
     const { pending } = stream;
     if (pending === null) return;
     const size = Math.min(pending.data.length, stream.sendWindow, yamux.MAX_BODY_BYTES);
-    if (size === 0) return;
+    if (size === 0 && pending.data.length > 0) return;
     stream.sendWindow -= size;
     const data = pending.data.subarray(0, size);
     const rest = pending.data.subarray(size);
@@ -41,7 +41,8 @@ export class YamuxSession extends FramedSession<YamuxStream> {
       stream.pending = { data: rest, done: pending.done };
       this.#flush(stream);
     };
-    this.send(Buffer.concat([yamux.encodeHead(yamux.DATA, 0, stream.id, size), data]), next);
+    const frame = Buffer.concat([yamux.encodeHead(yamux.DATA, 0, stream.id, size), data]);
+    this.sendFrames(stream, frame, next);
   }
 
   sendEnd(stream: YamuxStream, done: Done): void {
