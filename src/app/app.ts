@@ -9,6 +9,7 @@ import { ExternalUi } from "#app/control/external-ui.ts";
 import { liveConfigs } from "#app/control/live-configs.ts";
 import type { Host } from "#host/host.ts";
 import type { HandedState, ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import type { DnsAddress } from "#runtime/dns-listener.ts";
 import { backupSettings } from "#runtime/user-settings.ts";
 import { giveFakes } from "#runtime/handed-fakes.ts";
 import { ConfigKeeper } from "./config-keeper.ts";
@@ -126,6 +127,11 @@ export class App implements AsyncDisposable {
 
   get inbounds(): readonly Inbound[] {
     return this.#runtimes.present.inbounds.all;
+  }
+
+  /** Where clients ask for names. */
+  get dnsAddresses(): readonly DnsAddress[] {
+    return this.#runtimes.present.dnsAddresses;
   }
 
   /** The Controller asks for no secret. */

@@ -219,7 +219,9 @@ async function giveWay(
 
 function announce(app: App, log: LogHub): void {
   for (const { name, type, endpoints } of app.inbounds)
-    for (const endpoint of endpoints) log.info(`${name} listening at ${endpointText(endpoint)} (${type})`);
+    for (const at of new Set(endpoints.map(endpointText))) log.info(`${name} listening at ${at} (${type})`);
+  for (const { owner, endpoint } of app.dnsAddresses)
+    log.info(`${owner} listening at ${endpointText(endpoint)}`);
   log.info(`weir ${VERSION} is running: ${statusOf(app)}`);
   if (!isReachable(app))
     log.error(

@@ -1,5 +1,6 @@
 import type { Config } from "#config/config.ts";
 import type { ListenHost } from "#core/dns-options.ts";
+import type { Endpoint } from "#core/endpoint.ts";
 import { messageOf } from "#core/errors.ts";
 import type { PerClientLimiter } from "#lib/in-flight.ts";
 import { dnsQuestions, openDnsServer } from "#dns/server.ts";
@@ -11,8 +12,15 @@ import type { RuntimeEnv } from "./runtime-env.ts";
 
 type DnsListenerEnv = Pick<RuntimeEnv, "host" | "inForce" | "tolerant">;
 
+/** A key of the file, and the address that it has opened. */
+export interface DnsAddress {
+  readonly owner: string;
+  readonly endpoint: Endpoint;
+}
+
 /** Sockets on which clients ask. Nothing arrives before `activate`. */
 export interface DnsListeners extends AsyncDisposable {
+  readonly addresses: readonly DnsAddress[];
   activate(): void;
 }
 
@@ -37,6 +45,7 @@ export async function openDnsListeners(
   const { host, tolerant } = env;
   const { enable, listenRoutingMark: mark } = config.dns;
   const books: LeaseBook[] = [];
+  const addresses: DnsAddress[] = [];
   await using life = new AsyncDisposableStack();
   for (const { owner, at, open } of enable ? listeningOf(config, env, dnsQuestions()) : []) {
     const ip = at.host === "" ? ANY_V6 : parseIp(at.host);
@@ -48,6 +57,7 @@ export async function openDnsListeners(
     try {
       await open(book, opened);
       books.push(book);
+      addresses.push({ owner, endpoint: { ip, port: at.port } });
       life.use(opened.move());
     } catch (error) {
       if (!tolerant) throw new Error(`${owner}: ${messageOf(error)}`, { cause: error });
@@ -56,6 +66,7 @@ export async function openDnsListeners(
   }
   const kept = life.move();
   return {
+    addresses,
     activate: () => books.forEach((book) => book.activate()),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };

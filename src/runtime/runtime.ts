@@ -15,7 +15,7 @@ import type { SessionEnv } from "#dataplane/session-env.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#dataplane/timeouts.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import type { Users } from "#users/users.ts";
-import type { DnsListeners } from "./dns-listener.ts";
+import type { DnsAddress, DnsListeners } from "./dns-listener.ts";
 import type { FakeIpStore } from "./fake-ip-store.ts";
 import type { Inbounds } from "./inbounds.ts";
 import { openDirectClassifier } from "./direct-classifier.ts";
@@ -111,6 +111,10 @@ export class Runtime {
     const before = previous?.names.dns ?? null;
     if (before !== null) runtime.names.dns?.importState(before.exportState());
     return runtime;
+  }
+
+  get dnsAddresses(): readonly DnsAddress[] {
+    return this.#dnsListeners.addresses;
   }
 
   /** New connections come to this runtime from now on. Synchronous. */

@@ -102,6 +102,21 @@ test("UDP over SOCKS5: a DNS query that dnsmasq answers", { skip: missing("dnsma
   assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 7]);
 });
 
+test("the log has each address where clients are served once, that of DNS too", async () => {
+  const [dns, tunnel] = (await freePorts(2)) as [number, number];
+  await using core = await startCore(`
+mixed-port: 0
+dns: {enable: true, listen: "127.0.0.1:${dns}", nameserver: [127.0.0.1]}
+listeners:
+  - {name: both, type: tunnel, listen: 127.0.0.1, port: ${tunnel}, network: [tcp, udp], target: 127.0.0.1:1}
+`);
+  const lines = [...core.output().matchAll(/msg="(.* listening at .*)"/g)].map(([, text]) => text);
+  assert.deepEqual(lines, [
+    `both listening at 127.0.0.1:${tunnel} (tunnel)`,
+    `dns.listen listening at 127.0.0.1:${dns}`,
+  ]);
+});
+
 const examples = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".yaml"));
 /** A TUN would take the traffic of the machine that runs the tests. */
 const hasTun = (file: string) => /^tun:/m.test(readFileSync(join(root, "examples", file), "utf8"));
