@@ -76,7 +76,7 @@ export class Runtimes {
       unified: this.#unifiedDelay,
       trust: this.#present?.trust ?? DEFAULT_TRUST, // groups test while the first one opens
     });
-    this.health = openHealth(this.#delays, settings, host.journal.sinks);
+    this.health = openHealth(this.#delays, settings, host.log, host.journal.sinks);
     this.reports = new RuntimeReports({ files: host.files, events: host.journal.sinks, runtime });
     this.#certificates = new Certificates({ host, runtime });
     this.tuns = new Tuns({

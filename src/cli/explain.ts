@@ -95,7 +95,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
   const host = openHost(home, files, new LogHub("silent", { write() {}, flush() {} }));
   const runtime = await Runtime.open(config, null, {
     host,
-    health: openHealth(new DelayBook(), () => ({ unified: false, trust: DEFAULT_TRUST })),
+    health: openHealth(new DelayBook(), () => ({ unified: false, trust: DEFAULT_TRUST }), SILENT),
     mode: () => config.mode,
     accept() {},
     inForce: inForce(() => null),

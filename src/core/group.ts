@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import type { Delays } from "./delays.ts";
-import type { Log } from "./log.ts";
 import type { Dialer, Group, Outbound } from "./outbound.ts";
 
 /** Where choices that outlive a reload and a restart are kept: the selected member of a group. */
@@ -56,7 +55,6 @@ export interface TestEnv {
   members(): readonly Outbound[];
   readonly settings: GroupSettings;
   readonly health: Health;
-  readonly log: Log;
 }
 
 export interface GroupEnv extends TestEnv {

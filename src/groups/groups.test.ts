@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DialError } from "#core/errors.ts";
 import type { GroupEnv, GroupSettings, TestPlan } from "#core/group.ts";
-import { SILENT } from "#core/log.ts";
 import { BOTH_NETWORKS, type Outbound } from "#core/outbound.ts";
 import type { Ip, Metadata, Network } from "#core/session.ts";
 import { DelayBook } from "#net/dial/delay-book.ts";
@@ -66,7 +65,6 @@ function world(names: readonly string[], settings: Partial<GroupSettings> = {}) 
       dialerOf: () => null,
       line: (nodes) => nodes.at(-1) as Outbound,
     },
-    log: SILENT,
   };
   const measured = (results: Record<string, number>) => {
     for (const [name, delayMs] of Object.entries(results)) delays.record(name, URL_UNDER_TEST, delayMs, true);

@@ -204,7 +204,7 @@ function openGroup(
 ): Promise<Outbound> {
   const [first] = group.settings?.use ?? [];
   const providerUrl = (first === undefined ? undefined : env.providers.get(first))?.testUrl ?? null;
-  const { choices, health, lines, log } = env;
+  const { choices, health, lines } = env;
   const settings = liveSettings(group, providerUrl);
   return group.kind.open(group.options as never, {
     name: group.name,
@@ -213,7 +213,6 @@ function openGroup(
     choices,
     health,
     lines,
-    log,
   });
 }
 

@@ -202,9 +202,8 @@ export class ProxyProviders implements AsyncDisposable {
         disableUdp: false,
         defaultSelected: null,
       };
-      const { log } = this.#host;
       const members = () => provider.nodes();
-      const check = new HealthCheck({ name, members, settings, health: this.#health, log });
+      const check = new HealthCheck({ name, members, settings, health: this.#health });
       void check.run();
       return check;
     });
