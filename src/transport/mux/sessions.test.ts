@@ -214,6 +214,18 @@ describe("yamux frames", () => {
     session.close(null);
   });
 
+  test("pieces of a byte that wait are counted by what they cost", { skip: skipLarge }, async () => {
+    const { near, session, settle } = serverOf(YamuxSession);
+    near.write(hex(SYN_1));
+    const piece = Buffer.concat([yamux.encodeHead(yamux.DATA, 0, 1, 1), Buffer.of(7)]);
+    const pieces = Buffer.concat(Array.from({ length: 4096 }, () => piece));
+    for (let sent = 4096; sent < yamux.OUR_WINDOW; sent += 4096) near.write(pieces);
+    for (let turns = 0; turns < 500; turns++) await turn();
+    near.write(yamux.encodeHead(yamux.PING, yamux.SYN, 0, 7));
+    assert.ok(!(await settle()).includes(yamux.encodePingAnswer(7)));
+    session.close(null);
+  });
+
   test("data for a stream that is gone is passed over", async () => {
     const { near, session, settle, isClosed } = serverOf(YamuxSession);
     near.write(hex("00 00 0000 00000007 00000003 616263 00 02 0001 00000000 00000001"));

@@ -19,6 +19,8 @@ export interface StreamOwner {
 /** By then a server has answered, or it waits for the end. */
 const SILENCE_MS = 1_000;
 const HIGH_WATER_MARK = 64 * 1024;
+/** What a piece that waits costs besides its bytes: peers choose how small pieces are. */
+const PIECE_BYTES = 128;
 
 /**
  * One stream of a session. Bytes that its reader is too slow for wait here; the session bounds the sum over all
@@ -46,9 +48,9 @@ export class MuxStream extends Duplex {
     return this.#farEnded;
   }
 
-  /** What has come and waits for the reader. */
-  get unreadBytes(): number {
-    return this.#heldBytes + this.readableLength;
+  /** Something has come and waits for the reader. */
+  get hasUnread(): boolean {
+    return this.#heldBytes + this.readableLength > 0;
   }
 
   /** Bytes from the peer. */
@@ -56,7 +58,7 @@ export class MuxStream extends Duplex {
     if (this.#farEnded || this.destroyed) return; // behind its own end mark
     if (this.#wanted && this.#waiting.length === 0) return this.#give(data);
     this.#waiting.push(data);
-    this.#hold(data.length);
+    this.#hold(data.length + PIECE_BYTES);
   }
 
   /** The peer has written its last. */
@@ -81,7 +83,7 @@ export class MuxStream extends Duplex {
     while (this.#wanted) {
       const data = this.#waiting.shift();
       if (data === undefined) return;
-      this.#hold(-data.length);
+      this.#hold(-data.length - PIECE_BYTES);
       this.#give(data);
       if (this.#waiting.length === 0 && this.#farEnded) this.push(null);
     }
@@ -114,7 +116,7 @@ export class PatientStream extends MuxStream {
   /** The peer's silence: while a slow reader leaves something here, more may be held up behind it. */
   waitForSilence(then: () => void): void {
     this.#silence = setTimeout(() => {
-      if (this.unreadBytes > 0) this.waitForSilence(then);
+      if (this.hasUnread) this.waitForSilence(then);
       else then();
     }, SILENCE_MS);
   }
