@@ -238,8 +238,8 @@ export class Geodata {
   #missing(kind: GeoKind): string {
     const { target, urlKey } = GEO_FILES[kind];
     return (
-      `${target} is not in ${this.#env.home}: rules that need it match nothing. ` +
-      `Put it there, or let POST /configs/geo or geo-auto-update fetch it from geox-url.${urlKey} (${this.#env.urls[urlKey]})`
+      `${target} is not in ${this.#env.home}: what needs it matches nothing until it is there. ` +
+      `It is fetched from geox-url.${urlKey} (${this.#env.urls[urlKey]})`
     );
   }
 

@@ -77,7 +77,7 @@ rules:
   - GEOIP,cloudflare,REJECT-DROP
   - MATCH,DIRECT
 `);
-    await core.shows(/GeoSite\.dat is not in .*geox-url\.geosite/);
+    await core.shows(/GeoSite\.dat is not in .*It is fetched from geox-url\.geosite/);
     await core.shows(/level=warning msg="geodata: .*the old stays in use/); // there was nothing to fetch yet
     assert.equal(await chainOf(core, "www.google.com"), "DIRECT");
     site.pages.set("/site", { body: readFileSync(join(REAL_DATA, "geodat/geosite-lite.dat")) });
