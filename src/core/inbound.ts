@@ -47,8 +47,16 @@ export type ListenOptions = Handshake & {
  * then the oldest are destroyed.
  */
 export interface UnauthenticatedClients {
-  /** It leaves when its stream closes, or by a call of the function that is returned: when it has authenticated. */
-  enter(connection: AcceptedConnection, speaksTls: boolean): () => void;
+  /** It leaves when its stream closes, or when it has authenticated. */
+  enter(client: Pick<AcceptedConnection, "source" | "follow">, speaksTls: boolean): UnauthenticatedClient;
+}
+
+/** One of them. */
+export interface UnauthenticatedClient {
+  /** It makes us keep so many bytes more; negative: fewer. */
+  grow(bytes: number): void;
+  /** It has authenticated. Twice is harmless. */
+  leave(): void;
 }
 
 /**

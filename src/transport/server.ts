@@ -2,6 +2,7 @@
 import type { Duplex } from "node:stream";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
+import type { UnauthenticatedClient, UnauthenticatedClients } from "#core/inbound.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { TlsProvider } from "#core/tls.ts";
 import type { RealityRules } from "#core/reality-rules.ts";
@@ -35,6 +36,8 @@ export interface TransportServerContext {
   readonly through: (name: string) => Dialer;
   readonly nowMs: () => number;
   readonly log: Log;
+  /** As `InboundEnv` has it. */
+  readonly unauthenticated?: UnauthenticatedClients;
 }
 
 export interface TransportServer extends Disposable {
@@ -56,8 +59,15 @@ export interface TransportServer extends Disposable {
   readonly isOverTcp: boolean;
   /** Null: nothing of it is reached over UDP. */
   readonly quic: QuicCarrier | null;
-  /** Takes a connection over; each stream that it carries is given to `on`. Never throws. */
-  serve(connection: AcceptedConnection, on: (carried: Secured) => void): void;
+  /**
+   * Takes a connection over; each stream that it carries is given to `on`. Never throws. `unknown`: its client, until it has
+   * authenticated; absent: it does not count.
+   */
+  serve(
+    connection: AcceptedConnection,
+    on: (carried: Secured) => void,
+    unknown?: UnauthenticatedClient | null,
+  ): void;
 }
 
 /** Nothing below the protocol but TCP. */
@@ -78,10 +88,10 @@ const PREFACE_TIMEOUT_MS = 10_000;
 /** Throws `ConfigError`. */
 export async function openTransportServer(
   fields: SecurityServerFields & TransportServerFields,
-  { name, bypassable, tls, files, dialer, through, nowMs, log }: TransportServerContext,
+  { name, bypassable, tls, files, dialer, through, nowMs, log, unauthenticated }: TransportServerContext,
 ): Promise<TransportServer> {
   const where = `listener ${name}`;
-  const carriers = carriersOf(fields, where);
+  const carriers = carriersOf(fields, where, unauthenticated ?? null);
   for (const key of XHTTP_TUNING)
     if (fields["xhttp-config"]?.[key] !== undefined)
       log.warning(`listener ${name}: xhttp-config.${key} has no effect here, and its users get no links`);
@@ -117,6 +127,7 @@ export async function openTransportServer(
     connection: AcceptedConnection,
     kept: Secured | null,
     on: (carried: Secured) => void,
+    unknown: UnauthenticatedClient | null,
   ): Promise<void> => {
     const secured = kept ?? (await security.accept(connection));
     const { switched } = connection;
@@ -125,14 +136,16 @@ export async function openTransportServer(
     stream.on("error", () => stream.destroy());
     if (carriers.bare) return on(secured);
     const { alpn, serverName } = secured; // and not its connection: that is not the tunnel's
-    const carry = (carried: Duplex): void => on({ stream: carried, alpn, serverName, bypass: null });
+    const carry = (carried: Duplex, onAuthenticated: () => void): void =>
+      on({ stream: carried, alpn, serverName, bypass: null, onAuthenticated });
+    const bearer = { source: connection.source, unknown };
     if (carriers.http2 !== null && (await isHttp2(secured, carriers.http1 !== null)))
-      return serveHttp2(stream, carriers.http2, carry);
+      return serveHttp2(stream, carriers.http2, carry, bearer);
     const { upgrade, http1 } = carriers;
     if (http1 !== null && (upgrade === null || carriers.ownsPath(await peekPath(stream))))
-      return http1(stream, carry);
+      return http1(stream, carry, bearer);
     if (upgrade === null) return void stream.destroy();
-    carry(await acceptUpgrade(stream, upgrade));
+    on({ stream: await acceptUpgrade(stream, upgrade), alpn, serverName, bypass: null });
   };
   return {
     security: security.kind,
@@ -143,15 +156,15 @@ export async function openTransportServer(
     rules: carriers.bare || keepsHttp2 ? security.openRules() : null,
     isOverTcp: carriers.isOverTcp,
     quic,
-    serve(connection, on) {
+    serve(connection, on, unknown = null) {
       const fail = (error: unknown): void => log.debug(() => `listener ${name}: ${messageOf(error)}`);
       const { switched } = connection;
       try {
         const kept = keep(connection);
         if (keepsHttp2 && carriers.http2 !== null) {
           const isKept = kept !== null && keepHttp2(kept, carriers.http2, on);
-          if (!isKept) secureOne(connection, kept, on).catch(fail);
-        } else if (kept === null) secureOne(connection, kept, on).catch(fail);
+          if (!isKept) secureOne(connection, kept, on, unknown).catch(fail);
+        } else if (kept === null) secureOne(connection, kept, on, unknown).catch(fail);
         else on(switched === null ? kept : new SwitchedClient(kept, switched));
       } catch (error) {
         fail(error);
@@ -165,7 +178,11 @@ export async function openTransportServer(
   };
 }
 
-function carriersOf(fields: SecurityServerFields & TransportServerFields, where: string) {
+function carriersOf(
+  fields: SecurityServerFields & TransportServerFields,
+  where: string,
+  unauthenticated: UnauthenticatedClients | null,
+) {
   const wsPath = fields["ws-path"] || null;
   const grpcServiceName = fields["grpc-service-name"] || null;
   const h2 =
@@ -176,7 +193,10 @@ function carriersOf(fields: SecurityServerFields & TransportServerFields, where:
   const isStreamOne = xhttpConfig?.mode === "stream-one";
   const { path = "", host = "" } = xhttpConfig ?? {};
   const place = { path: pathOf(parseConfiguredPath(path).path), hosts: host === "" ? [] : [host] };
-  const xhttp = xhttpConfig === undefined ? null : new XhttpServer(place, isStreamOne);
+  const xhttp =
+    xhttpConfig === undefined
+      ? null
+      : new XhttpServer(place, { onlyStreamOne: isStreamOne, unauthenticated });
   const offered = [grpcServiceName, h2, xhttp].filter((carrier) => carrier !== null).length;
   // One carrier alone, of which each stream is one request.
   const onlyTunnels = offered === 1 && wsPath === null && (xhttp === null || isStreamOne);

@@ -1,5 +1,5 @@
 import type { AcceptedConnection, Followed } from "#core/accepted.ts";
-import type { UnauthenticatedClients } from "#core/inbound.ts";
+import type { UnauthenticatedClient, UnauthenticatedClients } from "#core/inbound.ts";
 import type { Ip } from "#core/session.ts";
 import { MemoryRelease } from "#platform/memory-release.ts";
 import { PendingLimiter, type PendingBounds, type PendingEntry } from "./pending-limiter.ts";
@@ -24,18 +24,18 @@ export class UnauthenticatedPool implements UnauthenticatedClients {
     return this.#crowd.size;
   }
 
-  enter(connection: AcceptedConnection, speaksTls: boolean): () => void {
+  enter(client: Pick<AcceptedConnection, "source" | "follow">, speaksTls: boolean): UnauthenticatedClient {
     const bytes = speaksTls ? TLS_BYTES : CLIENT_BYTES;
-    const visit = new Visit(this.#crowd, { source: sourceKey(connection.source.ip), bytes }, () => {
+    const visit = new Visit(this.#crowd, { source: sourceKey(client.source.ip), bytes }, () => {
       if (this.#crowd.takeSettled()) this.#memory.soon();
     });
-    connection.follow((one) => visit.follow(one));
-    return () => visit.end();
+    client.follow((one) => visit.follow(one));
+    return visit;
   }
 }
 
 /** One client, by one stream or session after the other. */
-class Visit {
+class Visit implements UnauthenticatedClient {
   readonly #crowd: PendingLimiter;
   readonly #what: { readonly source: string; readonly bytes: number };
   readonly #onEnd: () => void;
@@ -52,15 +52,24 @@ class Visit {
   follow(one: Followed): void {
     if (this.#isOver) return;
     this.#present = one;
-    if (one.closed) return this.end();
+    if (one.closed) return this.leave();
     one.once("close", () => {
-      if (this.#present === one) this.end();
+      if (this.#present === one) this.leave();
     });
     const { source, bytes } = this.#what;
-    this.#member ??= this.#crowd.enter(source, bytes, () => this.#present?.destroy());
+    this.#member ??= this.#crowd.enter(source, bytes, () => this.#giveWay());
   }
 
-  end(): void {
+  grow(bytes: number): void {
+    if (this.#member !== null) this.#crowd.grow(this.#member, bytes);
+  }
+
+  /** Later: it may be in the middle of what another one of its connection does. */
+  #giveWay(): void {
+    setImmediate(() => this.#present?.destroy());
+  }
+
+  leave(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.#member !== null) this.#crowd.leave(this.#member);

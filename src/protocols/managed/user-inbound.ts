@@ -8,8 +8,6 @@ import { readAll } from "#net/listen/first-bytes.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
 import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
-import { OWN_NUMBERS } from "#transport/quic/connection-options.ts";
-import type { QuicServerConnection } from "#transport/quic/server/connection.ts";
 import { QuicPorts } from "#transport/quic/server/port.ts";
 import type { Secured } from "#transport/security.ts";
 import type { TransportServer } from "#transport/server.ts";
@@ -89,15 +87,15 @@ export class UserInbound<Table extends UserTable> {
 
   #listenUdp(carrier: QuicCarrier, options: ListenOptions): Promise<readonly Endpoint[]> {
     const ports = this.#env.memory?.of(QuicPorts) ?? new QuicPorts();
-    const quic = carrier.options((client, stream) => {
+    const quic = carrier.options((client, stream, onAuthenticated) => {
       const ends = {
         get source() {
           return client.peer;
         },
         local: client.local,
       };
-      const carried = { stream, alpn: HTTP3_ALPN, serverName: null, bypass: null };
-      this.#authenticate(carried, ends, () => settle(client), options);
+      const carried = { stream, alpn: HTTP3_ALPN, serverName: null, bypass: null, onAuthenticated };
+      this.#authenticate(carried, ends, undefined, options);
     });
     return this.#env.listenUdp((socket) => void ports.open(socket, quic));
   }
@@ -162,17 +160,18 @@ export class UserInbound<Table extends UserTable> {
   #serve(connection: AcceptedConnection, layer: TransportServer, options: ListenOptions): void {
     const { source, local } = connection;
     const ends = { source, local }; // kept by sessions, which must not keep the socket
-    const isKnown = this.#env.unauthenticated?.enter(connection, layer.security === "tls");
-    layer.serve(connection, (carried) => {
+    const unknown = this.#env.unauthenticated?.enter(connection, layer.security === "tls") ?? null;
+    const onCarried = (carried: Secured): void => {
       // One of many in a connection: taken from its worker it is a client like any other.
       const one = carried.connection === connection ? undefined : carried.connection;
-      const isOneKnown = one && this.#env.unauthenticated?.enter(one, false);
+      const unknownOne = one && this.#env.unauthenticated?.enter(one, false);
       const onKnown = (): void => {
-        isKnown?.();
-        isOneKnown?.();
+        unknown?.leave();
+        unknownOne?.leave();
       };
       this.#authenticate(carried, ends, onKnown, options);
-    });
+    };
+    layer.serve(connection, onCarried, unknown);
   }
 
   #authenticate(
@@ -216,13 +215,6 @@ function handshakeOf(
   return showsFirst && security === "none"
     ? { handshake: "first-bytes", ...first }
     : { handshake: "unknown" };
-}
-
-/** The client of a tunnel has shown who it is. */
-function settle(client: QuicServerConnection): void {
-  if (client.isSettled) return; // by another tunnel
-  client.settle();
-  client.connection.widen(OWN_NUMBERS.maxData);
 }
 
 function isSame(user: string, before: UserTable, after: UserTable): boolean {

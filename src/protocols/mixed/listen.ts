@@ -61,8 +61,8 @@ export async function openHandshakes(
     if (request !== null) return env.accept(requestedSession(connection, request, env));
     const admitted = admit(source.ip);
     if (admitted === null) return connection.destroy();
-    const isKnown = env.unauthenticated?.enter(connection, tls !== null);
-    attend(connection, tls, isKnown, (plain, reader) =>
+    const unknown = env.unauthenticated?.enter(connection, tls !== null);
+    attend(connection, tls, unknown && (() => unknown.leave()), (plain, reader) =>
       serve(
         { connection: plain, accounts: admitted.accounts?.authenticator(plain.stream()) ?? null },
         reader,

@@ -5,6 +5,7 @@ import { SESSION_BOUNDS } from "#lib/http2-server.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { onEnd } from "#net/stream/late-end.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
+import { BEARER_BYTES, type Bearer, NO_BEARER, type OnTunnel, REQUEST_BYTES } from "#transport/bearer.ts";
 import { pathOf } from "#transport/http-head.ts";
 import { http2Exchange } from "#transport/xhttp/exchange.ts";
 import type { XhttpServer } from "#transport/xhttp/server.ts";
@@ -22,16 +23,31 @@ export interface Http2ServerOptions extends Tunnels {
 const IDLE_MS = 300_000;
 
 /** Serves one HTTP/2 connection and owns it; every tunnel in it is given to `on`. Never throws. */
-export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (stream: Duplex) => void): void {
+export function serveHttp2(
+  wire: Duplex,
+  options: Http2ServerOptions,
+  on: OnTunnel,
+  { source, unknown }: Bearer = NO_BEARER,
+): void {
   const session: ServerHttp2Session = performServerHandshake(wire, {
     ...SESSION_BOUNDS,
     settings: {
-      initialWindowSize: STREAM_WINDOW_BYTES,
       maxConcurrentStreams: MAX_STREAMS,
       maxHeaderListSize: MAX_HEAD_BYTES,
     },
   });
-  session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+  unknown?.grow(BEARER_BYTES);
+  let isKnown = false;
+  // Until then streams have the window of the protocol's own beginning, each by itself: the runtime grants the connection's
+  // window anew whatever becomes of the bytes.
+  const settle = (): void => {
+    if (isKnown) return;
+    isKnown = true;
+    unknown?.leave();
+    if (session.destroyed) return;
+    session.settings({ initialWindowSize: STREAM_WINDOW_BYTES });
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+  };
   session.on("error", () => session.destroy());
   // Sockets here may be half open; an HTTP/2 client that ends its side is gone, and the session would not notice.
   onEnd(wire, () => session.destroy());
@@ -40,11 +56,13 @@ export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (strea
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     stream.on("error", () => stream.destroy()); // a reset tunnel ends; its user has its own listener
     if (isGone(stream)) return;
+    unknown?.grow(REQUEST_BYTES);
+    stream.once("close", () => unknown?.grow(-REQUEST_BYTES));
     const path = pathOf(headers[":path"] ?? "");
     if (options.xhttp?.owns(path) === true)
-      return options.xhttp.serve(http2Exchange(stream, headers), path, on);
+      return options.xhttp.serve(http2Exchange(stream, headers), path, on, { source, settle });
     const tunnel = answer(stream, headers, options);
-    if (tunnel !== null) on(tunnel);
+    if (tunnel !== null) on(tunnel, settle);
   });
 }
 

@@ -1,6 +1,6 @@
 /** One request and its answer as the XHTTP server sees them, whatever version of HTTP carries them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type Duplex, PassThrough, type Readable } from "node:stream";
 import type { Http3Answer, Http3Request } from "#transport/http3/server.ts";
 import { MessagePair } from "#transport/message-pair.ts";
@@ -33,6 +33,8 @@ export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHe
     finish(status, fields = {}) {
       if (stream.destroyed || stream.headersSent) return;
       stream.respond({ ":status": status, ...fields }, { endStream: true });
+      // A client that goes on with its body is told to stop, behind the answer: its stream would be open as long as it likes.
+      setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR));
       stream.resume();
     },
   };

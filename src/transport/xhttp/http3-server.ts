@@ -3,9 +3,11 @@ import type { Duplex } from "node:stream";
 import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { NO_ERROR, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { Http3Server, type Http3Answer, type Http3Request } from "#transport/http3/server.ts";
+import type { OnTunnel } from "#transport/bearer.ts";
 import { MAX_STREAMS } from "#transport/http2/windows.ts";
 import { pathOf } from "#transport/http-head.ts";
 import { Bbr } from "#transport/quic/congestion/bbr.ts";
+import { OWN_NUMBERS } from "#transport/quic/connection-options.ts";
 import type { QuicServerConnection, QuicServerEvents } from "#transport/quic/server/connection.ts";
 import type { QuicServerOptions } from "#transport/quic/server/endpoint.ts";
 import { openQuicTlsServer, type QuicTlsServerContext } from "#transport/quic/server/tls.ts";
@@ -21,7 +23,9 @@ const UNAUTHENTICATED_WINDOW_BYTES = 256 * 1024;
 /** What clients reach over UDP. Disposing it stops watching the certificate; connections go on. */
 export interface QuicCarrier extends Disposable {
   /** Of the listener's endpoint. `on` owns each tunnel that a client opens. */
-  options(on: (client: QuicServerConnection, tunnel: Duplex) => void): QuicServerOptions;
+  options(
+    on: (client: QuicServerConnection, tunnel: Duplex, onAuthenticated: () => void) => void,
+  ): QuicServerOptions;
 }
 
 /** Throws `ConfigError` where there is no certificate, keys do not fit together, or this runtime has no QUIC. */
@@ -45,24 +49,34 @@ export async function openXhttpQuic(
       closeCode: NO_ERROR,
       makeCongestion: () => new Bbr(),
       filter: null,
-      onConnection: (client) => serve(client, xhttp, (tunnel) => on(client, tunnel)),
+      onConnection: (client) =>
+        serve(client, xhttp, (tunnel, onAuthenticated) => on(client, tunnel, onAuthenticated)),
     }),
     [Symbol.dispose]: () => tls[Symbol.dispose](),
   };
 }
 
-function serve(
-  { connection }: QuicServerConnection,
-  xhttp: XhttpServer,
-  on: (tunnel: Duplex) => void,
-): QuicServerEvents {
+function serve(client: QuicServerConnection, xhttp: XhttpServer, on: OnTunnel): QuicServerEvents {
+  const by = {
+    get source() {
+      return client.peer;
+    },
+    settle: () => settle(client),
+  };
   const answer = async (request: Http3Request): Promise<Http3Answer> => {
     const path = pathOf(request.path);
     if (!xhttp.owns(path)) return { status: 404, fields: [], body: null };
     const { exchange, answer: decided } = http3Exchange(request);
-    xhttp.serve(exchange, path, on);
+    xhttp.serve(exchange, path, on, by);
     return decided;
   };
-  const server = new Http3Server(connection, { answer });
+  const server = new Http3Server(client.connection, { answer });
   return { onStream: (stream) => server.take(stream), onDatagram() {} };
+}
+
+/** The client has shown who it is. */
+function settle(client: QuicServerConnection): void {
+  if (client.isSettled) return; // by another tunnel
+  client.settle();
+  client.connection.widen(OWN_NUMBERS.maxData);
 }

@@ -1,5 +1,6 @@
 import { Duplex } from "node:stream";
 import type { Exchange } from "./exchange.ts";
+import type { SessionBytes } from "./session-bytes.ts";
 
 /** Sessions whose GET has not come by then are forgotten. */
 const ATTACH_TIMEOUT_MS = 30_000;
@@ -18,7 +19,9 @@ interface Post {
  * Down: the answer to the GET.
  */
 export class XhttpSession extends Duplex {
-  readonly #count: (bytes: number) => void;
+  readonly bytes: SessionBytes;
+  /** Called when the client is known: one for each connection that has brought a request. */
+  readonly #bearers = new Set<() => void>();
   readonly #waiting = new Map<number, Post>();
   readonly #timer: NodeJS.Timeout;
   #next = 0;
@@ -27,10 +30,11 @@ export class XhttpSession extends Duplex {
   #down: Duplex | null = null;
   #afterDrain: (() => void) | null = null;
 
-  /** `count` is called with the change (negative: fewer) of the bytes that wait for an earlier post. */
-  constructor(count: (bytes: number) => void) {
+  /** `count` makes what it counts by. */
+  constructor(count: (session: XhttpSession) => SessionBytes) {
     super({ allowHalfOpen: true });
-    this.#count = count;
+    this.bytes = count(this);
+    this.setMaxListeners(0); // one for each post that is coming
     this.#timer = setTimeout(() => this.destroy(), ATTACH_TIMEOUT_MS).unref();
     this.on("error", () => {});
   }
@@ -44,6 +48,20 @@ export class XhttpSession extends Duplex {
     return this.#up !== null || this.#next > 0 || this.#waiting.size > 0;
   }
 
+  /** A connection has brought a request of it. `settle` tells that its client is known. */
+  comesBy(settle: () => void): void {
+    if (this.bytes.isKnown) settle();
+    else this.#bearers.add(settle);
+  }
+
+  /** Its client has shown who it is. */
+  settle(): void {
+    if (this.bytes.isKnown || this.destroyed) return;
+    this.bytes.settle();
+    for (const settle of this.#bearers) settle();
+    this.#bearers.clear();
+  }
+
   attach({ body: down }: Exchange): void {
     clearTimeout(this.#timer);
     this.#down = down;
@@ -53,12 +71,14 @@ export class XhttpSession extends Duplex {
       done?.();
     });
     down.on("close", () => this.destroy());
+    this.#up?.resume();
     down.resume(); // a GET has no body; without this its end would not be seen
   }
 
   /** Takes the whole upload from one request. Only where nothing `uploads` yet. */
   stream({ body: up }: Exchange): void {
     this.#up = up;
+    if (!this.attached) up.pause(); // until then no one asks for what comes up
     up.on("data", (bytes: Buffer) => {
       if (!this.push(bytes)) up.pause();
     });
@@ -77,7 +97,7 @@ export class XhttpSession extends Duplex {
       return answer(500);
     }
     this.#waiting.set(sequence, { body, answer });
-    this.#count(body.length);
+    this.bytes.add(body.length);
     this.#deliver();
   }
 
@@ -103,10 +123,11 @@ export class XhttpSession extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#timer);
     for (const { body, answer } of this.#waiting.values()) {
-      this.#count(-body.length);
+      this.bytes.add(-body.length);
       answer(500);
     }
     this.#waiting.clear();
+    this.#bearers.clear();
     this.#blocked?.(200);
     // An answer that has been ended goes out whole; anything else is cut off.
     for (const body of [this.#down, this.#up]) if (body !== null && !body.writableEnded) body.destroy();
@@ -117,7 +138,7 @@ export class XhttpSession extends Duplex {
     for (let post = this.#waiting.get(this.#next); post !== undefined; post = this.#waiting.get(this.#next)) {
       if (this.#blocked !== null) return;
       this.#waiting.delete(this.#next++);
-      this.#count(-post.body.length);
+      this.bytes.add(-post.body.length);
       if (post.body.length === 0 || this.push(post.body)) post.answer(200);
       else this.#blocked = post.answer;
     }
