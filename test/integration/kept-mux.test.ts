@@ -4,10 +4,12 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { DialError } from "#core/errors.ts";
 import type { Direction } from "#core/meter.ts";
 import { relay } from "#dataplane/event-loop/pump.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
+import { encodeEnd, encodeHalfEnd } from "#transport/mux/smux-frame.ts";
 import { outcome, readAll, roundTrip } from "../support/client.ts";
 import { framesTo, type MuxClient, nodeOf, openServer, requestFor } from "../support/kept-mux.ts";
 import { skip } from "../support/kept-sessions.ts";
@@ -315,3 +317,30 @@ for (const protocol of ["smux", "yamux"] as const) {
     },
   );
 }
+
+for (const readsOn of [false, true])
+  test(
+    `smux: what a client has left behind is fetched for a second more, or as long as it reads on: ${readsOn}`,
+    { skip },
+    async () => {
+      const closed = Promise.withResolvers<"closed">();
+      await using origin = await openTcpOrigin((socket) => {
+        const timer = setInterval(() => socket.write("tick"), 20);
+        socket
+          .on("error", () => {})
+          .on("close", () => {
+            clearInterval(timer);
+            closed.resolve("closed");
+          });
+      });
+      await using server = await openServer();
+      const client = await framesTo(server, "smux");
+      await client.opened(3, origin.port);
+      await said(client, 3, 4);
+      client.send(readsOn ? encodeHalfEnd(3) : encodeEnd(3));
+      if (readsOn) assert.equal(await Promise.race([closed.promise, delay(2500)]), undefined);
+      else await closed.promise;
+      client.socket.destroy();
+      await closed.promise;
+    },
+  );

@@ -10,6 +10,7 @@ import { openMuxClient, serveMux } from "./open.ts";
 import { MUX_PROTOCOLS } from "./preface.ts";
 import { MAX_STREAMS, type OpenMuxSession } from "./session.ts";
 import { SmuxSession } from "./smux.ts";
+import * as smux from "./smux-frame.ts";
 import { YamuxSession } from "./yamux.ts";
 import * as yamux from "./yamux-frame.ts";
 
@@ -344,3 +345,31 @@ for (const [protocol, Session] of [
       session.close(null);
     },
   );
+
+for (const readsOn of [false, true])
+  test(`smux: a client that has ended a stream gets more of it for a second, or as long as it reads on: ${readsOn}`, async (t) => {
+    let nowMs = 0;
+    t.mock.method(performance, "now", () => nowMs);
+    const [near, far] = duplexPair();
+    near.on("data", noop);
+    const streams: Duplex[] = [];
+    const server = new SmuxSession(far, {
+      onStream: (one) => streams.push(one),
+      onClosed: noop,
+      log: SILENT,
+    });
+    near.write(smux.encodeOpen(3));
+    near.write(readsOn ? smux.encodeHalfEnd(3) : smux.encodeEnd(3));
+    await until(() => streams.length === 1);
+    const [stream] = streams;
+    assert.ok(stream);
+    await once(stream.resume(), "end");
+    const isOpenAt = async (atMs: number): Promise<boolean> => {
+      nowMs = atMs;
+      stream.write("more");
+      for (let turns = 0; turns < 10; turns++) await turn();
+      return !stream.destroyed;
+    };
+    assert.deepEqual([await isOpenAt(900), await isOpenAt(1100)], [true, readsOn]);
+    server.close(null);
+  });

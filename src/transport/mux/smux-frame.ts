@@ -18,6 +18,17 @@ export function encodeEnd(id: number): Buffer {
   return encodeHead(FIN, id, 0);
 }
 
+/** By then all is delivered that was on its way to a client that has left. */
+export const GRACE_MS = 1_000;
+
+/**
+ * The end of one direction. Others mean both by their end, and pass over the first frame, by which a server of ours knows
+ * that the client goes on reading.
+ */
+export function encodeHalfEnd(id: number): Buffer {
+  return Buffer.concat([encodeHead(NOP, id, 0), encodeEnd(id)]);
+}
+
 /** Peers do not answer it: it only keeps entries of NAT alive. */
 export function encodeKeepAlive(): Buffer {
   return encodeHead(NOP, 0, 0);

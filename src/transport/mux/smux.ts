@@ -23,6 +23,10 @@ export class SmuxSession extends FramedSession<PatientStream> {
   }
 
   sendData(stream: PatientStream, data: Buffer, done: Done): void {
+    if (!this.isClient && stream.hasLeft(smux.GRACE_MS)) {
+      stream.destroy();
+      return done();
+    }
     const frames: Buffer[] = [];
     for (let at = 0; at < data.length; at += smux.MAX_BODY_BYTES) {
       const body = data.subarray(at, at + smux.MAX_BODY_BYTES);
@@ -40,7 +44,8 @@ export class SmuxSession extends FramedSession<PatientStream> {
   #end(stream: PatientStream): void {
     if (this.table.get(stream.id) !== stream || stream.endSent) return;
     stream.endSent = true;
-    this.send(smux.encodeEnd(stream.id));
+    const isHalf = this.isClient && !stream.farEnded;
+    this.send(isHalf ? smux.encodeHalfEnd(stream.id) : smux.encodeEnd(stream.id));
   }
 
   taken(): void {} // no windows
@@ -60,7 +65,8 @@ export class SmuxSession extends FramedSession<PatientStream> {
     if (length > 0) throw new ProtocolError(`a smux command ${command} with ${length} bytes of data`);
     if (command === smux.SYN) this.#accept(id);
     else if (command === smux.FIN) this.table.get(id)?.farEnd();
-    else if (command !== smux.NOP) throw new ProtocolError(`smux command ${command}, expected 0 to 3`);
+    else if (command === smux.NOP) this.table.get(id)?.keepReading();
+    else throw new ProtocolError(`smux command ${command}, expected 0 to 3`);
   }
 
   #accept(id: number): void {

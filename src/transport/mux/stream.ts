@@ -112,6 +112,23 @@ export class MuxStream extends Duplex {
 export class PatientStream extends MuxStream {
   endSent = false;
   #silence: NodeJS.Timeout | null = null;
+  #keepsReading = false;
+  #leftAtMs = Infinity;
+
+  /** The peer's end, when it comes, is that of its own direction. */
+  keepReading(): void {
+    this.#keepsReading = true;
+  }
+
+  override farEnd(): void {
+    if (!this.farEnded && !this.#keepsReading) this.#leftAtMs = performance.now();
+    super.farEnd();
+  }
+
+  /** Has the peer ended both directions so long ago? */
+  hasLeft(graceMs: number): boolean {
+    return this.#leftAtMs !== Infinity && performance.now() - this.#leftAtMs > graceMs;
+  }
 
   /** The peer's silence: while a slow reader leaves something here, more may be held up behind it. */
   waitForSilence(then: () => void): void {

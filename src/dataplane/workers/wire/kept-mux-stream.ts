@@ -1,13 +1,18 @@
 import { encodeAnswer, FLAGS_BYTES } from "#transport/mux/request.ts";
+import { GRACE_MS } from "#transport/mux/smux-frame.ts";
 import { AskedAddress } from "./asked-address.ts";
 import type { KeptClientStream } from "./kept-client.ts";
 import { KeptOpenedStream } from "./kept-opened-stream.ts";
+import type { WireIo } from "./wire.ts";
 
 const SUCCESS = encodeAnswer(null);
 
 /** One that says where it leads to. */
 export class KeptMuxStream extends KeptOpenedStream implements KeptClientStream {
   readonly #asked = new AskedAddress(FLAGS_BYTES);
+  #keepsReading = false;
+  /** Its client has ended both directions. */
+  #leftAtMs = Infinity;
   /** It says by itself that its dial has succeeded. */
   #answers = true;
 
@@ -38,6 +43,20 @@ export class KeptMuxStream extends KeptOpenedStream implements KeptClientStream 
     if (!this.isNamed) return;
     this.keep(bytes, from + size, to);
     if (!this.host.onStream(this)) this.drop();
+  }
+
+  onKeepsReading(): void {
+    this.#keepsReading = true;
+  }
+
+  override onFarEnd(): void {
+    if (this.session.framing.isPatient && !this.#keepsReading) this.#leftAtMs = performance.now();
+    super.onFarEnd();
+  }
+
+  override write(io: WireIo, size: number): number {
+    if (this.#leftAtMs !== Infinity && performance.now() - this.#leftAtMs > GRACE_MS) this.leave();
+    return super.write(io, size);
   }
 
   awaitAnswer(): void {

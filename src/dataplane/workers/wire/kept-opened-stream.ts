@@ -39,9 +39,14 @@ export abstract class KeptOpenedStream extends MuxStream {
 
   override onReset(): void {
     if (!this.isNamed) return this.drop();
+    this.leave();
+    this.#wake(FAULT);
+  }
+
+  /** It fails with what waits. */
+  protected leave(): void {
     this.#isLost = true;
     this.cut();
-    this.#wake(FAULT);
   }
 
   override onLost(): void {

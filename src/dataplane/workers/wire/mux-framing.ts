@@ -30,6 +30,11 @@ export abstract class MuxFraming {
   abstract encodeAccepted(id: number): Uint8Array | null;
   abstract writeDataHead(out: Uint8Array, at: number, id: number, size: number): void;
   abstract encodeEnd(id: number): Uint8Array;
+  /** Of a client that goes on reading. */
+  encodeHalfEnd(id: number): Uint8Array {
+    return this.encodeEnd(id);
+  }
+
   /** For a stream that is given up, or over; null: the peer knows it. */
   abstract encodeLeft(id: number, endSent: boolean, farEnded: boolean): Uint8Array | null;
   /** For one that is not taken, of a peer that has too many. */
@@ -106,6 +111,8 @@ export interface SessionStream {
   /** The peer takes so many bytes more, or fewer. False: more than there can be. */
   widen(bytes: number): boolean;
   onFarEnd(): void;
+  /** The peer's end, when it comes, is that of its own direction. Absent: it always is. */
+  onKeepsReading?(): void;
   /** Behind its end the peer still says that nothing more is taken. */
   onReset(): void;
   /** Its session is over. */
@@ -130,6 +137,7 @@ export interface MuxHeard {
   /** The peer may be due more by `encodeShared`. */
   share(): void;
   onFarEnd(id: number): void;
+  onKeepsReading(id: number): void;
   onReset(id: number): void;
   /** What it was told makes the stream useless: it ends as by a reset, which is ours. */
   refuse(id: number): void;

@@ -124,6 +124,10 @@ export class MuxInput implements MuxHeard {
     this.#streams.get(id)?.onFarEnd();
   }
 
+  onKeepsReading(id: number): void {
+    this.#streams.get(id)?.onKeepsReading?.();
+  }
+
   onReset(id: number): void {
     const stream = this.#streams.get(id);
     if (stream === undefined) return;

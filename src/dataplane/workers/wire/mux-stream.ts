@@ -194,10 +194,10 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
     return 0;
   }
 
-  protected sayEnd(): void {
+  protected sayEnd(frame = this.session.framing.encodeEnd(this.id)): void {
     if (this.endSent || this.isReset || this.session.isDead) return;
     this.endSent = true;
-    this.session.say(this.session.framing.encodeEnd(this.id));
+    this.session.say(frame);
   }
 
   /** It fails, and what has come is thrown away. */

@@ -22,6 +22,7 @@ export class NodeMuxStream extends MuxStream<NodeMuxSession> {
   #openAtMs = Infinity;
   /** When our end is told; 0: at once. */
   #endAtMs = Infinity;
+  #isWanted = true;
   readonly #turn = new WantedTurn();
 
   constructor(session: NodeMuxSession, request: Uint8Array, wake: () => void) {
@@ -107,7 +108,7 @@ export class NodeMuxStream extends MuxStream<NodeMuxSession> {
   override endWriting(io: WireIo): number {
     if (this.id === 0) this.#open();
     if (this.session.framing.isPatient && !this.farEnded) this.#endLater(io);
-    else this.#end();
+    else this.sayEnd();
     return 0;
   }
 
@@ -118,11 +119,15 @@ export class NodeMuxStream extends MuxStream<NodeMuxSession> {
 
   #end(): void {
     this.#endAtMs = Infinity;
-    this.sayEnd();
+    const { framing } = this.session;
+    this.sayEnd(
+      this.#isWanted && !this.farEnded ? framing.encodeHalfEnd(this.id) : framing.encodeEnd(this.id),
+    );
   }
 
   onUnwanted(): void {
     if (this.#endAtMs === Infinity) return;
+    this.#isWanted = false;
     this.#endAtMs = 0;
     this.#turn.askNow();
     this.wake();

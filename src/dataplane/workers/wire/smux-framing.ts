@@ -34,6 +34,10 @@ export class SmuxFraming extends MuxFraming {
     return smux.encodeEnd(id);
   }
 
+  override encodeHalfEnd(id: number): Uint8Array {
+    return smux.encodeHalfEnd(id);
+  }
+
   encodeLeft(id: number, endSent: boolean): Uint8Array | null {
     return endSent ? null : this.encodeEnd(id);
   }
@@ -60,6 +64,8 @@ export class SmuxFraming extends MuxFraming {
     if (length !== 0) return false;
     if (command === smux.SYN) return heard.onOpen(id);
     if (command === smux.FIN) heard.onFarEnd(id);
-    return command === smux.FIN || command === smux.NOP;
+    else if (command === smux.NOP) heard.onKeepsReading(id);
+    else return false;
+    return true;
   }
 }
