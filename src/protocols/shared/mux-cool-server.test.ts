@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type Duplex, duplexPair } from "node:stream";
 import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { SILENT } from "#core/log.ts";
 import { toDestination } from "#net/address/ip.ts";
 import {
@@ -37,4 +38,50 @@ test("a stream that says much with its end holds others up until it is read, and
   assert.equal(String(said), "still");
   assert.equal(got, 20 * MAX_CHUNK_BYTES);
   for (const stream of [...streams, far]) stream.destroy();
+});
+
+const ending = encodeFrame({ session: 1, status: STATUS_END });
+
+function served() {
+  const [near, far] = duplexPair();
+  const streams: Duplex[] = [];
+  void new MuxServer(far, {
+    datagramsOnly: false,
+    onStream: (stream) => streams.push(stream.resume()),
+    onFlow: () => assert.fail("a flow"),
+    log: SILENT,
+  });
+  near.resume();
+  const send = async (...frames: Buffer[]): Promise<void> => {
+    for (const frame of frames) near.write(frame);
+    for (let turns = 0; turns < 10; turns++) await turn();
+  };
+  return { near, streams, send };
+}
+
+test("an end is that of one direction; a second one, the answer to data, breaks the stream off", async () => {
+  const { near, streams, send } = served();
+  await send(opening(1));
+  const [stream] = streams;
+  assert.ok(stream);
+  const ended = once(stream, "end");
+  await send(ending);
+  await ended;
+  stream.write("more");
+  await send(says(1, Buffer.from("behind its end")));
+  assert.equal(stream.destroyed, false);
+  await send(ending);
+  assert.equal(stream.destroyed, true);
+  near.destroy();
+});
+
+test("a stream that closes late leaves the one alone that has its number by now", async () => {
+  const { near, streams, send } = served();
+  await send(opening(1), ending, opening(1));
+  const [first, second] = streams;
+  assert.deepEqual([first?.destroyed, second?.destroyed], [true, false]);
+  const heard = once(second as Duplex, "data");
+  await send(says(1, Buffer.from("hello")));
+  assert.equal(String((await heard)[0]), "hello");
+  near.destroy();
 });

@@ -83,10 +83,8 @@ export class MuxServer {
     const { session: id, status } = frame;
     if (status === STATUS_NEW) this.#open(frame);
     const session = this.#sessions.get(id);
-    if (status === STATUS_END) {
-      this.#sessions.delete(id);
-      session?.peerEnded(frame.failed);
-    } else if (status === STATUS_KEEP || status === STATUS_NEW) {
+    if (status === STATUS_END) session?.peerEnded(frame.failed);
+    else if (status === STATUS_KEEP || status === STATUS_NEW) {
       if (session === undefined) this.#wire.write(encodeFrame({ session: id, status: STATUS_END }));
       else if (frame.data !== null) session.deliver(frame);
     }
@@ -98,7 +96,7 @@ export class MuxServer {
     this.#sessions.get(id)?.peerEnded(true);
     const { datagramsOnly, onFlow, onStream } = this.#options;
     if (network === NETWORK_UDP) {
-      const flow = new MuxFlow(this.#wire, id, destination, () => this.#sessions.delete(id));
+      const flow: MuxFlow = new MuxFlow(this.#wire, id, destination, () => this.#forget(id, flow));
       this.#sessions.set(id, flow);
       onFlow(flow, destination);
       return;
@@ -108,12 +106,17 @@ export class MuxServer {
       onFull: () => this.#waiting.add(stream),
       onRead: () => this.#resume(stream),
       onClose: () => {
-        this.#sessions.delete(id);
+        this.#forget(id, stream);
         this.#resume(stream);
       },
     });
     this.#sessions.set(id, stream);
     onStream(stream, destination);
+  }
+
+  /** Its number may be another one's by now. */
+  #forget(id: number, session: SubSession): void {
+    if (this.#sessions.get(id) === session) this.#sessions.delete(id);
   }
 
   #resume(session: SubSession): void {
@@ -149,9 +152,11 @@ class MuxStream extends Duplex implements SubSession {
     this.#wire.pause();
   }
 
+  /** A second end is the answer to data that the peer does not want: it has left. */
   peerEnded(failed: boolean): void {
+    const isOver = failed || this.#inputEnded;
     this.#inputEnded = true;
-    if (failed) this.destroy();
+    if (isOver) this.destroy();
     else if (!this.#isFull) this.push(null); // else once there is room: behind its end nothing asks for more
   }
 
@@ -215,6 +220,7 @@ class MuxFlow implements DatagramFlow, SubSession {
   }
 
   peerEnded(): void {
+    this.#forget();
     this.#open = false;
     this.#settle();
   }
