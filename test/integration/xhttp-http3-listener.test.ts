@@ -156,6 +156,23 @@ describe("XHTTP over HTTP/3 as a listener", { skip: SKIP }, () => {
     await closed;
   });
 
+  test("clients without credentials are as many as their open requests allow", async () => {
+    await using listener = await openListener(echo);
+    let closed = 0;
+    const visitors = await Promise.all(Array.from({ length: 4 }, () => visit(listener.port)));
+    for (const [nth, visitor] of visitors.entries()) {
+      void visitor.closed.then(() => closed++);
+      for (let at = 0; at < 150; at++)
+        ask(visitor, `/x/v${nth}s${at}`, { fields: [["referer", REFERER]] }).catch(() => {});
+    }
+    await until("two of four have given way", () => closed >= 2); // 150 requests of 80 KiB each
+    await using node = await openNode(listener.port, "packet-up");
+    const stream = (await node.connect(TO, context())).on("error", () => {});
+    assert.equal(String(await firstBack(stream, "here")), "here");
+    stream.destroy();
+    for (const visitor of visitors) visitor.close(0x100);
+  });
+
   test("keys that do not go together are named", async () => {
     const { cert, key } = quicCertificate;
     const tls = { certificate: cert, "private-key": key };

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { HTTP3_ALPN } from "#transport/http3/alpn.ts";
 import { NO_ERROR, REQUEST_CANCELLED } from "#transport/http3/request.ts";
 import { Http3Server, type Http3Answer, type Http3Request } from "#transport/http3/server.ts";
-import type { OnTunnel } from "#transport/bearer.ts";
+import { type OnTunnel, REQUEST_BYTES } from "#transport/bearer.ts";
 import { MAX_STREAMS } from "#transport/http2/windows.ts";
 import { pathOf } from "#transport/http-head.ts";
 import { Bbr } from "#transport/quic/congestion/bbr.ts";
@@ -18,7 +18,7 @@ import type { XhttpServer } from "./server.ts";
 /** As of HTTP/2: a connection without packets ends behind so long, where the client does not say less. */
 const IDLE_MS = 300_000;
 /** What clients may send ahead that have not shown who they are. */
-const UNAUTHENTICATED_WINDOW_BYTES = 256 * 1024;
+const UNAUTHENTICATED_WINDOW_BYTES = 64 * 1024;
 
 /** What clients reach over UDP. Disposing it stops watching the certificate; connections go on. */
 export interface QuicCarrier extends Disposable {
@@ -71,7 +71,15 @@ function serve(client: QuicServerConnection, xhttp: XhttpServer, on: OnTunnel): 
     return decided;
   };
   const server = new Http3Server(client.connection, { answer });
-  return { onStream: (stream) => server.take(stream), onDatagram() {} };
+  client.grow(UNAUTHENTICATED_WINDOW_BYTES);
+  return {
+    onStream(stream) {
+      client.grow(REQUEST_BYTES);
+      stream.once("close", () => client.grow(-REQUEST_BYTES));
+      server.take(stream);
+    },
+    onDatagram() {},
+  };
 }
 
 /** The client has shown who it is. */

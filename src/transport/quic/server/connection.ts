@@ -36,6 +36,8 @@ export interface ServerConnectionHost {
   eventsOf(connection: QuicServerConnection): QuicServerEvents;
   /** It is over, and may be forgotten when no more can come for it. */
   onForgotten(connection: QuicServerConnection): void;
+  /** It makes us hold so many bytes more; negative: fewer. */
+  onGrown(connection: QuicServerConnection, bytes: number): void;
   /** It has shown who it is. */
   onSettled(connection: QuicServerConnection): void;
 }
@@ -116,6 +118,11 @@ export class QuicServerConnection {
   useCongestion(choice: CongestionChoice): void {
     this.#makeCongestion = () => makeCongestion(choice);
     this.connection.setCongestion(this.#makeCongestion());
+  }
+
+  /** Until the client has shown who it is: it makes us hold so many bytes more; negative: fewer. */
+  grow(bytes: number): void {
+    this.#host.onGrown(this, bytes);
   }
 
   /**

@@ -273,6 +273,11 @@ export class QuicEndpoint implements ServerConnectionHost {
     this.#unvalidated--;
   }
 
+  onGrown(connection: QuicServerConnection, bytes: number): void {
+    const entry = this.#connections.get(connection)?.entry ?? null;
+    if (entry !== null) this.#unsettled.grow(entry, bytes);
+  }
+
   onSettled(connection: QuicServerConnection): void {
     const place = this.#connections.get(connection);
     if (place === undefined || place.entry === null) return;
