@@ -6,6 +6,8 @@ import { connect } from "node:net";
 import { describe, test } from "node:test";
 import type { ManagedInbound } from "#core/inbound.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
+import { masterKey, methodOf } from "#protocols/shadowsocks/methods.ts";
+import { openPacket004 } from "#protocols/shadowsocks/packet004.ts";
 import { outboundContract } from "../contract/outbound.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { countThenAnswer, echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
@@ -27,6 +29,17 @@ const PASSWORDS: Readonly<Record<string, string>> = {
   "2022-blake3-aes-128-gcm": key(1),
   "2022-blake3-chacha20-poly1305": key(1, 32),
 };
+const ADDRESS_TYPES = [1, 3, 4];
+
+/** Random bytes that are no request. A cipher without authentication opens any to some, and they may begin like an address. */
+function noRequest(cipher: string, password: string): Buffer {
+  const method = methodOf(cipher);
+  const bytes = randomBytes(100);
+  if (method.stream === undefined) return bytes;
+  const [type] = openPacket004(method, masterKey(method, password), bytes) as Buffer;
+  return ADDRESS_TYPES.includes(type as number) ? noRequest(cipher, password) : bytes;
+}
+
 for (const [cipher, password] of Object.entries(PASSWORDS))
   outboundContract(
     `ss ${cipher}`,
@@ -116,7 +129,7 @@ describe("shadowsocks", () => {
       probe.on("close", () => (closed = true)).on("end", () => (closed = true));
       await once(probe, "connect");
       for (let round = 0; round < 20; round++) {
-        probe.write(randomBytes(100));
+        probe.write(round === 0 ? noRequest(cipher, password) : randomBytes(100));
         await new Promise((resolve) => setImmediate(resolve));
       }
       assert.equal(closed, false);
