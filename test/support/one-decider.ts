@@ -22,7 +22,7 @@ export function openOneDecider(data: Partial<DecisionData>): (destination: Desti
   return (destination) => {
     const asked = { slot: SLOT, listener: 0, local, destination, success: () => local };
     const dial = decider.decide({ ...asked, type: "Socks5" });
-    decider.giveUp(SLOT);
+    decider.slots.giveUp(SLOT);
     return dial !== null;
   };
 }

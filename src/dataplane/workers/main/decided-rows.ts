@@ -1,4 +1,4 @@
-/** What one worker has decided by itself, as the main thread finds it in their memory; worker/decider.ts is the other side. */
+/** What one worker has decided by itself, as the main thread finds it in their memory; worker/decided-slots.ts is the other side. */
 import type { MessagePort } from "node:worker_threads";
 import type { LocalEnd, WorkerConnection } from "#core/accepted.ts";
 import { ADDRESS_ORIGINS } from "#core/dial-plan.ts";
@@ -131,7 +131,7 @@ export class DecidedRows {
     const { decisions } = this.#env.accepts;
     if (this.#versions.size === 0) return;
     for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + table.acceptedSlots; slot++) {
-      // Atomic, so that it comes behind the store by which the version went: see `commit` of worker/decider.ts.
+      // Atomic, so that it comes behind the store by which the version went: see `commit` of worker/decided-slots.ts.
       if (Atomics.load(decisions.decided, slot) !== CONNECTED) continue;
       // It may have just ended.
       if (Atomics.compareExchange(decisions.decided, slot, CONNECTED, JOINED) !== CONNECTED) continue;

@@ -50,7 +50,7 @@ export const DIALLED = 5;
 export const NOT_DIALLED = 6;
 /** Nothing comes of that listener any more. */
 export const UNLISTENED = 7;
-/** A connection that the worker has decided has ended, and the main thread has not joined it; see decider.ts. */
+/** A connection that the worker has decided has ended, and the main thread has not joined it; see decided-slots.ts. */
 export const SERVED = 8;
 /** A client of a REALITY listener goes to the main thread as the message says; see `LeftClient`. The main thread releases the slot. */
 export const LEFT = 9;

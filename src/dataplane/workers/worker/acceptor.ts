@@ -89,7 +89,7 @@ export class Acceptor implements PendingOwner {
     });
     // Behind that event no request may be sent.
     this.#deadlines.forEachDialling((one) => {
-      const asks = one instanceof PendingConnection && this.decider.wayOf(one.slot) !== null;
+      const asks = one instanceof PendingConnection && this.decider.slots.wayOf(one.slot) !== null;
       if (asks && one.listener === listener) one.handBack();
     });
     this.#requestSlots.forEachWaiting((one) => {
@@ -154,14 +154,14 @@ export class Acceptor implements PendingOwner {
   /** The main thread knows it from now on, and it may stay for long. */
   onJoined(slot: number): void {
     const fd = int32At(this.table.descriptors, slot * 2 + 1);
-    const probes = this.decider.wayOf(slot)?.probes ?? null;
+    const probes = this.decider.slots.wayOf(slot)?.probes ?? null;
     if (probes !== null && fd >= 0)
       this.calls.keepAlive(fd, wholeSeconds(probes.idleMs), wholeSeconds(probes.intervalMs));
   }
 
   /** Nothing of the slot is open any more. True: the main thread knows of it, and is to be told. */
   onClosed(slot: number): boolean {
-    const account = this.decider.wayOf(slot) === null ? "joined" : this.decider.end(slot);
+    const account = this.decider.slots.wayOf(slot) === null ? "joined" : this.decider.slots.end(slot);
     if (account === "unknown") this.freeSlot(slot);
     return account === "joined";
   }

@@ -1,7 +1,7 @@
 import type { PlainHandshake } from "#core/accepted.ts";
 import { SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
-import type { Wish } from "./decider.ts";
+import type { Wish } from "./wish.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 
 type Client = Pick<RequestingTask, "slot" | "listener" | "fd">;

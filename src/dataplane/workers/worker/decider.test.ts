@@ -34,7 +34,7 @@ function openDecider(targets: readonly (readonly [ip: string, port: number])[]) 
     encodeSockaddr(shared.source(SLOT), { address: bytesOfIp(ipOf(from)), port: 4000 });
     const wish = decider.wishOf(listener) ?? assert.fail("it knows no destination");
     const dial = decider.decide({ ...wish, slot: SLOT, listener, local });
-    decider.giveUp(SLOT);
+    decider.slots.giveUp(SLOT);
     return dial !== null;
   };
   return { decides, word };

@@ -1,15 +1,14 @@
 /**
  * Decides on connections by the version of the tables that is in force, as the main thread would, or not at all. It never
- * decides by another version than the one that the main thread has announced, and gives up a decision whose version has
- * gone before the connection was made.
+ * decides by another version than the one that the main thread has announced.
  */
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import { ADDRESS_ORIGINS, type DialTemplate, type NodeTemplate } from "#core/dial-plan.ts";
+import type { NodeTemplate } from "#core/dial-plan.ts";
 import type { Facts } from "#core/rule.ts";
 import { mayBeSniffed } from "#core/sniffer.ts";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
 import { beginWire } from "#protocols/begin-wire.ts";
-import { ANY_V4, familyOf, isLoopback } from "#net/address/ip.ts";
+import { familyOf, isLoopback } from "#net/address/ip.ts";
 import { KnownNames } from "#net/address/known-names.ts";
 import { NamedAddresses } from "#net/address/named-addresses.ts";
 import { ForeignAddresses } from "#net/address/own-address.ts";
@@ -18,47 +17,16 @@ import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { decide, openTables, UNRULED, type RuleTables } from "#router/tables/decide.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
-import {
-  CONNECTED,
-  DIALLING,
-  JOINED,
-  NOT_DECIDED,
-  REQUEST_TYPES,
-  SERVED_ALONE,
-  type DecisionData,
-  type RequestType,
-  type VersionWord,
-} from "#dataplane/workers/shared/decision-data.ts";
-import { FIRST_ACCEPTED_SLOT } from "#dataplane/workers/shared/relay-memory.ts";
-import { SERVED } from "#dataplane/workers/shared/opcodes.ts";
-import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
+import type { DecisionData, VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import { choose, type Chosen, type FindRule } from "./chosen-way.ts";
+import { DecidedSlots, type DecidedSlotsHost } from "./decided-slots.ts";
+import type { AskedConnection, Wish } from "./wish.ts";
 
-/** What a client wants. */
-export interface Wish {
-  readonly type: RequestType;
-  readonly destination: Destination;
-  /** The answer of the handshake when it is connected. */
-  readonly success: (local: Endpoint) => Uint8Array;
-}
-
-/** That, and who it is. */
-export interface AskedConnection extends Wish {
-  readonly slot: number;
-  readonly listener: number;
-  /** Socket address of the listening side; lent. */
-  readonly local: Uint8Array;
-}
-
-interface DeciderHost {
+interface DeciderHost extends DecidedSlotsHost {
   /** As `AcceptCalls` has it. */
   mayBeOwn(ip: Ip): boolean;
-  /** An event that can wait until there is another one. */
-  reportLazily(slot: number, kind: number): void;
-  /** Of tests only. */
-  readonly atSeam?: AtSeam | undefined;
 }
 
 interface Version {
@@ -86,18 +54,17 @@ const saysNothing = (): Uint8Array => NO_BYTES;
 const SOON_MS = 1_000;
 
 export class Decider {
+  readonly slots: DecidedSlots;
   readonly #shared: AcceptMemory;
   readonly #host: DeciderHost;
   readonly #word: VersionWord;
   readonly #port: MessagePort | null;
   readonly #sockaddrs = new Sockaddrs();
-  /** For a second address, while one is lent. */
-  readonly #wanted = new Sockaddrs();
+  /** Of clients that the kernel has brought here. */
+  readonly #captured = new Sockaddrs();
   readonly #foreign = new ForeignAddresses((ip) => this.#host.mayBeOwn(ip));
   #version: Version | null = null;
   #lastAnswer: Answer | null = null;
-  /** By slot, from the first of the worker's own on: how its connection is dialled, if it was decided here. */
-  readonly #ways: (DialTemplate | null)[] = [];
 
   /** `port` null: nothing is ever decided. */
   constructor(shared: AcceptMemory, host: DeciderHost, word: VersionWord, port: MessagePort | null) {
@@ -105,6 +72,7 @@ export class Decider {
     this.#host = host;
     this.#word = word;
     this.#port = port;
+    this.slots = new DecidedSlots(shared.decisions, host, word);
   }
 
   /** On the main thread's command, of which each goes with one message. */
@@ -127,7 +95,7 @@ export class Decider {
 
   /** What a client wants that the kernel has brought here, on its way to this socket address. */
   captured(type: "Redir" | "TProxy", to: Uint8Array): Wish {
-    return { type, destination: unnamed(this.#wanted.original(to)), success: saysNothing };
+    return { type, destination: unnamed(this.#captured.original(to)), success: saysNothing };
   }
 
   /** How to dial for a client; null: the main thread has to decide. */
@@ -155,8 +123,7 @@ export class Decider {
     if (way.node !== undefined && ownPorts.has(to.port)) return null;
     const dial = this.#dialOf(asked, chosen);
     if (dial === null) return null;
-    this.#note(asked, means, chosen, version.data.version, dial.address);
-    this.#ways[asked.slot - FIRST_ACCEPTED_SLOT] = way;
+    this.slots.note(asked, means, chosen, version.data.version, dial.address);
     return dial;
   }
 
@@ -214,73 +181,8 @@ export class Decider {
     return bytes;
   }
 
-  #note(
-    asked: AskedConnection,
-    { host }: Destination,
-    { found, way, seen, wants }: Chosen,
-    version: number,
-    to: Uint8Array,
-  ): void {
-    const { slot, type, local, destination } = asked;
-    const { target, list, position, end } = found;
-    const speaks = REQUEST_TYPES.indexOf(type);
-    const origin = ADDRESS_ORIGINS.indexOf(seen.from);
-    const { ip, port } = destination;
-    const faked = host === destination.host ? null : ip;
-    const row = [version, speaks, target, list, position, end, origin, faked === null ? 0 : 1] as const;
-    const { decisions } = this.#shared;
-    decisions.write(slot, row, to, local);
-    if (way.node !== undefined) {
-      decisions.setWanted(slot, this.#wanted.encode({ ip: seen.ip ?? ANY_V4, port: wants.port }));
-    }
-    if (host !== null) decisions.setName(slot, host);
-    if (faked !== null) decisions.setFaked(slot, this.#wanted.encode({ ip: faked, port }));
-    Atomics.store(decisions.decided, slot, DIALLING);
-  }
-
   /** The time that protocols compare with their peers. */
   readonly nowMs = (): number => Date.now() + (this.#version?.clock[0] ?? 0);
-
-  /** How a connection that was decided here is dialled; null: it was not, or has ended. */
-  wayOf(slot: number): DialTemplate | null {
-    return this.#ways[slot - FIRST_ACCEPTED_SLOT] ?? null;
-  }
-
-  /**
-   * Its connection is made: from now on the main thread may find it. False: the version by which it was decided has gone
-   * meanwhile, and it is to be given up. The store comes before the load, and the main thread takes the version away before
-   * it looks for connections: so one of the two sees the other.
-   */
-  commit(slot: number): boolean {
-    const { decisions } = this.#shared;
-    const { decided, startedAtMs } = decisions;
-    const version = decisions.versionOf(slot);
-    startedAtMs[slot] = Date.now();
-    Atomics.store(decided, slot, CONNECTED);
-    this.#host.atSeam?.("committing");
-    if (this.#word.present === version) return true;
-    return Atomics.compareExchange(decided, slot, CONNECTED, NOT_DECIDED) === JOINED;
-  }
-
-  /** It could not be dialled, or was given up: the main thread has to decide. */
-  giveUp(slot: number): void {
-    this.#ways[slot - FIRST_ACCEPTED_SLOT] = null;
-    Atomics.compareExchange(this.#shared.decisions.decided, slot, DIALLING, NOT_DECIDED);
-  }
-
-  /** Its connection is over. `served`: that is reported here; `joined`: it is the main thread's; `unknown`: it was never made. */
-  end(slot: number): "served" | "joined" | "unknown" {
-    const { decided } = this.#shared.decisions;
-    this.giveUp(slot);
-    const before = Atomics.compareExchange(decided, slot, CONNECTED, SERVED_ALONE);
-    this.#host.atSeam?.("serving");
-    if (before === CONNECTED) {
-      this.#host.reportLazily(slot, SERVED);
-      return "served";
-    }
-    decided[slot] = NOT_DECIDED;
-    return before === JOINED ? "joined" : "unknown";
-  }
 }
 
 /**

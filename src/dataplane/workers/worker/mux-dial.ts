@@ -90,7 +90,7 @@ export class MuxDial implements Remote {
   }
 
   commit(): boolean {
-    return !this.isDecided || this.#owner.decider.commit(this.#slot);
+    return !this.isDecided || this.#owner.decider.slots.commit(this.#slot);
   }
 
   begin(planned: WireMessage): OpenMessage {
@@ -110,7 +110,7 @@ export class MuxDial implements Remote {
 
   fail(): void {
     this.drop();
-    if (this.isDecided) this.#owner.decider.giveUp(this.#slot);
+    if (this.isDecided) this.#owner.decider.slots.giveUp(this.#slot);
   }
 
   drop(): void {

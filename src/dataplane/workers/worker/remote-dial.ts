@@ -220,7 +220,7 @@ export class RemoteDial implements Remote {
 
   /** It is connected. False: it was decided by rules that are no longer in force, and is to be given up. */
   commit(): boolean {
-    return !this.isDecided || this.#owner.decider.commit(this.#slot);
+    return !this.isDecided || this.#owner.decider.slots.commit(this.#slot);
   }
 
   /** From now on the connection is relayed. */
@@ -243,7 +243,7 @@ export class RemoteDial implements Remote {
 
   fail(): void {
     this.hangUp();
-    if (this.isDecided) this.#owner.decider.giveUp(this.#slot);
+    if (this.isDecided) this.#owner.decider.slots.giveUp(this.#slot);
   }
 
   /** Closes the socket. */
