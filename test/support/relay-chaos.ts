@@ -207,7 +207,10 @@ export async function chaos({ flows, parallel, seed, backend, limited }: ChaosOp
     const far = await dialTcp(
       { ip: LOOPBACK_V4, port: portOf(origin) },
       { signal: kill.signal, timeoutMs: 20_000, sockets: null },
-    );
+    ).catch((error: unknown) => {
+      for (const socket of [near, client]) socket.destroy(); // or their server never closes, and the fault is never told
+      throw error;
+    });
     const relayed = relay(near, far, meterOf(own, script, limited, random), {
       signal: kill.signal,
       onBytes: (direction, bytes) => void (own.moved[direction] += bytes),
