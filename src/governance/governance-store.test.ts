@@ -49,6 +49,26 @@ test("what was counted is there after a restart, from commits and from the journ
   }
 });
 
+test("a clock that is set ahead behind a start of the machine is no time that has passed, though nothing was counted since", async () => {
+  const used = settings({ global: policy({ quota: quota(1e6) }) });
+  const first = governed();
+  const { clock, store } = first;
+  await first.apply(used);
+  first.session().reserve("upload", 100);
+  (await first.governance.prepare(used, { tolerant: false })).abandon(); // commits
+  clock.bootId = "second";
+  clock.monotonic = 0;
+  clock.pass(20);
+  const second = governed(clock, store);
+  await second.apply(used);
+  await second.governance.tick();
+  clock.wall += 400 * DAY * 1000;
+  const third = governed(clock, store);
+  await third.apply(used);
+  assert.equal(statusOf(third, "global").rolling.upload, 100);
+  for (const { governance } of [first, second, third]) governance[Symbol.dispose]();
+});
+
 test("a quota that is reached is stored at once, with what the reports have of it, and survives a crash", async () => {
   const first = governed();
   const used = settings({ global: policy({ quota: quota(1000) }) });

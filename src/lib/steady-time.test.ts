@@ -83,6 +83,7 @@ test("whatever the clock is set to, usage is never lower than it is, through sle
         if (stored !== null) time.goOnFrom(stored.moment);
         window = new RollingWindow(windowSeconds, stored?.rows);
         used = kept;
+        if (time.isOfLaterRun) write();
       };
       for (const { what, span: seconds } of steps) {
         if (what === "use") {

@@ -41,6 +41,7 @@ export class SteadyTime {
   /** How far the clock that counts sleep is ahead of the one that does not. */
   #sleptMs: number;
   #latestMs = -Infinity;
+  #isOfLaterRun = false;
   #newestSeconds = -Infinity;
 
   constructor(clocks: SteadyClocks) {
@@ -77,9 +78,18 @@ export class SteadyTime {
     const { boot } = this.#clocks;
     const runMs = boot === null || boot.id !== bootId ? -1 : boot.nowMs() - bootMs;
     const wasRight = wallMs >= Math.max(timeMs - LAG_MS, EARLIEST_MS);
+    this.#isOfLaterRun = boot !== null && runMs < 0;
     const passedMs = runMs >= 0 ? runMs : wasRight ? Math.max(0, this.#clocks.wallMs() - wallMs) : 0;
     this.#aheadMs = timeMs + passedMs - this.#clocks.monotonicMs();
     this.goOnBehind(this.#newestSeconds);
+  }
+
+  /**
+   * It goes on from an earlier run of the machine. A moment is to be stored soon: until then the next process, too, would have
+   * to believe the system's clock, which may have been set ahead meanwhile.
+   */
+  get isOfLaterRun(): boolean {
+    return this.#isOfLaterRun;
   }
 
   /** The same for what was stored without a moment: nothing lies in the future. */

@@ -3,6 +3,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { Change } from "#store/kv.ts";
 import { differing } from "./agreement.ts";
+import { isWindow } from "./allowance.ts";
 import type { Shared } from "./changes.ts";
 import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
 import type { FleetLink } from "./fleet-link.ts";
@@ -106,6 +107,14 @@ export class ManagedListeners {
         registry.counters.set(name, user.id, this.#counted(name, user), this.#shared.env.nowMs());
     }
     registry.listeners = new Map(settings.listeners.map((listener) => [listener.name, listener]));
+    if (registry.time.isOfLaterRun) this.#storeMoment();
+  }
+
+  /** By one of the windows: each is written with the present moment. */
+  #storeMoment(): void {
+    const { counters } = this.#registry;
+    const measured = counters.limited.values().find(({ usage }) => usage !== null && isWindow(usage));
+    if (measured !== undefined) counters.changedAgain([measured]);
   }
 
   /** What is counted of a user, or rested while the listener was not managed. */

@@ -137,6 +137,23 @@ test("a window is freed by time that passes, not by a clock that is set ahead, r
   assert.deepEqual([edge.users.length, bench.user.status], [1, "active"]);
 });
 
+test("a clock that is set ahead behind a start of the machine frees no window, though nothing was moved since", async () => {
+  using bench = await LimitedUser.open();
+  await bench.limit({ quota: { totalBytes: 1000, window: "24h" } });
+  bench.meter().reserve("upload", 1500);
+  await bench.pass(200);
+  await bench.users.checkpoint();
+  for (const aheadMs of [0, 40 * DAY_MS]) {
+    bench.bootId = "second";
+    bench.nowMs += aheadMs;
+    bench.restart();
+    await bench.adopt([listener("edge"), listener("side")]);
+    await bench.pass(HOUR_MS);
+    assert.equal(bench.user.status, "limited");
+    await bench.users.checkpoint();
+  }
+});
+
 test("a window lets in again what has left it; another period begins anew, more bytes do not", async () => {
   using bench = await LimitedUser.open();
   await bench.limit({ quota: { totalBytes: 1000, window: "24h" } });

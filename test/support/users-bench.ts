@@ -76,6 +76,8 @@ export class Bench implements Disposable {
   /** May jump. Of a node of a fleet, what its clock is wrong by. */
   nowMs = 1_785_312_000_000;
   monotonicMs = 0;
+  /** The machine's run, as from the next start of the program. Null: the machine does not say. */
+  bootId: string | null = null;
   readonly live: { readonly metadata: Metadata }[] = [];
   /** A test may put another one in its place. */
   openStore = openStoreHere;
@@ -96,6 +98,7 @@ export class Bench implements Disposable {
       log: this.#options.log ?? SILENT,
       nowMs: () => (isReal ? Date.now() + this.nowMs : this.nowMs),
       monotonicMs: () => (isReal ? performance.now() : this.monotonicMs),
+      boot: this.bootId === null ? null : { id: this.bootId, nowMs: () => this.monotonicMs },
       live,
       protocols: [TEST],
       openStore: (store) => this.openStore(store),
