@@ -1,6 +1,7 @@
 /**
- * Flow control. The default of 64 KiB bounds a stream to one window a round trip. What a peer can make us hold is at
- * most the connection's window: a reader that stops reading stops its stream, then its connection.
+ * Flow control. The default of 64 KiB bounds a stream to one window a round trip. In workers a peer can make us hold the
+ * connection's window at most. `node:http2` grants that one anew whatever becomes of the bytes: there it is a stream's window
+ * for each open stream.
  */
 export const STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
 export const CONNECTION_WINDOW_BYTES = 8 * 1024 * 1024;
