@@ -1,5 +1,5 @@
 /** A text area with line numbers, marks on lines, and hints while typing. The browser's own: undo, input methods and screen readers work. */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Remark } from "#ui/api/config-types.ts";
 import { aboutKey, hintsAt, type Hint, type Schema } from "./hints.ts";
 import { HintList } from "./hint-list.tsx";
@@ -48,7 +48,7 @@ export function CodeArea({ label, text, onText, remarks, schema, jump, onAbout }
     observer.observe(element());
     return () => observer.disconnect();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (jump !== null) goTo(element(), jump);
   }, [jump]);
 
