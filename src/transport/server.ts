@@ -42,7 +42,10 @@ export interface TransportServerContext {
 
 export interface TransportServer extends Disposable {
   readonly security: "none" | "tls";
-  /** Nothing lies below the protocol but TCP, and what `security` says. */
+  /**
+   * Nothing lies below the protocol but TCP, and what `security` says, and nothing of a client is to be looked at before its
+   * first words: workers may read these.
+   */
   readonly isBare: boolean;
   /**
    * Workers may answer requests to switch to WebSocket, or to the bare stream, that are made there: nothing else is served, and
@@ -149,7 +152,7 @@ export async function openTransportServer(
   };
   return {
     security: security.kind,
-    isBare: carriers.bare,
+    isBare: carriers.bare && asksNoCertificate,
     upgradePath: canSwitch ? (carriers.upgrade?.path ?? null) : null,
     keepsHttp2,
     contexts: carriers.http2 === null || keepsHttp2 ? security.contexts : null,

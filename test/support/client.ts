@@ -103,3 +103,17 @@ export function inbox(flow: DatagramFlow): { next(): Promise<Datagram> } {
       }),
   };
 }
+
+/** Says it at once, and has an answer of so many bytes; less where it is over before. */
+export async function answerTo(stream: Duplex, said: Buffer, size: number): Promise<string> {
+  stream.write(said);
+  let heard = "";
+  while (heard.length < size) {
+    const chunk = await new Promise<Buffer | null>((resolve) => {
+      stream.once("data", resolve).once("close", () => resolve(null));
+    });
+    if (chunk === null) break;
+    heard += chunk.toString("latin1");
+  }
+  return heard;
+}

@@ -51,6 +51,7 @@ function serverWith(live: LiveContexts, options: TlsServerOptions, { native }: T
       finish(stream, () => begin(stream, bypassable), signal),
     acceptConnection: async (connection, { signal, bypassable = false } = {}) => {
       const { tls } = connection;
+      connection.worker?.understood(0); // its first words, where a worker has shown them, are still to be read
       const handshake = () =>
         tls === null ? begin(connection.stream(), bypassable) : resume(tls, bypassable);
       return finish(connection, handshake, signal);
