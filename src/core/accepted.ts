@@ -7,6 +7,7 @@ import type { WireStart } from "./handover.ts";
 import type { RealityRules } from "./reality-rules.ts";
 import type { TlsContextSource } from "./tls-contexts.ts";
 import type { ClientSession } from "./wire-details.ts";
+import type { LetIn } from "./written-users.ts";
 
 /**
  * What a worker can read of a connection by itself to learn the destination: a request; `none`: there is no handshake,
@@ -28,6 +29,8 @@ export type Switched = "frames" | "stream";
 interface FirstBytes {
   /** Clients ask there for a switch from HTTP/1.1 first, which workers answer. Absent: they do not. */
   readonly upgradePath?: string;
+  /** Workers may decide on what users ask for first. Absent: they may not. */
+  readonly letIn?: LetIn;
 }
 
 /** How the connections of a listener begin. `unknown`: in a way that only the event loop can read. */

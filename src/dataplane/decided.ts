@@ -38,6 +38,7 @@ export function joinDecided(
   { metadata, dialled }: DecidedConnection,
   decision: Decision,
   env: SessionEnv,
+  onOver: () => void,
 ): void {
   env.enter();
   const entry = env.live.open(metadata);
@@ -45,7 +46,11 @@ export function joinDecided(
   entry.remoteAddress = dialled.ip;
   env.flows.decided(decision);
   const noted = env.loops.dials(metadata, decision, worker, dialled);
-  relayByWorker(worker, { entry, noted, onEnd: env.leave }, env);
+  const onEnd = (): void => {
+    onOver();
+    env.leave();
+  };
+  relayByWorker(worker, { entry, noted, onEnd }, env);
 }
 
 export function relayByWorker(

@@ -42,8 +42,8 @@ export interface DecisionVersion extends Disposable {
   readonly isCurrent: boolean;
   /** One has come and gone; so many bytes were handed on. */
   served(connection: DecidedConnection, uploadBytes: number, downloadBytes: number): void;
-  /** One is still there, and is like any other from now on. */
-  joined(connection: DecidedConnection, worker: WorkerConnection): void;
+  /** One is still there, and is like any other from now on. `onEnd` is to be called when it is over. */
+  joined(connection: DecidedConnection, worker: WorkerConnection, onEnd: () => void): void;
 }
 
 export interface DecisionSource {

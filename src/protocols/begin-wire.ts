@@ -2,12 +2,16 @@
 import { layersOf, type Layer, type WireStart } from "#core/handover.ts";
 import type { Destination } from "#core/session.ts";
 import type { UnderlayRecipe, WireRecipe } from "#core/wire-recipe.ts";
+import type { WrittenUsers } from "#core/written-users.ts";
 import { FIRST_FRAME } from "#transport/websocket/frame-reader.ts";
 import { beginAnytls } from "./anytls/begin.ts";
+import { type FirstRequestReader, FirstRequests } from "./first-requests.ts";
 import { beginMux } from "./mux/begin.ts";
 import { beginShadowsocks } from "./shadowsocks/begin.ts";
 import { beginTrojan } from "./trojan/begin.ts";
+import { trojanRequests } from "./trojan/first-request.ts";
 import { beginVless } from "./vless/begin.ts";
+import { vlessRequests } from "./vless/first-request.ts";
 import { beginVmess } from "./vmess/begin.ts";
 
 /** Of the sessions whose streams threads open. */
@@ -65,4 +69,17 @@ function over(under: UnderlayRecipe, start: WireStart): WireStart {
     layers: [...frames, ...layersOf(start)],
     under,
   };
+}
+
+/** By protocol of a listener. */
+const FIRST_REQUESTS: Readonly<Record<string, FirstRequestReader>> = {
+  trojan: trojanRequests,
+  vless: vlessRequests,
+};
+
+/** Throws for users of a protocol whose requests threads do not read. */
+export function firstRequestsOf(users: WrittenUsers): FirstRequests {
+  const reader = FIRST_REQUESTS[users.protocol];
+  if (reader === undefined) throw new RangeError(`no thread reads requests of ${users.protocol}`);
+  return new FirstRequests(users, reader);
 }

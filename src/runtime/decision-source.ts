@@ -108,7 +108,7 @@ class RuntimeVersion implements DecisionVersion {
     settleDecided(connection, decision, { upload, download }, this.#env.session);
   }
 
-  joined(connection: DecidedConnection, worker: WorkerConnection): void {
+  joined(connection: DecidedConnection, worker: WorkerConnection, onEnd: () => void): void {
     const decision = this.#decisionOf(connection);
     const { ruleList } = connection.metadata.inbound;
     joinDecided(
@@ -116,6 +116,7 @@ class RuntimeVersion implements DecisionVersion {
       connection,
       this.#snapshot.withRecords(decision, ruleList, connection.ipFrom),
       this.#env.session,
+      onEnd,
     );
   }
 

@@ -4,14 +4,17 @@ import { itemAt } from "#lib/at.ts";
 import { ADDRESS_ORIGINS } from "#core/dial-plan.ts";
 import { dialOf, type Decision } from "#core/router.ts";
 import type { Ip, Metadata } from "#core/session.ts";
+import type { WrittenUsers } from "#core/written-users.ts";
 import { encodeSockaddr, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { addressesOf, allows } from "#net/address/families.ts";
-import { bytesOfIp, familyOf } from "#net/address/ip.ts";
+import { bytesOfIp, familyOf, isLoopback } from "#net/address/ip.ts";
+import { PRIVATE } from "#net/address/special-ranges.ts";
 import { AcceptMemory, newAcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
 import { REQUEST_TYPES, VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { FIRST_ACCEPTED_SLOT } from "#dataplane/workers/shared/relay-memory.ts";
 import { Decider } from "#dataplane/workers/worker/decider.ts";
+import { NO_USER } from "#dataplane/workers/worker/wish.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import { factsOf, type FindProcessMode } from "#router/session-facts.ts";
 import type { RouterSnapshot } from "#router/snapshot.ts";
@@ -89,9 +92,14 @@ async function compareSet(
 }
 
 const NAMES = ["in", "other"];
+const USERS: WrittenUsers = { protocol: "trojan", type: "Trojan", keys: ["a", "b"], names: ["alice", "bob"] };
 const SLOT = FIRST_ACCEPTED_SLOT;
 
-/** With a listener for each name and rule list. */
+/** Users from elsewhere reach private addresses only where a rule names these: that is for the main thread to look at. */
+const isForAll = ({ inbound, source }: Metadata, ip: Ip): boolean =>
+  inbound.user === null || isLoopback(source.ip) || !PRIVATE.holds(ip);
+
+/** With two listeners for each name and rule list: of users, and of clients that are none. */
 class OneWorker {
   readonly #memory: AcceptMemory;
   readonly #router: RuleRouter;
@@ -117,7 +125,15 @@ class OneWorker {
     const word = new VersionWord();
     this.#decider = new Decider(memory, { reportLazily() {}, mayBeOwn: () => false }, word, ports.port2);
     const listeners = [null, ...router.lists.nested.map(({ name }) => name)].flatMap((list) =>
-      NAMES.map((name) => ({ name, root: snapshot.rootOf(list), fixed: null, destination: null })),
+      NAMES.flatMap((name) =>
+        [null, USERS].map((users) => ({
+          name,
+          root: snapshot.rootOf(list),
+          fixed: null,
+          destination: null,
+          users,
+        })),
+      ),
     );
     const { families, choice, known, resolver } = names;
     const ofFamilies = { v4: allows(families, 4), v6: allows(families, 6) };
@@ -141,7 +157,8 @@ class OneWorker {
     const { host, ip } = metadata.destination;
     const dial = host === null ? this.#ask(metadata) : null;
     if (dial === undefined || ip === null || host !== null) return false;
-    const isTold = this.#isTold(metadata, tables, () => null) && allows(this.#names.families, familyOf(ip));
+    const mayDial = allows(this.#names.families, familyOf(ip)) && isForAll(metadata, ip);
+    const isTold = this.#isTold(metadata, tables, () => null) && mayDial;
     assert.equal(dial !== null, isTold, what());
     if (dial === null) return false;
     assert.deepEqual(dial.address, this.#sockaddrOf(metadata, ip), what());
@@ -173,7 +190,8 @@ class OneWorker {
     const told = new Set(
       pinned.length > 1 ? pinned.map((at) => this.#isTold(metadata, tables, () => null, at)) : [],
     );
-    const isExpected = ip === null && isTold && isKnown && first !== null && isSame;
+    const isPublic = first !== null && isForAll(metadata, first);
+    const isExpected = ip === null && isTold && isKnown && isPublic && isSame;
     if (told.size < 2) assert.equal(dial !== null, isExpected, what());
     const asked = [
       [before, early],
@@ -226,12 +244,14 @@ class OneWorker {
   /** Undefined: no client of a worker. */
   #ask({ inbound, source, destination }: Metadata): Dial | null | undefined {
     const type = REQUEST_TYPES.find((one) => one === inbound.type);
-    if (type === undefined || inbound.user !== null) return undefined;
+    if (type === undefined) return undefined;
     encodeSockaddr(this.#memory.source(SLOT), { address: bytesOfIp(source.ip), port: source.port });
     encodeSockaddr(this.#local, { address: bytesOfIp(inbound.local.ip), port: inbound.local.port });
     const root = this.#snapshot.rootOf(inbound.ruleList);
-    const listener = (root + 1) * NAMES.length + NAMES.indexOf(inbound.name);
-    const asked = { slot: SLOT, listener, type, destination, local: this.#local };
+    const user = inbound.user === null ? NO_USER : USERS.names.indexOf(inbound.user);
+    const isUser = user === NO_USER ? 0 : 1;
+    const listener = ((root + 1) * NAMES.length + NAMES.indexOf(inbound.name)) * 2 + isUser;
+    const asked = { slot: SLOT, listener, type, user, destination, local: this.#local };
     const dial = this.#decider.decide({ ...asked, success: () => new Uint8Array() });
     return dial && { ...dial, address: dial.address.slice() };
   }

@@ -66,6 +66,11 @@ export class DecidingEngine implements AsyncDisposable {
       destination === undefined
         ? { handshake: "mixed" }
         : { handshake: "none", ...(destination && { destination }) };
+    return DecidingEngine.openFor(threads, handshake);
+  }
+
+  /** The listener's clients show first what they are, as `handshake` says. */
+  static openFor(threads: number, handshake: Handshake): Promise<DecidingEngine> {
     return DecidingEngine.openAt(threads, handshake, { ip: LOOPBACK_V4, port: 0, owner: "test" });
   }
 
@@ -106,9 +111,13 @@ export class DecidingEngine implements AsyncDisposable {
       factsOf: ({ name }) => ({ name, root: -1, fixed: null }),
       served: (connection, uploadBytes, downloadBytes) =>
         void this.served.push({ ...connection, version, uploadBytes, downloadBytes }),
-      joined: (connection, worker) => {
+      joined: (connection, worker, onEnd) => {
         this.joined.push({ ...connection, version, worker });
-        worker.events = { dialled() {}, failed() {}, ended: () => this.ended++ };
+        const ended = (): void => {
+          this.ended++;
+          onEnd();
+        };
+        worker.events = { dialled() {}, failed() {}, ended };
       },
       [Symbol.dispose]: () => void this.dropped.push(version),
     };

@@ -28,7 +28,7 @@ export function decisionData(
     version,
     rules: { main: { name: "rules", steps, leads, disabled: null }, nested: [] },
     ways: [null, PLAIN_WAY],
-    listeners: [{ name: "in", root: MAIN_LIST, fixed: null, destination: null }],
+    listeners: [{ name: "in", root: MAIN_LIST, fixed: null, destination: null, users: null }],
     ignoresPrograms: false,
     ownPorts: new Set(),
     names: null,

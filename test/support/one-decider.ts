@@ -20,7 +20,7 @@ export function openOneDecider(data: Partial<DecisionData>): (destination: Desti
   encodeSockaddr(local, { address: Uint8Array.of(127, 0, 0, 1), port: 5000 });
   encodeSockaddr(shared.source(SLOT), { address: Uint8Array.of(127, 0, 0, 1), port: 4000 });
   return (destination) => {
-    const asked = { slot: SLOT, listener: 0, local, destination, success: () => local };
+    const asked = { slot: SLOT, listener: 0, user: -1, local, destination, success: () => local };
     const dial = decider.decide({ ...asked, type: "Socks5" });
     decider.slots.giveUp(SLOT);
     return dial !== null;

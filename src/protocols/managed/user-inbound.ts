@@ -1,6 +1,7 @@
 /** What listeners with users have in common: the table in force, admission by it, and the end of removed users' sessions. */
 import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
 import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
+import { type LetIn, MOST_WRITTEN_USERS, type WrittenUsers } from "#core/written-users.ts";
 import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
 import type { Endpoint } from "#core/session.ts";
 import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
@@ -31,6 +32,8 @@ export interface ShellOptions<Table> {
   readonly tableOf: (users: readonly User[]) => Table;
   /** Makes the table of `tableOf` out of the one in force, at the cost of what changes: there may be thousands of users. */
   readonly changeTable?: (table: Table, change: UsersChange) => Table;
+  /** The users of a table whose requests threads understand, too; absent: of none. */
+  readonly writtenUsers?: (table: Table) => Omit<WrittenUsers, "type">;
 }
 
 export interface ListenOptions {
@@ -51,6 +54,19 @@ export class UserInbound<Table extends UserTable> {
   #users: Table;
   /** Null until users were handed in: those of the file are in no list. */
   #list: UserList | null = null;
+
+  readonly #letIn: LetIn = {
+    users: () => {
+      const { type, writtenUsers, written } = this.#options;
+      // Users that come and go have counters and limits, which the main thread keeps.
+      const isFew = this.#list === null && written.length > 0 && written.length <= MOST_WRITTEN_USERS;
+      return isFew && writtenUsers !== undefined ? { type, ...writtenUsers(this.#users) } : null;
+    },
+    hold: (user, end) => {
+      if (!this.#users.identities.has(user)) end(); // removed meanwhile
+      return this.#live.add(user, end);
+    },
+  };
 
   constructor(env: InboundEnv, options: ShellOptions<Table>) {
     this.#env = env;
@@ -82,7 +98,8 @@ export class UserInbound<Table extends UserTable> {
 
   #listenTcp(layer: TransportServer, options: ListenOptions): Promise<readonly Endpoint[]> {
     const onAccepted = (connection: AcceptedConnection): void => this.#serve(connection, layer, options);
-    return this.#env.listenTcp({ ...handshakeOf(layer, options.readsFirst === true), onAccepted });
+    const handshake = handshakeOf(layer, options.readsFirst === true, this.#letIn);
+    return this.#env.listenTcp({ ...handshake, onAccepted });
   }
 
   #listenUdp(carrier: QuicCarrier, options: ListenOptions): Promise<readonly Endpoint[]> {
@@ -207,9 +224,10 @@ export class UserInbound<Table extends UserTable> {
 function handshakeOf(
   { contexts, isBare, keepsHttp2 = false, rules = null, security, upgradePath }: TransportServer,
   readsFirst: boolean,
+  letIn: LetIn,
 ): Handshake {
   const showsFirst = readsFirst && (isBare || keepsHttp2 || upgradePath !== null);
-  const first = upgradePath === null ? {} : { upgradePath };
+  const first = { ...(upgradePath !== null && { upgradePath }), ...(isBare && { letIn }) };
   if (contexts !== null) return { handshake: "tls", contexts, showsFirst, ...first };
   if (rules !== null && showsFirst) return { handshake: "reality", rules };
   return showsFirst && security === "none"

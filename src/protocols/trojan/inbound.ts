@@ -39,7 +39,17 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: password,
     flow: null,
   }));
-  const shell = new UserInbound(env, { type: "Trojan", users: tableOf(users), written: users, tableOf });
+  const shell = new UserInbound(env, {
+    type: "Trojan",
+    users: tableOf(users),
+    written: users,
+    tableOf,
+    writtenUsers: ({ byKey }) => ({
+      protocol: "trojan",
+      keys: [...byKey.keys()],
+      names: [...byKey.values()],
+    }),
+  });
   return await shell.listen(await openTransportServer(options, env), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,

@@ -64,6 +64,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     written: users,
     tableOf,
     changeTable: (table, change) => table.changed(change, `listener ${name}`),
+    writtenUsers: (table) => table.written(),
   });
   const bypassable = () => shell.users.usesVision;
   const onGreeting = (

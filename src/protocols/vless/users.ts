@@ -1,5 +1,6 @@
 import { ConfigError } from "#core/errors.ts";
 import type { User, UsersChange } from "#core/inbound.ts";
+import type { WrittenUsers } from "#core/written-users.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { PersistentMap } from "#lib/persistent-map.ts";
 import type { UserTable as ManagedTable } from "#protocols/managed/user-inbound.ts";
@@ -42,6 +43,12 @@ class VlessTable implements UserTable {
 
   find(id: Buffer): VlessUser | null {
     return this.#byId.get(id.toString("latin1")) ?? null;
+  }
+
+  /** Those without a flow: what one leaves behind is the main thread's to look at. */
+  written(): Omit<WrittenUsers, "type"> {
+    const plain = [...this.#byId.entries()].filter(([, { flow }]) => flow === "");
+    return { protocol: "vless", keys: plain.map(([key]) => key), names: plain.map(([, { name }]) => name) };
   }
 
   /** Throws `ConfigError` as above. */

@@ -12,15 +12,8 @@ import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import { int32At } from "#lib/at.ts";
 import { ArrivedClients } from "./arrived-clients.ts";
 import type { DecidedEnds } from "./decided-rows.ts";
-import type { DecidableListener } from "./decisions.ts";
-import {
-  CAPTURING,
-  decidableBy,
-  handshakeOf,
-  nameOf,
-  upgradePathOf,
-  type Listener,
-} from "./offloaded-listener.ts";
+import { CAPTURING, decidableBy, type DecidableListener } from "./decidable-listener.ts";
+import { handshakeOf, nameOf, upgradePathOf, type Listener } from "./offloaded-listener.ts";
 import { dialledFrom } from "./slot-socket.ts";
 import { WorkerTlsContexts } from "./tls-contexts.ts";
 import { WorkerClient, type WorkerClientEnv } from "./worker-connection.ts";

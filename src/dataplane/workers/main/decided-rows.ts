@@ -4,7 +4,7 @@ import type { LocalEnd, WorkerConnection } from "#core/accepted.ts";
 import { ADDRESS_ORIGINS } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DecidedConnection, DecisionVersion, FoundDial } from "#dataplane/decision-source.ts";
-import { describe, type ListenerContext } from "#net/listen/accept.ts";
+import { describe } from "#net/listen/accept.ts";
 import { float64At, int32At, itemAt } from "#lib/at.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { DecisionRow } from "#dataplane/workers/shared/decision-memory.ts";
@@ -20,6 +20,7 @@ import {
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import type { CommandObserver } from "./commands.ts";
+import type { DecidableListener } from "./decidable-listener.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 
 /** A version on its way to workers. */
@@ -27,15 +28,15 @@ export interface PublishedVersion {
   readonly data: DecisionData;
   /** Null: workers decide nothing by it. */
   readonly by: DecisionVersion | null;
-  /** By number of the listener; null: it decides nothing. */
-  readonly contexts: readonly (ListenerContext | null)[];
+  /** By number; null: nothing is decided of it. */
+  readonly listeners: readonly (DecidableListener | null)[];
   /** Workers that have it, and the one that publishes it. At none it is disposed of. */
-  users: number;
+  holders: number;
 }
 
 export function dropVersion(version: PublishedVersion): void {
-  version.users--;
-  if (version.users === 0) version.by?.[Symbol.dispose]();
+  version.holders--;
+  if (version.holders === 0) version.by?.[Symbol.dispose]();
 }
 
 /** Both ends, for a connection object of the main thread. */
@@ -79,13 +80,13 @@ export class DecidedRows {
     if (this.#underWay === null) return this.#post(version);
     if (this.#next !== null) dropVersion(this.#next);
     this.#next = version;
-    version.users++;
+    version.holders++;
   }
 
   #post(version: PublishedVersion): void {
     const { data } = version;
     this.#versions.set(data.version, version);
-    version.users++;
+    version.holders++;
     this.#underWay = data.version;
     const { rules } = data;
     this.#env.port.postMessage(rules === this.#rules ? { ...data, rules: null } : data);
@@ -139,8 +140,27 @@ export class DecidedRows {
       if (version === null) continue;
       const connection = this.#connectionAt(slot, version);
       const { source, inbound } = connection.metadata;
-      version.by?.joined(connection, hold(slot, { source, local: inbound.local }));
+      const client = hold(slot, { source, local: inbound.local });
+      const held = this.#holdUser(slot, version, inbound.user, client);
+      version.by?.joined(connection, client, () => held?.[Symbol.dispose]());
     }
+  }
+
+  /** It ends with its user. Null: it is none's. */
+  #holdUser(
+    slot: number,
+    version: PublishedVersion,
+    user: string | null,
+    client: JoinedClient,
+  ): Disposable | null {
+    const { users } = this.#listenerOf(slot, version);
+    return user === null ? null : (users?.letIn.hold(user, () => client.reset()) ?? null);
+  }
+
+  #listenerOf(slot: number, { listeners }: PublishedVersion): DecidableListener {
+    const listener = itemAt(listeners, listenerOf(int32At(this.#env.accepts.tags, slot)));
+    if (listener === null) throw new Error("a worker has decided for a listener that is not for workers");
+    return listener;
   }
 
   /**
@@ -172,13 +192,12 @@ export class DecidedRows {
     return this.#versions.get(this.#env.accepts.decisions.versionOf(slot)) ?? null;
   }
 
-  #connectionAt(slot: number, { contexts }: PublishedVersion): DecidedConnection {
+  #connectionAt(slot: number, version: PublishedVersion): DecidedConnection {
     const { accepts } = this.#env;
     const { decisions } = accepts;
     const row = decisions.row(slot) as unknown as DecisionRow;
-    const [, type, target, list, position, end, origin, isFaked] = row;
-    const context = itemAt(contexts, listenerOf(int32At(accepts.tags, slot)));
-    if (context === null) throw new Error("a worker has decided for a listener that is not for workers");
+    const [, type, target, list, position, end, origin, isFaked, user] = row;
+    const { context, users } = this.#listenerOf(slot, version);
     const ends = {
       source: this.#sockaddrs.source(accepts.source(slot)),
       local: this.#sockaddrs.local(decisions.local(slot)),
@@ -190,15 +209,16 @@ export class DecidedRows {
     const askedFor = faked === null ? { ip, port } : this.#sockaddrs.original(decisions.faked(slot));
     const asked = {
       network: "tcp",
-      type: itemAt(REQUEST_TYPES, type),
-      user: null,
+      type: users?.written.type ?? itemAt(REQUEST_TYPES, type),
+      user: users?.written.names[user] ?? null,
       destination:
         ipFrom === "client" || faked !== null
           ? { host: null, ip: askedFor.ip, port: askedFor.port }
           : { host: decisions.nameOf(slot), ip: null, port },
     } as const;
     const acceptedAtMs = float64At(decisions.startedAtMs, slot);
-    const metadata = { ...describe(context, ends, asked), acceptedAtMs };
+    const isRemote = users === null ? undefined : true;
+    const metadata = { ...describe(context, ends, asked, isRemote), acceptedAtMs };
     return { found: { target, list, position, end }, metadata, ip, ipFrom, faked, dialled };
   }
 

@@ -1,8 +1,7 @@
 /** Publishes to all workers what they decide by, one version after the other. */
-import type { Endpoint } from "#core/session.ts";
 import type { DecisionSource, DecisionVersion } from "#dataplane/decision-source.ts";
-import type { ListenerContext } from "#net/listen/accept.ts";
 import { NO_VERSION, VersionWord, type DecisionData } from "#dataplane/workers/shared/decision-data.ts";
+import type { DecidableListener } from "./decidable-listener.ts";
 import { dropVersion, type DecidedRows, type PublishedVersion } from "./decided-rows.ts";
 
 /** Changes that come together become one version. Until then the main thread decides. */
@@ -23,13 +22,6 @@ const NOTHING: Tables & Pick<DecisionData, "listeners"> = {
   captures: false,
   sniffed: null,
 };
-
-export interface DecidableListener {
-  /** What the sessions of its connections have in common. */
-  readonly context: ListenerContext;
-  /** Where all of them lead; null: each client asks. */
-  readonly destination: Endpoint | null;
-}
 
 export interface DecisionsEnv {
   /** Of workers that are alive. */
@@ -96,16 +88,21 @@ export class Decisions {
 
   /** An empty one makes workers give up what they had. */
   #newVersion(by: DecisionVersion | null): PublishedVersion {
-    if (by === null) return { data: { ...NOTHING, version: this.#last }, by, contexts: [], users: 1 };
+    if (by === null) return { data: { ...NOTHING, version: this.#last }, by, listeners: [], holders: 1 };
     const decidable = this.#env.listeners();
-    const contexts = decidable.map((listener) => listener?.context ?? null);
     const listeners = decidable.map((listener) => {
       const facts = listener === null ? null : by.factsOf(listener.context);
-      return listener === null || facts === null ? null : { ...facts, destination: listener.destination };
+      if (listener === null || facts === null) return null;
+      return { ...facts, destination: listener.destination, users: listener.users?.written ?? null };
     });
     const { tables } = by;
     const rules = (this.#rules ??= tables.rules);
-    return { data: { ...tables, rules, version: this.#last, listeners }, by, contexts, users: 1 };
+    return {
+      data: { ...tables, rules, version: this.#last, listeners },
+      by,
+      listeners: decidable,
+      holders: 1,
+    };
   }
 
   #drop(): void {

@@ -4,14 +4,8 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { isWildcard } from "#platform/linux/sockaddr.ts";
 import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
 import type { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
-import type { DecidableListener } from "./decisions.ts";
 import type { WorkerTlsContexts } from "./tls-contexts.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
-
-/** The kernel brings connections there that did not ask for it. */
-export const CAPTURING: ReadonlySet<string> = new Set(["redirected", "transparent"]);
-/** Handshakes that say the destination. */
-const DECIDABLE: ReadonlySet<string> = new Set(["mixed", "socks", "http", ...CAPTURING]);
 
 /** A listening socket as the kernel knows it. */
 export interface ListeningName {
@@ -35,14 +29,6 @@ export function nameOf(fd: number, calls: AcceptCalls, sockaddrs: Sockaddrs): Li
   const isKnown = calls.localName(fd) >= 0;
   const { address } = calls;
   return { local: sockaddrs.local(address), isBound: isKnown && !isWildcard(address) };
-}
-
-/** Null: workers cannot decide its connections. */
-export function decidableBy(options: OffloadOptions): DecidableListener | null {
-  const { context = null } = options;
-  const { destination = null } = options.handshake === "none" ? options : {};
-  const isKnown = destination !== null || DECIDABLE.has(options.handshake);
-  return context !== null && isKnown ? { context, destination } : null;
 }
 
 /** What workers do with its clients: an index in `HANDSHAKES`; negative: they cannot begin. */

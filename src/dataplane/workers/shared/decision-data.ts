@@ -1,5 +1,6 @@
 /** What a worker decides by, as the main thread posts it: one immutable version at a time. */
 import type { Endpoint } from "#core/session.ts";
+import type { WrittenUsers } from "#core/written-users.ts";
 import type { RuleTablesData } from "#router/tables/decide.ts";
 import type { DecisionTables, ListenerFacts } from "#router/tables/decision-tables.ts";
 
@@ -9,6 +10,8 @@ export const NO_VERSION = 0;
 export interface DecidedListener extends ListenerFacts {
   /** Where all its clients go: they are asked for nothing. Null: each asks. */
   readonly destination: Endpoint | null;
+  /** Whose requests are understood, of a listener of users; null: it is none. */
+  readonly users: WrittenUsers | null;
 }
 
 export interface DecisionData extends Omit<DecisionTables, "rules"> {
@@ -19,10 +22,8 @@ export interface DecisionData extends Omit<DecisionTables, "rules"> {
   readonly listeners: readonly (DecidedListener | null)[];
 }
 
-/** What clients speak, by its index in shared memory: API spelling, as in `InboundInfo.type`. */
-export const REQUEST_TYPES = ["Socks4", "Socks5", "HTTPS", "Tunnel", "Redir", "TProxy"] as const;
-
-export type RequestType = (typeof REQUEST_TYPES)[number];
+/** What clients speak that are no users, by its index in shared memory: API spelling, as in `InboundInfo.type`. */
+export const REQUEST_TYPES: readonly string[] = ["Socks4", "Socks5", "HTTPS", "Tunnel", "Redir", "TProxy"];
 
 // Who accounts for a connection that a worker has decided, in `DecisionMemory.decided`.
 /** The worker has not decided it, or there is none. */

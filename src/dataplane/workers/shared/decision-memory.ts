@@ -6,7 +6,10 @@ import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { byteAt, int32At, itemAt } from "#lib/at.ts";
 import { MOST_NAME_BYTES } from "#lib/name-table.ts";
 
-/** `origin` is an index of `ADDRESS_ORIGINS`; `faked` 1: its client has asked for a fake address. */
+/**
+ * `origin` is an index of `ADDRESS_ORIGINS`; `faked` 1: its client has asked for a fake address; `user` an index of the
+ * listener's users, negative: it is none's.
+ */
 export type DecisionRow = readonly [
   version: number,
   type: number,
@@ -16,10 +19,11 @@ export type DecisionRow = readonly [
   end: number,
   origin: number,
   faked: number,
+  user: number,
 ];
 
 /** Of a `DecisionRow`, one a value. */
-const ROW_WORDS = 8;
+const ROW_WORDS = 9;
 /** What it dials, the listening side's own, what its client wants, and the fake one that it has asked for. */
 const SOCKADDRS = 4;
 // LENGTH(1) NAME(n)

@@ -51,13 +51,14 @@ export class DecidedSlots {
     version: number,
     to: Uint8Array,
   ): void {
-    const { slot, type, local, destination } = asked;
+    const { slot, type, user, local, destination } = asked;
     const { target, list, position, end } = found;
     const speaks = REQUEST_TYPES.indexOf(type);
     const origin = ADDRESS_ORIGINS.indexOf(seen.from);
     const { ip, port } = destination;
     const faked = host === destination.host ? null : ip;
-    const row = [version, speaks, target, list, position, end, origin, faked === null ? 0 : 1] as const;
+    const isFaked = faked === null ? 0 : 1;
+    const row = [version, speaks, target, list, position, end, origin, isFaked, user] as const;
     const decisions = this.#decisions;
     decisions.write(slot, row, to, local);
     if (way.node !== undefined) {

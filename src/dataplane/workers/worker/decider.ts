@@ -7,17 +7,18 @@ import type { NodeTemplate } from "#core/dial-plan.ts";
 import type { Facts } from "#core/rule.ts";
 import { mayBeSniffed } from "#core/sniffer.ts";
 import type { Destination, Endpoint, Ip } from "#core/session.ts";
-import { beginWire } from "#protocols/begin-wire.ts";
+import { beginWire, firstRequestsOf } from "#protocols/begin-wire.ts";
+import type { FirstRequest, FirstRequests } from "#protocols/first-requests.ts";
 import { familyOf, isLoopback } from "#net/address/ip.ts";
 import { KnownNames } from "#net/address/known-names.ts";
 import { NamedAddresses } from "#net/address/named-addresses.ts";
 import { ForeignAddresses } from "#net/address/own-address.ts";
-import { THIS_MACHINE } from "#net/address/special-ranges.ts";
+import { PRIVATE, THIS_MACHINE } from "#net/address/special-ranges.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { decide, openTables, UNRULED, type RuleTables } from "#router/tables/decide.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import type { Dial } from "#dataplane/workers/shared/request-memory.ts";
-import type { DecisionData, VersionWord } from "#dataplane/workers/shared/decision-data.ts";
+import type { DecidedListener, DecisionData, VersionWord } from "#dataplane/workers/shared/decision-data.ts";
 import { Sockaddrs } from "#dataplane/workers/shared/sockaddrs.ts";
 import { wholeSeconds } from "#dataplane/workers/shared/whole-seconds.ts";
 import { choose, type Chosen, type FindRule } from "./chosen-way.ts";
@@ -34,6 +35,8 @@ interface Version {
   readonly tables: RuleTables;
   readonly names: KnownNames | null;
   readonly named: NamedAddresses | null;
+  /** Of listeners of users, by number. */
+  readonly requests: readonly (FirstRequests | null)[];
   /** How far the main thread's clock is ahead of the system's, in ms. */
   readonly clock: Float64Array;
 }
@@ -83,8 +86,14 @@ export class Decider {
     const tables = data.rules === null ? (this.#version?.tables ?? null) : openTables(data.rules);
     const names = data.names === null ? null : new KnownNames(data.names.known);
     const named = data.namedAddresses === null ? null : new NamedAddresses(data.namedAddresses);
+    const requests = data.listeners.map((one) => (one?.users ? firstRequestsOf(one.users) : null));
     const clock = new Float64Array(data.clock);
-    this.#version = tables === null ? null : { data, tables, names, named, clock };
+    this.#version = tables === null ? null : { data, tables, names, named, requests, clock };
+  }
+
+  /** What a user asks for who has said that first; null: the main thread has to look. `decide` looks whether it still holds. */
+  requestOf(listener: number, said: Buffer): FirstRequest | null {
+    return this.#version?.requests[listener]?.read(said) ?? null;
   }
 
   /** What all clients of a listener want that are asked for nothing; null: the main thread knows. `decide` looks whether it still holds. */
@@ -112,13 +121,13 @@ export class Decider {
     const find: FindRule = (ip, lookUp) => {
       const { fixed, root } = listener;
       if (fixed !== null) return { target: fixed, list: UNRULED, position: 0, end: 0 };
-      const facts = this.#factsOf(asked, means, source, listener.name);
+      const facts = this.#factsOf(asked, means, source, listener);
       if (ip !== null) facts.ip = ip;
       if (version.data.ignoresPrograms) facts.process = facts.uid = null;
       return decide(version.tables, root, facts, lookUp);
     };
     const chosen = choose(means, version, find);
-    if (chosen === null || !isFree(source.ip, chosen.to.ip)) return null;
+    if (chosen === null || !isFree(source.ip, chosen.to.ip, listener.users !== null)) return null;
     const { way, to } = chosen;
     if (way.node !== undefined && ownPorts.has(to.port)) return null;
     const dial = this.#dialOf(asked, chosen);
@@ -129,10 +138,10 @@ export class Decider {
 
   /** What is known of every connection. Written out: a literal with others spread in costs a call into the runtime for each name. */
   #factsOf(
-    { type, local }: AskedConnection,
+    { type, user, local }: AskedConnection,
     { host, port }: Destination,
     source: Endpoint,
-    inboundName: string,
+    { name, users }: DecidedListener,
   ): KnownFacts {
     return {
       network: "tcp",
@@ -140,10 +149,10 @@ export class Decider {
       port,
       sourceIp: source.ip,
       sourcePort: source.port,
-      inboundName,
+      inboundName: name,
       inboundType: type,
       inboundPort: this.#sockaddrs.local(local).port,
-      inboundUser: null,
+      inboundUser: users?.names[user] ?? null,
       dscp: null,
     };
   }
@@ -189,10 +198,11 @@ export class Decider {
  * What leads from elsewhere to this machine has to be looked at by `ReachGuard`, as what leads to our own listeners. What
  * comes from this machine may do so for a client from elsewhere, by a connection of ours to a listener of ours: no version
  * is in force from before that is dialled until it has ended (`SelfDials.busy`), so that none of those is decided here, not
- * even by a listener that reads nothing of its clients.
+ * even by a listener that reads nothing of its clients. Users from elsewhere reach private addresses only where a rule names
+ * these.
  */
-function isFree(source: Ip, to: Ip): boolean {
-  return isLoopback(source) || !THIS_MACHINE.holds(to);
+function isFree(source: Ip, to: Ip, isUser: boolean): boolean {
+  return isLoopback(source) || !(THIS_MACHINE.holds(to) || (isUser && PRIVATE.holds(to)));
 }
 
 /** A fake address is what its name is. */

@@ -1,5 +1,6 @@
 import type { PlainHandshake } from "#core/accepted.ts";
 import { FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import type { FirstRequest } from "#protocols/first-requests.ts";
 import type { PlainRequest } from "#protocols/mixed/plain-handshake.ts";
 import { FAILED, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { CLIENT, type Side } from "#dataplane/workers/shared/sides.ts";
@@ -156,13 +157,21 @@ export class PendingConnection extends AcceptedTask implements RequestingTask {
 
   /** True: it was decided here. */
   #decide(): boolean {
-    if (this.#mustAsk) return false;
-    const dial = decideHere(this.acceptor, this, this.#handshake, this.#request.wish);
-    if (dial === null) return false;
+    // Of frames, and in a session, the main thread knows what they say.
+    if (this.#mustAsk || this.#reader.switched !== null || this.#bytes.stream !== null) return false;
+    const decided = decideHere(this.acceptor, this, this.#handshake, this.#request);
+    if (decided === null) return false;
+    if (decided.first !== null) this.#understood(decided.first);
     this.acceptor.shared.tags[this.slot] = tag(this.listener, this.greeted, 0);
     this.acceptor.onAsked(this);
-    this.#dialBy(dial, true);
+    this.#dialBy(decided.dial, true);
     return true;
+  }
+
+  /** A request of a user: the bytes behind it are the tunnel's. */
+  #understood({ size, layers }: FirstRequest): void {
+    this.#saw({ ...this.#request, size }, this.#request.size);
+    this.#wires = [{ ...NO_MESSAGE, layers }, NO_MESSAGE];
   }
 
   askAgain(): void {

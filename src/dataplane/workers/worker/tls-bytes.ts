@@ -1,7 +1,8 @@
 import type { Ssl } from "#platform/linux/ssl.ts";
 import { EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";
-import { PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
+import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
+import { PLAIN, TLS, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
 import { FAULT_NUMBER, HANDSHAKE_DONE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
 import { TLS_ACCEPTED } from "#dataplane/workers/shared/opcodes.ts";
 import type { ClientBytes } from "./client-bytes.ts";
@@ -46,6 +47,12 @@ export class TlsBytes implements ClientBytes {
 
   consume(size: number): number {
     return this.#ssl.read(this.#object, size);
+  }
+
+  /** The library's object lies below what was planned here, or by the main thread. */
+  begin(planned: OpenMessage): OpenMessage {
+    this.#owner.table.kinds[this.#slot * 2] = TLS;
+    return planned;
   }
 
   say(bytes: Uint8Array): number {
