@@ -1,7 +1,7 @@
 /** Writing answers: from a kept packet, or from a handful of records made here. */
 import type { Aged } from "./cache.ts";
 import { decodeMessage, encodeMessage, type ResourceRecord } from "./message.ts";
-import { openPacket, type Packet, readU32, walkRecords, writeU32 } from "./packet.ts";
+import { openPacket, type Packet, readU32, recordEnd, writeU32 } from "./packet.ts";
 import type { Query } from "./query.ts";
 import { CLASS_IN, EDNS_DO, FLAG, HEADER_BYTES, OPCODE_MASK, RCODE_MASK, TYPE } from "./types.ts";
 import { byteAt, itemAt } from "#lib/at.ts";
@@ -18,22 +18,23 @@ const OPT_BYTES = 11;
 export function finishAnswer(query: Query, aged: Aged, maxBytes: number): Uint8Array {
   const { bytes: source, questionEnd, rcode, ttlOffsets } = aged.packet;
   const room = maxBytes - (query.edns === null ? 0 : OPT_BYTES);
-  const kept =
-    source.length <= room ? source.length : Math.max(questionEnd, lastRecordEnd(aged.packet, room));
+  const within = source.length <= room ? null : recordsWithin(aged.packet, room);
+  const kept = within?.end ?? source.length;
   const out = Buffer.allocUnsafe(kept + (query.edns === null ? 0 : OPT_BYTES));
   out.set(kept === source.length ? source : source.subarray(0, kept), 0);
   // Name and class of the question are those of the key; only the spelling may differ.
   if (query.questionEnd === questionEnd)
     for (let at = HEADER_BYTES; at < questionEnd; at++) out[at] = byteAt(query.bytes, at);
-  const cut = kept < source.length ? FLAG.TC : 0;
+  const cut = within === null ? 0 : FLAG.TC;
   const kinds = (out.readUInt16BE(2) & (FLAG.TC | FLAG.AD)) | FLAG.QR | FLAG.AA | FLAG.RA | cut;
   out.writeUInt16BE(query.id, 0);
   out.writeUInt16BE(kinds | (query.flags & (OPCODE_MASK | FLAG.RD | FLAG.CD)) | rcode, 2);
-  if (cut !== 0) countKept(out, aged.packet, kept);
+  if (within !== null) countKept(out, within.count);
   if (aged.takeSeconds > 0) {
     for (let index = 0; index < ttlOffsets.length; index++) {
       const at = itemAt(ttlOffsets, index);
-      if (at < kept) writeU32(out, at, Math.max(1, readU32(out, at) - aged.takeSeconds));
+      if (at >= kept) break;
+      writeU32(out, at, Math.max(1, readU32(out, at) - aged.takeSeconds));
     }
   }
   if (query.edns !== null) writeOpt(out, kept, query.edns.dnssecOk);
@@ -49,23 +50,32 @@ function writeOpt(out: Buffer, at: number, dnssecOk: boolean): void {
   out.writeUInt16BE(out.readUInt16BE(10) + 1, 10);
 }
 
-/** The end of the last record that lies wholly inside `room`. Compression points back only, so a prefix stays sound. */
-function lastRecordEnd(packet: Packet, room: number): number {
-  let end = packet.questionEnd;
-  walkRecords(packet.bytes, packet.questionEnd, (offset) => {
-    if (offset.end <= room) end = offset.end;
-  });
-  return end;
+/**
+ * How many records lie wholly inside `room`, and where the last of them ends. Compression points back only, so a prefix stays
+ * sound.
+ */
+function recordsWithin(
+  { bytes, questionEnd, ttlOffsets }: Packet,
+  room: number,
+): { readonly count: number; readonly end: number } {
+  let [count, end] = [0, questionEnd];
+  for (const ttlAt of ttlOffsets) {
+    const next = recordEnd(bytes, ttlAt);
+    if (next > room) break;
+    count++;
+    end = next;
+  }
+  return { count, end };
 }
 
-function countKept(out: Buffer, packet: Packet, kept: number): void {
-  const counts = { answer: 0, authority: 0, additional: 0 };
-  walkRecords(packet.bytes, packet.questionEnd, (offset) => {
-    if (offset.end <= kept) counts[offset.section]++;
-  });
-  out.writeUInt16BE(counts.answer, 6);
-  out.writeUInt16BE(counts.authority, 8);
-  out.writeUInt16BE(counts.additional, 10);
+/** Into the counts of the three sections. */
+function countKept(out: Buffer, kept: number): void {
+  let left = kept;
+  for (const at of [6, 8, 10]) {
+    const inSection = Math.min(left, out.readUInt16BE(at));
+    out.writeUInt16BE(inSection, at);
+    left -= inSection;
+  }
 }
 
 /** An answer without records: its question (if the query had a readable one) and the code. */

@@ -36,8 +36,6 @@ export async function lookUpEch(
 /** The favourite first. */
 function bindingsIn(packet: Packet): ServiceBinding[] {
   const found: ServiceBinding[] = [];
-  eachAnswer(packet, TYPE.HTTPS, ({ dataAt, end }) => {
-    found.push(readServiceBinding(packet.bytes.subarray(dataAt, end)));
-  });
+  eachAnswer(packet, TYPE.HTTPS, (data) => void found.push(readServiceBinding(data)));
   return found.sort((one, two) => one.priority - two.priority);
 }

@@ -8,7 +8,7 @@ import type { CachingResolver } from "./caching-resolver.ts";
 import { lookUpEch } from "./ech-lookup.ts";
 import { type Hosts, HOSTS_TTL_SECONDS } from "./hosts.ts";
 import { canonicalName } from "./name.ts";
-import { eachAddress } from "./packet.ts";
+import { eachAnswer } from "./packet.ts";
 import { encodeQuestion, QueryReader } from "./query.ts";
 import type { SharedAnswers } from "./shared-answers.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
@@ -126,7 +126,7 @@ class Lookup {
 
 function addressesIn(aged: Aged, type: number): readonly Answer[] {
   const answers: Answer[] = [];
-  eachAddress(aged.packet, type, (address, ttl) => {
+  eachAnswer(aged.packet, type, (address, ttl) => {
     const seconds = aged.takeSeconds === 0 ? ttl : Math.max(1, ttl - aged.takeSeconds);
     answers.push({ ip: ipFromBytes(address), ttlMs: seconds * 1000 });
   });

@@ -4,7 +4,7 @@ import { isRoutedUnicast } from "#net/address/cidr.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { oldestKey } from "#lib/at.ts";
 import { TextFilter } from "#lib/text-filter.ts";
-import { eachAddress, type Packet } from "./packet.ts";
+import { eachAnswer, type Packet } from "./packet.ts";
 
 /**
  * At the bound the entry that was neither written nor read for the longest time goes. There is no other end: clients keep
@@ -59,7 +59,7 @@ export class Mapping {
 
 function addressesOf(packet: Packet, type: number): readonly Ip[] {
   const addresses: Ip[] = [];
-  eachAddress(packet, type, (address) => {
+  eachAnswer(packet, type, (address) => {
     const ip = ipFromBytes(address);
     if (addresses.length < MAX_ADDRESSES && isRoutedUnicast(ip)) addresses.push(ip);
   });

@@ -52,5 +52,6 @@ test("an ambiguous or endless chain, an error, a cut answer teach nothing", () =
   assert.equal(observed(good, { flags: 0x8183 }), null);
   assert.equal(observed(good, { flags: 0x0180 }), null);
   assert.equal(observed(Array.from({ length: 65 }, (_, last) => a("www.example.org", last))), null);
+  assert.equal(observed(Array.from({ length: 1025 }, () => a("www.example.org", 1))), null);
   assert.equal(tryObservationOf(Buffer.from("nonsense")), null);
 });

@@ -3,6 +3,7 @@ import type { Ip } from "#core/session.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { decodeMessage, type Message, type ResourceRecord } from "./message.ts";
 import { canonicalName, readName } from "./name.ts";
+import { recordCountOf } from "./packet.ts";
 import { CLASS_IN, RCODE_MASK, FLAG, TYPE } from "./types.ts";
 import { ProtocolError } from "#core/errors.ts";
 
@@ -18,11 +19,14 @@ export type Observer = (observation: Observation) => void | Promise<void>;
 const MAX_ALIAS_RECORDS = 256;
 const MAX_STEPS = 64;
 const MAX_ADDRESSES = 64;
+/** Of an answer that is looked at; one with thousands would take tens of milliseconds each time that it is given. */
+const MAX_RECORDS = 1024;
 const MIN_TTL_SECONDS = 1;
 const MAX_TTL_SECONDS = 3600;
 
 /** Null where the answer proves nothing: no addresses, cut, an error, or an ambiguous alias chain. */
 export function observationOf(answer: Uint8Array): Observation | null {
+  if (recordCountOf(answer) > MAX_RECORDS) return null;
   const message = decodeMessage(answer);
   const [question, ...others] = message.questions;
   if (question === undefined || others.length > 0 || question.class !== CLASS_IN) return null;

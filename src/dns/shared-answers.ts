@@ -5,7 +5,7 @@ import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import type { KeptAnswer } from "./cache.ts";
 import type { HostsWatcher } from "./hosts.ts";
-import { eachAddress } from "./packet.ts";
+import { eachAnswer } from "./packet.ts";
 import { TYPE } from "./types.ts";
 
 /** Of a name that has its address from the hosts table, which changes with the configuration only. */
@@ -51,7 +51,7 @@ export class SharedAnswers implements HostsWatcher, Disposable {
     if (this.#isClosed) return;
     let count = 0;
     let first: Uint8Array | null = null;
-    eachAddress(packet, type, (address) => {
+    eachAnswer(packet, type, (address) => {
       count++;
       first ??= address;
     });

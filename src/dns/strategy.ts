@@ -6,7 +6,7 @@ import type { Ip } from "#core/session.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { isLanIp, cidrOf } from "#net/address/cidr.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
-import { eachAddress } from "./packet.ts";
+import { eachAnswer } from "./packet.ts";
 import { anyOfInSteps, type NameSets, type NameTest, type PolicyTable } from "./policy.ts";
 import type { Query } from "./query.ts";
 import { raceUpstreams, type Won } from "./race.ts";
@@ -91,7 +91,7 @@ async function askBoth(
 function isGood({ packet }: Won, query: Query, { isPolluted }: Fallback): boolean {
   let addresses = 0;
   let polluted = false;
-  eachAddress(packet, query.type === TYPE.AAAA ? TYPE.AAAA : TYPE.A, (address) => {
+  eachAnswer(packet, query.type === TYPE.AAAA ? TYPE.AAAA : TYPE.A, (address) => {
     addresses++;
     polluted ||= isPolluted(address);
   });
