@@ -111,6 +111,27 @@ for (const scheme of ["tcp", "tls"] as const) {
   });
 }
 
+for (const scheme of ["tcp", "tls"] as const)
+  test(`${scheme}: a server that answers one question of each connection and closes it answers all`, async () => {
+    const serve = (socket: Socket) => {
+      const frames = new FrameReader((frame) => {
+        if (socket.writable) socket.end(frameOf(encodeMessage(answerTo(decodeMessage(frame)))));
+      });
+      socket.on("error", () => {});
+      socket.on("data", (chunk: Buffer) => frames.push(chunk));
+    };
+    const made = scheme === "tls" ? createTls({ cert, key }, serve) : createTcp(serve);
+    await using peer = await listening(made, [], []);
+    const nameserver = [server(`${scheme}://${HOST}:${peer.port}#skip-cert-verify=true`)];
+    await using dns = await openTestDns({ nameserver, ipv6TimeoutMs: 5000 });
+    const names = Array.from({ length: 8 }, (_, at) => `n${at}.org`);
+    const found = await Promise.all(names.map((name) => dns.resolver.lookup(name, { signal: signal() })));
+    assert.deepEqual(
+      found.map((answers) => answers.length),
+      names.map(() => 2),
+    );
+  });
+
 /** Asks upstreams without the cache and the deadline of a set. */
 function openUpstream(text: string) {
   const pool = new UpstreamPool(ENV);

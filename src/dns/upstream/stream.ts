@@ -45,16 +45,19 @@ class StreamUpstream implements Upstream {
   }
 
   async exchange(query: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+    let isAlone = !this.#reuse;
     for (;;) {
-      const connection = this.#pick();
-      const reused = connection.proven;
+      const connection = isAlone ? new Connection(this.text, this.#dial) : this.#pick();
+      const wasProven = connection.proven;
       try {
         return await connection.ask(query, signal);
       } catch (error) {
-        // A kept connection may have died unnoticed: the next one is tried; a new one gives the real result.
-        if (!reused || signal.aborted || !connection.closed) throw error;
+        // One that answered and then died may have done so unnoticed; another one gives the real result.
+        if (!connection.proven || signal.aborted || !connection.closed) throw error;
+        // Some servers answer one query of a connection and close it: this one was asked before that answer came.
+        isAlone ||= !wasProven;
       } finally {
-        if (!this.#reuse) connection.close();
+        if (isAlone) connection.close();
       }
     }
   }
@@ -62,12 +65,12 @@ class StreamUpstream implements Upstream {
   #pick(): Connection {
     const open = this.#connections.filter((connection) => !connection.closed);
     this.#connections = open;
-    const free = this.#reuse ? open.findLast((connection) => connection.load < SHARED_QUERIES) : undefined;
+    const free = open.findLast((connection) => connection.load < SHARED_QUERIES);
     if (free !== undefined) return free;
-    if (this.#reuse && open.length >= MAX_CONNECTIONS)
+    if (open.length >= MAX_CONNECTIONS)
       return open.reduce((best, next) => (next.load < best.load ? next : best));
     const fresh = new Connection(this.text, this.#dial);
-    if (this.#reuse) open.push(fresh);
+    open.push(fresh);
     return fresh;
   }
 
