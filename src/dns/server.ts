@@ -32,11 +32,11 @@ const RUNNING: Bounds = { all: 4096, ofOne: 1024 };
 const BEGUN_IN_A_TURN = 8;
 /** TCP connections. At the bound a new one is closed. */
 const STREAMS: Bounds = { all: 1024, ofOne: 256 };
-/** At the bound the socket is not read until an answer has gone out. */
+/** Questions of a connection whose answers the client does not have yet. At the bound it is not read until one has gone out. */
 const MAX_STREAM_RUNNING = 64;
 const IDLE_MS = 10_000;
-/** A client that does not take its answers is cut off. */
-const MAX_UNSENT_BYTES = 1 << 20;
+/** A client that does not take its answers is cut off: it has hundreds of connections, and an answer up to 64 KiB. */
+const MAX_UNSENT_BYTES = 1 << 18;
 
 export function dnsQuestions(): PerClientLimiter {
   return new PerClientLimiter(RUNNING);
@@ -98,14 +98,17 @@ export function serveDnsStream(stream: Duplex, handle: HandleDns, log: Log): voi
     stream.destroy();
   };
   const isFull = () => running >= MAX_STREAM_RUNNING;
-  const answered = (answer: Uint8Array) => {
+  const answered = async (answer: Uint8Array): Promise<void> => {
     if (stream.destroyed) return;
-    stream.write(frameOf(answer));
+    const { promise: taken, resolve } = Promise.withResolvers<void>();
+    stream.write(frameOf(answer), () => resolve());
     if (stream.writableLength > MAX_UNSENT_BYTES) stream.destroy();
+    await taken;
   };
   const goOn = () => {
     running--;
     if (stream.destroyed) return;
+    idle.refresh();
     frames.drain();
     if (!isFull()) stream.resume();
     if (ended && running === 0) stream.end();
