@@ -1,6 +1,7 @@
 /** UDP sockets that listen, in batches where the system can. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { errnoOf } from "#core/errors.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DatagramListener, SocketProgram, SocketReader } from "#core/sockets.ts";
 import { datagramDescriptorOf } from "./datagram-descriptor.ts";
@@ -12,7 +13,7 @@ import {
   type Refuses,
 } from "./datagram-socket.ts";
 import { sharePort } from "./shared-port.ts";
-import { familyOf, socketIp } from "#net/address/ip.ts";
+import { ANY_V4, ANY_V6, familyOf, socketIp } from "#net/address/ip.ts";
 
 export interface OpenedDatagrams {
   readonly socket: DatagramListener;
@@ -40,8 +41,19 @@ export interface DatagramsAsk {
  * Throws the system's error when the socket cannot be bound. What comes before the first `receive` waits in the kernel
  * where datagrams come in batches, and is dropped elsewhere.
  */
-export async function openDatagrams(
-  { at, reusePort, inherited = null, batchesInATurn = 1, configure }: DatagramsAsk,
+export async function openDatagrams(ask: DatagramsAsk, sockets: DatagramSockets): Promise<OpenedDatagrams> {
+  try {
+    return await openAt(ask.at, ask, sockets);
+  } catch (error) {
+    // A machine without IPv6: "all families" is IPv4 then.
+    if (ask.at.ip !== ANY_V6 || errnoOf(error) !== "EAFNOSUPPORT") throw error;
+    return openAt({ ...ask.at, ip: ANY_V4 }, ask, sockets);
+  }
+}
+
+async function openAt(
+  at: Endpoint,
+  { reusePort, inherited = null, batchesInATurn = 1, configure }: DatagramsAsk,
   sockets: DatagramSockets,
 ): Promise<OpenedDatagrams> {
   const socket = createSocket({ type: familyOf(at.ip) === 6 ? "udp6" : "udp4", reusePort, ...BUFFERS });
