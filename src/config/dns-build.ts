@@ -12,12 +12,12 @@ import { show } from "#core/fields.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseHostPort, parsePrefix } from "#net/address/address-fields.ts";
 import { parseConditions, parseFakeIpRule } from "#net/dial/dns-policy.ts";
-import { familyOf, ipFromBytes } from "#net/address/ip.ts";
+import { familyOf, ipFromBytes, LOOPBACK_V4, parseIp } from "#net/address/ip.ts";
 import { needsNoResolver, noServer, parseNameserver, withoutUnsupported } from "#net/dial/nameserver.ts";
 import type { Context } from "./context.ts";
 import type { Path, Report } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
-import type { DnsKeys } from "./sections/dns.ts";
+import { DEFAULT_CACHE_SIZE, type DnsKeys } from "./sections/dns.ts";
 
 const SCHEMES: ReadonlySet<string> = new Set([
   "udp",
@@ -74,7 +74,7 @@ export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames
     listenH3: readListen("listen-h3", keys.listenH3, context),
     ipv6TimeoutMs: ipv6Timeout,
     ...readFakeIp(keys, context, ruleSets),
-    fakeIpTtlSeconds: fakeIpTtl,
+    fakeIpTtlSeconds: fakeIpTtl || 1,
     nameserver: read("nameserver", keys.nameserver, keys.respectRules),
     defaultNameserver,
     fallback: read("fallback", keys.fallback, keys.respectRules),
@@ -89,6 +89,7 @@ export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames
     directNameserver: read("direct-nameserver", keys.directNameserver),
     directNameserverFollowPolicy: keys.directNameserverFollowPolicy && keys.directNameserver.length > 0,
     cacheAlgorithm: keys.cacheAlgorithm === "arc" ? "arc" : "lru",
+    cacheMaxSize: keys.cacheMaxSize || DEFAULT_CACHE_SIZE,
   };
 }
 
@@ -204,13 +205,14 @@ function readPatterns(
 
 function readListen(key: string, source: string, { report }: Context): ListenHost | null {
   if (source === "") return null;
-  const listen = parseHostPort(source);
-  if (listen === null)
-    report.warning(
-      ["dns", key],
-      `expected host:port such as 127.0.0.1:53 or :53, got ${show(source)}; no DNS listener is opened`,
-    );
-  return listen === null || listen.port === 0 ? null : listen;
+  const listen = parseHostPort(source.replace(/^localhost:/i, `${LOOPBACK_V4}:`));
+  if (listen !== null && (listen.host === "" || parseIp(listen.host) !== null))
+    return listen.port === 0 ? null : listen;
+  report.warning(
+    ["dns", key],
+    `expected host:port such as 127.0.0.1:53 or :53, got ${show(source)}; no DNS listener is opened`,
+  );
+  return null;
 }
 
 type FakeIp = Pick<DnsOptions, "fakeIpRange" | "fakeIpRange6" | "fakeIpFilter" | "fakeIpRules">;

@@ -107,11 +107,11 @@ const ROWS: readonly Row[] = [
   ],
   [
     "the address of the DNS listener",
-    "dns: {enable: true, listen: nowhere, nameserver: [1.1.1.1]}\n",
-    /^1:29 dns\.listen: expected host:port .*; no DNS listener is opened$/,
+    "dns: {enable: true, listen: nowhere, listen-quic: 'a.test:853', listen-h3: 'localhost:443', nameserver: [1.1.1.1]}\n",
+    /^1:29 dns\.listen: expected host:port .*; no DNS listener is opened\n1:51 dns\.listen-quic: .*"a\.test:853"; no DNS listener is opened\n.* dns\.listen-h3 needs .*$/,
     ({ dns }) => [
-      [dns.listen, dns.enable, dns.nameserver.length],
-      [null, true, 1],
+      [dns.listen, dns.listenQuic, dns.listenH3, dns.enable, dns.nameserver.length],
+      [null, null, { host: "127.0.0.1", port: 443 }, true, 1],
     ],
   ],
   [

@@ -217,6 +217,11 @@ test("general ipv6 masks what depends on it, and what was written is kept", () =
   assert.deepEqual([config.written.dns.ipv6, config.written.tun.inet6Address.length], [true, 1]);
 });
 
+test("a cache of no answers and no time for fake addresses mean what is usual", () => {
+  const { dns } = good("dns: {nameserver: [1.1.1.1], cache-max-size: 0, fake-ip-ttl: 0}\n");
+  assert.deepEqual([dns.cacheMaxSize, dns.fakeIpTtlSeconds], [4096, 1]);
+});
+
 test("files are checked where they are named, PEM text is not a file", () => {
   assert.match(
     errorsOf("tls: {certificate: /etc/cert.pem}\n")[0] as string,

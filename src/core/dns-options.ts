@@ -65,13 +65,14 @@ export interface FakeIpRule {
 }
 
 export interface ListenHost {
+  /** A literal address; empty: all of them. */
   readonly host: string;
   readonly port: number;
 }
 
 export interface DnsOptions {
   readonly enable: boolean;
-  /** Null: no server. `host` is empty for all addresses. */
+  /** Null: no server. */
   readonly listen: ListenHost | null;
   /** The same of DNS over QUIC, and over HTTP/3. */
   readonly listenQuic: ListenHost | null;

@@ -39,7 +39,7 @@ export class FakeIp implements Disposable {
     this.#persist = persist;
     const upstreams = new Set([...nameserver, ...fallback].map(({ host }) => host));
     this.#isFaked = (host) => host !== "" && !upstreams.has(host) && filtered(host);
-    this.#ttlSeconds = Math.max(1, options.fakeIpTtlSeconds);
+    this.#ttlSeconds = options.fakeIpTtlSeconds;
   }
 
   /** Null where the question goes to the real resolver. Rejects where another process gives addresses out, and gives none. */

@@ -39,10 +39,7 @@ export function* openRoles(
   answers: SharedAnswers,
 ): Steps<Roles> {
   const { log, nowMs, sets, hasQuic } = env;
-  const cache = {
-    algorithm: options.cacheAlgorithm,
-    maxEntries: options.cacheMaxSize > 0 ? options.cacheMaxSize : 4096,
-  };
+  const cache = { algorithm: options.cacheAlgorithm, maxEntries: options.cacheMaxSize };
   const open: CachingResolver[] = [];
   const roleOf = (role: string, strategy: Strategy) => {
     const made = new CachingResolver({ role, strategy, cache, log, nowMs });

@@ -36,7 +36,7 @@ export const dns: Descriptions = {
     "How `fake-ip-filter` is read: `blacklist`, `whitelist`, or `rule` for lines `TYPE,payload,fake-ip` or `…,real-ip`.",
     "blacklist",
   ],
-  "fake-ip-ttl": ["Seconds for which clients may keep a fake address.", 1],
+  "fake-ip-ttl": ["Seconds for which clients may keep a fake address. 0: 1.", 1],
   "dns.nameserver": [
     "Servers that are asked, all at once; the first answer counts.",
     ["https://1.1.1.1/dns-query", "tls://dns.example.org"],
@@ -71,7 +71,7 @@ export const dns: Descriptions = {
     "Whether the servers themselves are reached by the rules; needs `proxy-server-nameserver`.",
   "prefer-h3": "Whether DNS over HTTPS goes by HTTP/3 where that is the faster way.",
   "cache-algorithm": ["How the cache chooses what to drop: `lru` or `arc`.", "lru"],
-  "cache-max-size": ["Answers that are kept at most.", 4096],
+  "cache-max-size": ["Answers that are kept at most. 0: 4096.", 4096],
   sniffer: "Reading the name that a client asks for out of its first bytes.",
   "sniffer.enable": "Whether first bytes are read.",
   sniff: [

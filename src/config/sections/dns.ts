@@ -7,6 +7,9 @@ const servers = () => list(text());
 
 const policy = () => mapOf(servers());
 
+/** Answers; 0 means it, too. */
+export const DEFAULT_CACHE_SIZE = 4096;
+
 export const dns = block({
   enable: flag().default(false),
   listen: text().default(""),
@@ -22,7 +25,7 @@ export const dns = block({
   "fake-ip-range6": text().default(""),
   "fake-ip-filter": list(text()).default(["dns.msftnsci.com", "www.msftnsci.com", "www.msftconnecttest.com"]),
   "fake-ip-filter-mode": choice(["blacklist", "whitelist", "rule"], { fold: true }).default("blacklist"),
-  "fake-ip-ttl": int(1, 86_400).default(1),
+  "fake-ip-ttl": int(0, 86_400).default(1),
   nameserver: servers().default(["https://doh.pub/dns-query", "tls://223.5.5.5:853"]),
   "default-nameserver": servers().default(["114.114.114.114", "223.5.5.5", "8.8.8.8", "1.0.0.1"]),
   fallback: servers().default([]),
@@ -42,7 +45,7 @@ export const dns = block({
   "respect-rules": flag().default(false),
   "prefer-h3": flag().default(false),
   "cache-algorithm": text().default("lru"),
-  "cache-max-size": int(1, 1_000_000).default(4096),
+  "cache-max-size": int(0, 1_000_000).default(DEFAULT_CACHE_SIZE),
 });
 
 export type DnsKeys = ReturnType<typeof dns.parse>;
