@@ -13,8 +13,11 @@ import { encodeQuestion, QueryReader } from "./query.ts";
 import type { SharedAnswers } from "./shared-answers.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 
-/** Rules must see the name that is looked up: an escape (`\097`) would be a byte that they did not see. */
-const PLAIN_NAME = /^[\x21-\x5b\x5d-\x7e]+$/;
+/**
+ * Rules must see the name that is looked up: an escape (`\097`) would be a byte that they did not see, and of two last dots one
+ * would be overlooked.
+ */
+const PLAIN_NAME = /^(?!.*\.\.)[\x21-\x5b\x5d-\x7e]+$/;
 
 export interface LookupEnv {
   readonly resolver: CachingResolver;

@@ -1,5 +1,8 @@
 /** Names and addresses in the running program: what a node is asked for, and whose word counts. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import type { Ip } from "#core/session.ts";
 import { tlsClientHello } from "../support/client-hello.ts";
@@ -58,6 +61,26 @@ rules: ["DOMAIN,attacker.example,N", "DST-PORT,22,N", "DST-PORT,443,N", "MATCH,R
       "tcp 203.0.113.50:22",
     ]);
   });
+
+test("dots behind a name or an address lead past no rule", async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using server = await openScripted(always("127.0.0.1"));
+  const [mixed] = (await freePorts(1)) as [number];
+  await using _core = await startCore(`
+mixed-port: ${mixed}
+dns: { enable: true, nameserver: [127.0.0.1:${server.port}] }
+rules: ["DOMAIN,open.test,DIRECT", "DOMAIN-SUFFIX,blocked.test,REJECT", "IP-CIDR,127.0.0.0/8,REJECT,no-resolve", "MATCH,DIRECT"]
+`);
+  const statusOf = async (host: string): Promise<number | undefined> => {
+    const asked = request({ port: mixed, method: "CONNECT", path: `${host}:${origin.port}` }).end();
+    const [response, socket] = (await once(asked, "connect")) as [IncomingMessage, Socket];
+    socket.destroy();
+    return response.statusCode;
+  };
+  assert.equal(await statusOf("open.test.."), 200);
+  for (const host of ["blocked.test", "blocked.test.", "a.blocked.test..", "127.0.0.1", "127.0.0.1."])
+    assert.equal(await statusOf(host), 403, host);
+});
 
 test("an address of hosts is what a node is asked for, however the name became known", async () => {
   await using proxy = await openRecordingSocks();

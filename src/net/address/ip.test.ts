@@ -49,4 +49,7 @@ test("networks", () => {
 test("destinations keep names and literals apart", () => {
   assert.deepEqual(toDestination("Example.ORG.", 80), { host: "example.org", ip: null, port: 80 });
   assert.deepEqual(toDestination("[::1]", 80), { host: null, ip: "::1", port: 80 });
+  assert.deepEqual(toDestination("Example.ORG...", 80), { host: "example.org", ip: null, port: 80 });
+  assert.deepEqual(toDestination("127.0.0.1..", 80), { host: null, ip: "127.0.0.1", port: 80 });
+  assert.deepEqual(toDestination("..", 80), { host: "", ip: null, port: 80 });
 });

@@ -153,10 +153,14 @@ export function socketIp(text: string | undefined): Ip {
   return (text === undefined ? null : parseIp(text)) ?? ANY_V4;
 }
 
-/** A host as a client wrote it: an address literal becomes `ip`, a name is lower-cased and loses its last dot. */
+/**
+ * A host as a client wrote it: an address literal becomes `ip`, a name is lower-cased. Dots at the end go, all of them, since
+ * resolvers overlook them: rules that see `blocked.test.` or the name `127.0.0.1.` would let it pass.
+ */
 export function toDestination(host: string, port: number): Destination {
-  const ip = parseIp(host);
-  if (ip !== null) return { host: null, ip, port };
-  const lower = host.toLowerCase();
-  return { host: lower.endsWith(".") ? lower.slice(0, -1) : lower, ip: null, port };
+  let { length } = host;
+  while (host.endsWith(".", length)) length--;
+  const bare = host.slice(0, length);
+  const ip = parseIp(bare);
+  return ip === null ? { host: bare.toLowerCase(), ip, port } : { host: null, ip, port };
 }
