@@ -8,6 +8,7 @@ import { isMux } from "#protocols/mux/inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 import type { ServedClient, ServedEvents, ServedStream } from "#transport/quic/server/served.ts";
+import { CommandBytes } from "./command-bytes.ts";
 import type { PacketWay } from "./packet-channel.ts";
 import { newServerAssociations, type ServerAssociations } from "./server-associations.ts";
 import type { TuicUser, TuicUsers } from "./users.ts";
@@ -103,16 +104,13 @@ export class ServerSession implements ServedEvents {
 
   /** Commands of streams of one direction end with their stream. */
   #readCommand(stream: ServedStream): void {
-    const pieces: Buffer[] = [];
-    let bytes = 0;
+    const bytes = new CommandBytes();
     stream.on("data", (piece: Buffer) => {
-      bytes += piece.length;
-      pieces.push(piece);
-      if (bytes > wire.MOST_PACKET_BYTES) this.#end(wire.END.protocol);
+      if (!bytes.push(piece)) this.#end(wire.END.protocol);
     });
     stream.on("end", () => {
       try {
-        this.#take(Buffer.concat(pieces), this.#byStreams);
+        this.#take(bytes.whole, this.#byStreams);
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
         this.#end(wire.END.protocol);

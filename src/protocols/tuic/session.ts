@@ -10,6 +10,7 @@ import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { openBidi } from "#transport/quic/open-bidi.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { newAssociations } from "./associations.ts";
+import { CommandBytes } from "./command-bytes.ts";
 import {
   encodeAuthenticate,
   encodeConnect,
@@ -113,14 +114,11 @@ export class TuicSession implements QuicSession {
   onStream(stream: QuicStream): void {
     stream.on("error", () => {});
     if (stream.send !== null) return void stream.destroy();
-    const pieces: Buffer[] = [];
-    let bytes = 0;
+    const bytes = new CommandBytes();
     stream.on("data", (piece: Buffer) => {
-      bytes += piece.length;
-      pieces.push(piece);
-      if (bytes > MOST_PACKET_BYTES) stream.destroy();
+      if (!bytes.push(piece)) stream.destroy();
     });
-    stream.on("end", () => this.onPacket(Buffer.concat(pieces)));
+    stream.on("end", () => this.onPacket(bytes.whole));
   }
 
   onPacket(bytes: Uint8Array): void {

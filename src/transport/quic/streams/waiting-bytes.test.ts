@@ -43,3 +43,15 @@ test("a stream that brings much gives large pieces, one that brings little keeps
   waiting.push(packet);
   assert.ok((waiting.shift()?.buffer.byteLength ?? 0) <= 8192);
 });
+
+test("single bytes that are kept take no memory of many", () => {
+  const waiting = new WaitingBytes();
+  const memory = new Set<ArrayBufferLike>();
+  for (let count = 0; count < 10_000; count++) {
+    waiting.push(Uint8Array.of(1));
+    memory.add((waiting.shift() as Buffer).buffer);
+  }
+  assert.equal(memory.size, 10_000); // each is given away with its piece
+  const bytes = [...memory].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  assert.ok(bytes < 50 * 10_000, `${bytes} bytes`);
+});

@@ -41,8 +41,14 @@ export class WaitingBytes {
     const slab = this.#slabs.shift();
     if (slab === undefined) return null;
     if (this.#slabs.length > 0) return slab;
-    if (this.#used < slab.length / 4) this.#slabBytes = Math.max(LEAST_SLAB_BYTES, this.#slabBytes / 2);
-    return slab.subarray(0, this.#used);
+    const isNearlyEmpty = this.#used < slab.length / 4;
+    if (isNearlyEmpty) this.#slabBytes = Math.max(LEAST_SLAB_BYTES, this.#slabBytes / 2);
+    const piece = slab.subarray(0, this.#used);
+    if (!isNearlyEmpty) return piece;
+    // Its reader may keep it, and a peer may send single bytes. The memory is its own: it is given away with the piece.
+    const own = Buffer.allocUnsafeSlow(piece.length);
+    own.set(piece);
+    return own;
   }
 
   clear(): void {
