@@ -9,6 +9,17 @@ export const COPIES = Symbol("the stream copies what is written to it");
 export const GIVES = Symbol("the stream gives its chunks away");
 
 /**
+ * Puts bytes back in front of all that a stream still has. Where it gives its chunks away they lie in memory of their own: what
+ * a reader has joined is in a pool of the runtime, which others have parts of, and which cannot be given.
+ */
+export function putBack(stream: Duplex, bytes: Buffer): void {
+  if (!(GIVES in stream)) return stream.unshift(bytes);
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  own.set(bytes);
+  stream.unshift(own);
+}
+
+/**
  * On streams of nodes that give a stream before their server has reached the destination: where one fails before its first
  * byte, the dial has failed.
  */

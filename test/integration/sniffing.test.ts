@@ -1,9 +1,16 @@
 /** Sniffing in the running program: clients ask for addresses, rules read the names that they give away. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { toDestination } from "#net/address/ip.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
+import { tuic } from "#protocols/tuic/index.ts";
 import { messageOf, tlsClientHello } from "../support/client-hello.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
+import { openTestOutbound } from "../support/inbound-env.ts";
+import { quicCertificate } from "../support/quic-tls.ts";
+import { literalsOnly } from "../support/resolvers.ts";
+import { openTuicServer, TUIC_PASSWORD, TUIC_UUID } from "../support/tuic-server.ts";
 import { cryptoFrame, initialPacket } from "../support/quic-initial.ts";
 import { socksAssociate, socksConnect } from "../support/socks-client.ts";
 import { startCore } from "../support/start-core.ts";
@@ -134,4 +141,36 @@ test("an unknown fake address: refused, but rescued by a name", async () => {
   const lost = await socksConnect(mixed, "198.18.7.7", 9);
   using _lost = lost.client;
   assert.notEqual(lost.status, 0);
+});
+
+const CERTIFICATE = ["certificate", "private-key"].map(
+  (key) => `${key}: ${JSON.stringify(key === "certificate" ? quicCertificate.cert : quicCertificate.key)}`,
+);
+
+const skip = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
+
+test("a client of TUIC that goes on by another node of it", { skip }, async () => {
+  const [port, controller] = (await freePorts(2)) as [number, number];
+  await using far = await openTuicServer();
+  const place = { uuid: TUIC_UUID, password: TUIC_PASSWORD, "skip-cert-verify": true };
+  const node = { name: "far", type: "tuic", server: "127.0.0.1", port: far.port, ...place };
+  const listener = `name: near, type: tuic, listen: 127.0.0.1, port: ${port}, users: { ${TUIC_UUID}: ${TUIC_PASSWORD} }`;
+  await using core = await startCore(`
+external-controller: 127.0.0.1:${controller}
+sniffer: { enable: true, sniff: { TLS: { ports: [443] } } }
+listeners: [{ ${[listener, ...CERTIFICATE].join(", ")} }]
+proxies: [${JSON.stringify(node)}]
+rules: ["DOMAIN,open.test,far", "MATCH,REJECT"]
+`);
+  const dialer = openDirectDialer({ resolver: literalsOnly });
+  await using near = await openTestOutbound(tuic, { server: "127.0.0.1", port, ...place }, dialer);
+  const hello = await tlsClientHello("open.test");
+  for (let count = 0; count < 3; count++) {
+    const context = { signal: AbortSignal.timeout(10_000), metadata: null };
+    const stream = await near.connect(toDestination("192.0.2.1", 443), context);
+    stream.end(hello);
+    const pieces: Buffer[] = await Array.fromAsync(stream);
+    assert.deepEqual(Buffer.concat(pieces), hello);
+  }
+  assert.doesNotMatch(core.output(), /a fault of weir/);
 });

@@ -3,10 +3,12 @@ import { once } from "node:events";
 import { createServer, connect } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { duplexPair } from "node:stream";
-import type { Duplex } from "node:stream";
+import { Duplex } from "node:stream";
 import { test } from "node:test";
+import { GIVES } from "#core/stream.ts";
 import { peekStream } from "./peek.ts";
 import type { PeekOptions } from "./peek.ts";
+import { readHandshake } from "./read-handshake.ts";
 
 async function socketPair(): Promise<readonly [client: Socket, server: Socket]> {
   const listener = createServer({ allowHalfOpen: true });
@@ -103,4 +105,28 @@ test("the end, a close, the signal, the time and the bound end it", async () => 
     all.map(({ waits }) => waits()),
     [1, 1, 1, 1, 1],
   );
+});
+
+/** A stream whose reader may do with the memory of its chunks what it likes. */
+class GivingStream extends Duplex {
+  readonly [GIVES] = true;
+  override _read(): void {}
+}
+
+test("what is put back on a stream that gives its chunks away lies in memory of its own", async () => {
+  const peeked = new GivingStream();
+  const { done } = peek(peeked, { look: () => true });
+  peeked.push(Buffer.from("ab"));
+  peeked.push(Buffer.from("c"));
+  await done;
+  const read = new GivingStream();
+  const whole = readHandshake(read, (arrived) => arrived.take(2), 5_000);
+  for (const piece of ["a", "bc"]) read.push(Buffer.from(piece));
+  await whole;
+  for (const stream of [peeked, read]) {
+    const { buffer, length }: Buffer = stream.read();
+    assert.equal(buffer.byteLength, length);
+    assert.ok(buffer instanceof ArrayBuffer);
+    buffer.transfer(0); // as it is given back behind the last use: a pool of the runtime would refuse
+  }
 });

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { putBack } from "#core/stream.ts";
 
 export interface PeekOptions {
   /** Sees the first bytes piece by piece. True: it has seen enough. */
@@ -30,7 +31,7 @@ export function peekStream(stream: Duplex, options: PeekOptions): Promise<void> 
     clearTimeout(timer);
     stream.off("readable", onReadable).off("close", finish);
     signal.removeEventListener("abort", finish);
-    if (held.length > 0 && !stream.destroyed && !stream.readableEnded) stream.unshift(Buffer.concat(held));
+    if (held.length > 0 && !stream.destroyed && !stream.readableEnded) putBack(stream, Buffer.concat(held));
     resolve();
   };
   const wait = (): void => {

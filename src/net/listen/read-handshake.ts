@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError, asError } from "#core/errors.ts";
+import { putBack } from "#core/stream.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 
 /** Looks at what has arrived; takes its bytes and answers, or answers null and waits. Throws `ProtocolError`. */
@@ -42,7 +43,7 @@ export function readHandshake<T>(
       }
       if (answer === null) return;
       settle();
-      if (arrived.length > 0) stream.unshift(arrived.takeAll());
+      if (arrived.length > 0) putBack(stream, arrived.takeAll());
       resolve(answer);
     }
     stream.on("data", onData).on("end", onEnd).on("error", fail).on("close", onEnd);

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { DialError, ProtocolError, asError } from "#core/errors.ts";
+import { putBack } from "#core/stream.ts";
 
 /** What a decoder made of the bytes at hand, and how many of them it took. */
 export interface Decoded<T> {
@@ -127,7 +128,7 @@ export class ByteReader implements Disposable {
     this.#pending = null;
     this.#buffered = null;
     this.#bufferedSize = 0;
-    if (size < bytes.length) this.#stream.unshift(bytes.subarray(size));
+    if (size < bytes.length) putBack(this.#stream, bytes.subarray(size));
   }
 
   /** Doubles its buffer, so that a peer that sends single bytes does not make every arrival copy all earlier ones. */

@@ -1,6 +1,7 @@
 /** Reads one request of an HTTP/3 client (RFC 9114 §4.1): its fields, then its body as it comes. */
 import { type Duplex, Readable } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
+import { putBack } from "#core/stream.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
 import {
@@ -90,7 +91,7 @@ export class RequestReader {
     if (take === null) return true;
     this.detach();
     this.#stream.pause();
-    this.#stream.unshift(this.#arrived.takeAll());
+    putBack(this.#stream, this.#arrived.takeAll());
     take();
     return false;
   }
