@@ -153,7 +153,8 @@ export class ClientSession extends Session {
 
   #takeScheme(raw: Buffer): void {
     try {
-      this.#options.events.scheme(parseScheme(Buffer.from(raw)));
+      const scheme = parseScheme(Buffer.from(raw));
+      if (addsLittle(scheme)) this.#options.events.scheme(scheme); // else a server that reads nothing fills our memory
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error; // a scheme that cannot be read is passed over as a whole
     }

@@ -137,6 +137,16 @@ test("a failed dial is reported in the SYNACK, the session stays", async () => {
   client.close(null);
 });
 
+test("a scheme that would have a write take megabytes is passed over, as one that cannot be read is", async () => {
+  const { client, events, far } = openClient();
+  const huge = `1=${Array.from({ length: 256 }, () => "65535-65535").join()}`;
+  for (const text of [`stop=2\n${huge}`, "stop=many", "stop=3\n1=100-400"])
+    far.write(wire.encodeFrame(wire.UPDATE_SCHEME, 0, Buffer.from(text)));
+  for (let round = 0; round < 20; round++) await turn();
+  assert.deepEqual(events, ["scheme 3"]);
+  client.close(null);
+});
+
 test("the server's scheme comes before its settings and the first answer", async () => {
   const [near, far] = duplexPair();
   const scheme = parseScheme(Buffer.from("stop=1\n0=9-9"));
