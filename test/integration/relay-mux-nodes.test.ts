@@ -41,6 +41,20 @@ for (const protocol of PROTOCOLS) {
   /** How the peer hears that a stream is given up. */
   const leaves = protocol === "smux" ? "end" : "reset";
 
+  test(
+    `${protocol}: what is new goes by another connection than one that says nothing`,
+    { skip },
+    async () => {
+      await using node = await openMuxNode(protocol);
+      await exchange(node, 1, one);
+      const silent = await node.dial();
+      silent.send("is anybody there?");
+      await (await node.session(1)).expect(`open ${two}`);
+      await delay(5_100);
+      await exchange(node, 2, one);
+    },
+  );
+
   test(`${protocol}: streams share a connection, and end one by one`, { skip }, async () => {
     await using node = await openMuxNode(protocol);
     const first = await exchange(node, 1, one);

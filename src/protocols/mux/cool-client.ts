@@ -17,6 +17,7 @@ import {
   takeFrame,
 } from "#protocols/shared/mux-cool-frame.ts";
 import { CLIENT_IDLE_MS, MAX_HELD_BYTES, type MuxSession } from "#transport/mux/session.ts";
+import { Silence } from "#transport/mux/silence.ts";
 import { type Done, type MuxStream, PatientStream, type StreamOwner } from "#transport/mux/stream.ts";
 
 /** What the connection has not passed on; beyond, datagrams are dropped. */
@@ -53,6 +54,7 @@ export class CoolClient implements MuxSession, StreamOwner {
   readonly #idleTimer: NodeJS.Timeout;
   #nextId = 1;
   #heldBytes = 0;
+  readonly #silence = new Silence();
   #retiring = false;
   #closed = false;
 
@@ -75,7 +77,7 @@ export class CoolClient implements MuxSession, StreamOwner {
   }
 
   get usable(): boolean {
-    return !this.#closed && !this.#retiring && this.#nextId <= LAST_ID;
+    return !this.#closed && !this.#retiring && this.#nextId <= LAST_ID && !this.#silence.isLong;
   }
 
   open(destination: Destination): Duplex {
@@ -160,6 +162,7 @@ export class CoolClient implements MuxSession, StreamOwner {
   #newId(): number {
     if (!this.usable) throw new DialError("failed", "the mux connection takes no more streams");
     this.#idleTimer.refresh();
+    this.#silence.asked();
     return this.#nextId++;
   }
 
@@ -172,6 +175,7 @@ export class CoolClient implements MuxSession, StreamOwner {
   /** A sub-session has ended. */
   #rest(): void {
     if (this.#closed || this.streams > 0) return;
+    this.#silence.unused();
     if (this.#retiring || this.#nextId > LAST_ID) this.close(null);
     else this.#idleTimer.refresh();
   }
@@ -182,6 +186,7 @@ export class CoolClient implements MuxSession, StreamOwner {
 
   #take(bytes: Buffer): void {
     if (this.#closed) return;
+    this.#silence.heard();
     this.#arrived.push(bytes);
     try {
       for (let frame = takeFrame(this.#arrived); frame !== null; frame = takeFrame(this.#arrived))

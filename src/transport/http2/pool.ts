@@ -1,7 +1,10 @@
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
 import { connect } from "node:http2";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { ABORTED, asDialError, DialError } from "#core/errors.ts";
 import type { Metadata } from "#core/session.ts";
+import { Silence } from "#transport/mux/silence.ts";
 import type { Secured } from "#transport/security.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "./windows.ts";
 
@@ -25,6 +28,11 @@ const AUTHORITY = "http://transport.invalid"; // requests carry their own :autho
 
 interface Link {
   readonly session: ClientHttp2Session;
+  /** Of bytes that have come. */
+  readonly counted: () => number;
+  /** Of them, when that was looked at last. */
+  heardBytes: number;
+  readonly silence: Silence;
   streams: number;
   idleTimer: NodeJS.Timeout | null;
   pingTimer: NodeJS.Timeout | null;
@@ -68,7 +76,8 @@ export class Http2Pool implements AsyncDisposable {
         this.#options.maxStreams || Infinity,
         link.session.remoteSettings.maxConcurrentStreams ?? Infinity,
       );
-      if (link.streams < limit && (best === null || link.streams < best.streams)) best = link;
+      if (link.streams >= limit || isSilent(link)) continue;
+      if (best === null || link.streams < best.streams) best = link;
     }
     if (best === null) return null;
     const full = this.#links.size >= (this.#options.maxConnections || Infinity);
@@ -86,17 +95,18 @@ export class Http2Pool implements AsyncDisposable {
       });
       // Half open below, or no socket at all: the session would not notice.
       stream.on("end", () => session.destroy()).on("close", () => session.destroy());
-      return this.#adopt(session);
+      return this.#adopt(session, counterOf(stream));
     } finally {
       this.#dialing = null;
     }
   }
 
-  #adopt(session: ClientHttp2Session): Link {
+  #adopt(session: ClientHttp2Session, counted: () => number): Link {
     session.on("connect", () => {
       if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
     });
-    const link: Link = { session, streams: 0, idleTimer: null, pingTimer: null };
+    const counts = { streams: 0, heardBytes: 0, silence: new Silence() };
+    const link: Link = { session, counted, ...counts, idleTimer: null, pingTimer: null };
     this.#links.add(link);
     const forget = () => {
       this.#links.delete(link);
@@ -114,13 +124,30 @@ export class Http2Pool implements AsyncDisposable {
 
   #track(link: Link, stream: ClientHttp2Stream): void {
     link.streams++;
+    link.silence.asked();
     if (link.idleTimer !== null) clearTimeout(link.idleTimer);
     stream.once("close", () => {
       if (--link.streams > 0) return;
+      if (!isSilent(link)) link.silence.unused();
       if (this.#stop.signal.aborted || !this.#links.has(link)) link.session.close();
       else link.idleTimer = setTimeout(() => link.session.close(), IDLE_MS).unref();
     });
   }
+}
+
+/** The runtime reads a socket below the streams that it shows. */
+function counterOf(stream: Duplex): () => number {
+  if (stream instanceof Socket) return () => stream.bytesRead;
+  let bytes = 0;
+  stream.on("data", (piece: Buffer) => void (bytes += piece.length));
+  return () => bytes;
+}
+
+function isSilent(link: Link): boolean {
+  const bytes = link.counted();
+  if (bytes !== link.heardBytes) link.silence.heard();
+  link.heardBytes = bytes;
+  return link.silence.isLong;
 }
 
 /** The shared dial continues for the other waiters when one of them gives up. */

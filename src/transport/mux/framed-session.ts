@@ -13,6 +13,7 @@ import {
   SERVER_IDLE_MS,
   TICK_MS,
 } from "./session.ts";
+import { Silence } from "./silence.ts";
 import type { Done, MuxStream, StreamOwner } from "./stream.ts";
 
 /** What the connection has not passed on. Answers to a peer that asks without reading end it there. */
@@ -50,6 +51,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
   #body: { readonly stream: Stream | null; left: number; readonly endsStream: boolean } | null = null;
   #heldBytes = 0;
   #idleSinceMs = performance.now();
+  readonly #silence = new Silence();
   #retiring = false;
   #closed = false;
 
@@ -74,7 +76,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
   }
 
   get usable(): boolean {
-    return !this.#retiring && !this.#closed && this.#nextId < LAST_ID;
+    return !this.#retiring && !this.#closed && this.#nextId < LAST_ID && !this.#silence.isLong;
   }
 
   abstract open(): Duplex;
@@ -101,6 +103,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
     if (!this.usable) throw new DialError("failed", "the mux session takes no more streams");
     const id = this.#nextId;
     this.#nextId += 2;
+    this.#silence.asked();
     return id;
   }
 
@@ -171,6 +174,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
     if (this.#body?.stream === stream) this.#body = { ...this.#body, stream: null };
     if (!this.#closed) this.left(stream, whole);
     if (this.table.size > 0) return;
+    this.#silence.unused();
     this.#idleSinceMs = performance.now();
     if (this.#retiring) this.close(null);
   }
@@ -198,6 +202,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
 
   #arrive(bytes: Buffer): void {
     if (this.#closed) return;
+    this.#silence.heard();
     this.#arrived.push(bytes);
     try {
       while (!this.#closed && this.#takeNext());

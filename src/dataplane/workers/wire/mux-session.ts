@@ -103,6 +103,10 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   abstract onOpen(id: number): boolean;
   /** The peer has ended the connection. */
   protected abstract onEnd(): void;
+  /** The peer has said something. */
+  protected onHeard(): void {}
+  /** The last of its streams has gone. */
+  protected onUnused(): void {}
   /** Now and then, while there are streams. */
   protected onTick(_nowMs: number): void {}
 
@@ -208,6 +212,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
     if (frame !== null) this.say(frame);
     if (this.all.size > 0) return;
     this.#idleSinceMs = performance.now();
+    this.onUnused();
     if (this.#isRetiring) this.retire();
   }
 
@@ -284,6 +289,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
       if (bytes === EAGAIN) return;
       if (bytes === 0) return this.onEnd();
       if (bytes < 0 && bytes !== EINTR) return this.die();
+      if (bytes > 0) this.onHeard();
       if (!this.input.take(io.calls.buffer, bytes)) return this.#fail();
       const tookMs = performance.now() - startMs;
       if (tookMs >= LONGEST_TURN_MS) return;

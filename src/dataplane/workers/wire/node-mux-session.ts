@@ -1,4 +1,5 @@
 import { CLIENT_IDLE_MS } from "#transport/mux/session.ts";
+import { Silence } from "#transport/mux/silence.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
 import { MuxSession } from "./mux-session.ts";
 import type { Wire } from "./wire.ts";
@@ -6,6 +7,7 @@ import type { Wire } from "./wire.ts";
 /** That of a connection to the server of a node. */
 export class NodeMuxSession extends MuxSession {
   #nextId: number;
+  readonly #silence = new Silence();
 
   /** `opening`: what goes out in front of all frames. */
   constructor(inner: Wire, framing: MuxFraming, opening: Uint8Array, wake: () => void) {
@@ -19,8 +21,22 @@ export class NodeMuxSession extends MuxSession {
     return this.isOpen && this.streams < mostStreams && this.#nextId + 2 * this.streams < lastId;
   }
 
+  /** What is new had better go by another one. */
+  get isSilent(): boolean {
+    return this.#silence.isLong;
+  }
+
   enter(stream: SessionStream): void {
     this.all.add(stream);
+    this.#silence.asked();
+  }
+
+  protected override onHeard(): void {
+    this.#silence.heard();
+  }
+
+  protected override onUnused(): void {
+    this.#silence.unused();
   }
 
   /** With the next write. Answers with its number. */

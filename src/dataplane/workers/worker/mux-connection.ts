@@ -65,7 +65,8 @@ export class MuxConnection implements Task, SharedConnection {
   }
 
   get isUsable(): boolean {
-    if (this.#isRetiring || this.streams >= this.#framing.mostStreams) return false;
+    const isSilent = this.#session?.isSilent === true;
+    if (this.#isRetiring || isSilent || this.streams >= this.#framing.mostStreams) return false;
     return this.#session?.isUsable ?? this.#remote !== null;
   }
 
