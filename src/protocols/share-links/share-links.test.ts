@@ -22,6 +22,15 @@ test("links are written letter for letter as other clients expect them", () => {
   }
 });
 
+test("a pin that cannot be read costs the link: with insecure anybody could be the server", () => {
+  const pin = "ab".repeat(32);
+  const read = (query: string) => parseLink(`trojan://p@e.com:1?insecure=1&${query}`)["fingerprint"];
+  assert.equal(read(`pcs=${pin.toUpperCase().replaceAll(/(..)(?=.)/g, "$1:")}`), pin);
+  assert.equal(read(`hpkp=${encodeURIComponent(Buffer.from(pin, "hex").toString("base64"))}`), pin);
+  for (const wrong of [pin.slice(2), `${pin}ab`, "sha1~of~something"])
+    assert.throws(() => read(`pcs=${wrong}`), ConfigError);
+});
+
 test("what is found in the wild", () => {
   const port = (link: string) => parseLink(link)["port"];
   assert.equal(port("trojan://p@example.com"), 443);

@@ -61,12 +61,14 @@ function realityFields(query: Query): LinkNode {
   };
 }
 
-/** SHA-256 of a certificate, in hex or base64; of several the first. */
+/** SHA-256 of a certificate, in hex or base64; of several the first. Throws where it is none: without it anybody may be the server. */
 function pinOf(text: string | undefined): string | null {
-  const first = text?.split(/[,~]/)[0]?.replaceAll(":", "") ?? "";
+  if (text === undefined || text === "") return null;
+  const first = text.split(/[,~]/)[0]?.replaceAll(":", "") ?? "";
   if (/^[0-9a-f]{64}$/i.test(first)) return first.toLowerCase();
   const bytes = Buffer.from(first, "base64");
-  return bytes.length === 32 ? bytes.toString("hex") : null;
+  if (bytes.length === 32) return bytes.toString("hex");
+  throw new ConfigError("the pin of the certificate is no SHA-256");
 }
 
 export function transportFields(query: Query): LinkNode {
