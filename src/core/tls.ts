@@ -79,6 +79,8 @@ export interface TlsOpened {
   readonly alpn: string | null;
   /** The way round TLS; null where it was not asked for or cannot be had. */
   readonly bypass: Bypass | null;
+  /** The server speaks no TLS 1.3. Absent: it does, or that was not asked. */
+  readonly isOlder?: boolean;
 }
 
 /** The dialling side of TLS, for one node. */

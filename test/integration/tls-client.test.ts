@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type AddressInfo, type Socket } from "node:net";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { describe, test } from "node:test";
 import type { TlsOptions } from "node:tls";
@@ -10,15 +10,20 @@ import { DialError } from "#core/errors.ts";
 import { NativeTlsStream } from "#transport/tls/native-stream.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { readAll } from "../support/client.ts";
+import { nativeTls } from "../support/native-tls.ts";
 import {
   authority,
   certificate,
+  dialPlain,
   openTlsOrigin,
+  tlsClient,
   tlsDials,
   type DialedPlace,
   type TlsDial,
 } from "../support/tls-origin.ts";
+import { tlsProvider } from "../support/tls.ts";
 
+const isPortable = nativeTls === null ? "SKIP the hello of a browser: needs the library" : false;
 const digestOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const expired = makeCertificate({ names: ["server.test"], issuer: authority, validForMs: -3_600_000 });
 const untrusted = makeCertificate({ names: ["server.test"] });
@@ -233,3 +238,37 @@ for (const { name, dial } of tlsDials) {
     });
   });
 }
+
+/** A record with a ServerHello of TLS 1.2, which is authenticated by nothing. */
+function olderHello(): Buffer {
+  const body = Buffer.concat([Buffer.from("0303", "hex"), randomBytes(32), Buffer.from("00c02f00", "hex")]);
+  const message = Buffer.concat([Buffer.of(2, 0, 0, body.length), body]);
+  return Buffer.concat([Buffer.of(0x16, 3, 3, 0, message.length), message]);
+}
+
+test(
+  "a forged answer of TLS 1.2 takes the browser's hello from no later connection",
+  { skip: isPortable },
+  async () => {
+    await using origin = await openTlsOrigin();
+    const client = await tlsClient(tlsProvider, { "client-fingerprint": "chrome" });
+    let forged = 0;
+    const onClient = (near: Socket): void => {
+      if (forged++ === 0) return void near.once("data", () => near.end(olderHello()));
+      const far = connect({ port: origin.port, host: "127.0.0.1" });
+      near
+        .pipe(far)
+        .on("error", () => {})
+        .pipe(near);
+    };
+    await withServer(onClient, async (port) => {
+      const redial = () => dialPlain(port);
+      const dial = async () =>
+        (await client.open(await redial(), { signal: AbortSignal.timeout(20_000), redial })).stream;
+      const first = await dial();
+      const second = await dial();
+      assert.ok(first instanceof NativeTlsStream && !(second instanceof NativeTlsStream));
+      for (const stream of [first, second]) stream.destroy();
+    });
+  },
+);

@@ -16,7 +16,7 @@ const openPool = (dial: () => Promise<Duplex>) =>
     dial: async () => ({ stream: await dial(), alpn: null, serverName: null, bypass: null }),
   });
 
-/** A request that nobody reads the answer of. */
+/** A request whose answer is not read. */
 const ask = async (pool: Http2Pool) =>
   (await pool.request({ ":path": "/" }, new AbortController().signal, null)).on("error", () => {});
 

@@ -23,7 +23,7 @@ test("long is the silence behind an opening that nothing was heard after", () =>
   clock.move(LONG_MS / 2);
   assert.ok(silence.isLong, "a later opening does not begin it anew");
   silence.unused();
-  assert.ok(silence.isLong, "whoever waited has given up");
+  assert.ok(silence.isLong, "the last stream was given up, and that was late");
   silence.heard();
   assert.ok(!silence.isLong);
   silence.asked();

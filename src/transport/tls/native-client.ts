@@ -92,9 +92,12 @@ export class NativeClient implements TlsClient {
     }
     socket.emit(REPLACED, stream);
     socket.destroy();
+    const { contexts } = this.#native;
     let alpn: string | null = null;
+    let isOlder = false;
     const refusal = (): Error | null => {
-      alpn = this.#native.contexts.alpnOf(stream.object); // only now it is sure that there is the object
+      alpn = contexts.alpnOf(stream.object); // only now it is sure that there is the object
+      isOlder = contexts.versionOf(stream.object) !== "TLSv1.3";
       const refused = this.#check.refusal(stream.object);
       if (refused === null) stream.keepTickets(this.#tickets);
       else this.#native.sendAlert(stream.object, BAD_CERTIFICATE);
@@ -103,7 +106,7 @@ export class NativeClient implements TlsClient {
     const opened = finishOpening({ stream, below: stream, event: "secure", refusal }, serverName, signal);
     stream.begin();
     await opened;
-    return { stream, alpn, bypass: exact ? stream : null };
+    return { stream, alpn, bypass: exact ? stream : null, isOlder };
   }
 
   /** Or why there is none. */

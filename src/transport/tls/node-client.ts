@@ -29,7 +29,8 @@ export function makeNodeClient(options: TlsClientOptions): TlsClient {
     async open(stream, { signal, bypassable = false }) {
       const pump = bypassable ? openRecordPump(stream) : null;
       const secured = await openTlsClient(pump?.wire ?? stream, ready, signal);
-      return { stream: secured, alpn: secured.alpnProtocol || null, bypass: pump };
+      const isOlder = secured.getProtocol() !== "TLSv1.3";
+      return { stream: secured, alpn: secured.alpnProtocol || null, bypass: pump, isOlder };
     },
   };
 }

@@ -106,14 +106,24 @@ export class Tls13Client implements TlsClient {
   }
 
   async #openOlder(error: DialError, opening: TlsOpening): Promise<TlsOpened> {
-    const { minVersion, serverName, where } = this.#options;
-    if (minVersion === "TLSv1.3") throw error;
+    if (this.#options.minVersion === "TLSv1.3") throw error;
+    if (opening.redial === undefined) {
+      this.#remember();
+      throw error;
+    }
+    const opened = await this.#env.older.open(await opening.redial(), opening);
+    // Anybody on the way can say an answer of TLS 1.2; that a handshake was done is the server's own word.
+    if (opened.isOlder === true) this.#remember();
+    return opened;
+  }
+
+  #remember(): void {
+    const { serverName, where } = this.#options;
+    if (!this.#isOlder)
+      this.#env.log.warning(
+        `${where}: client-fingerprint: ${serverName} speaks TLS 1.2 alone; its handshakes show the runtime's TLS library`,
+      );
     this.#isOlder = true;
-    this.#env.log.warning(
-      `${where}: client-fingerprint: ${serverName} speaks TLS 1.2 alone; its handshakes show the runtime's TLS library`,
-    );
-    if (opening.redial === undefined) throw error;
-    return await this.#env.older.open(await opening.redial(), opening);
   }
 }
 

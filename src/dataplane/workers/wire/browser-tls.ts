@@ -14,8 +14,8 @@ import { Sessions } from "#transport/tls13/sessions.ts";
 
 /** Of so many nodes sessions and judged chains are kept. */
 const MOST_NODES = 64;
-/** A server of REALITY that was none is left to the main thread for so long, in ms. */
-const NOT_AUTHENTIC_MS = 300_000;
+/** A server of REALITY that was none, or one that seems to speak TLS 1.2 alone, is left to the main thread for so long, in ms. */
+const LEFT_MS = 300_000;
 
 /** What a thread knows of the server of a node. */
 interface BrowserNode {
@@ -25,8 +25,6 @@ interface BrowserNode {
   readonly leaf: KnownLeaf;
   /** Null: the browser resumes none. */
   readonly sessions: Sessions | null;
-  /** The server speaks TLS 1.2 alone, by the library of the main thread. */
-  isOlder: boolean;
   /** Until then the server is the main thread's, on the clock of `performance.now`. */
   leftUntilMs: number;
 }
@@ -52,8 +50,7 @@ export class BrowserTlsTable {
   hold(recipe: BrowserTls): boolean {
     const verifier = this.#library();
     const node = this.#of(recipe);
-    if (verifier === null || node === null || node.isOlder || node.leftUntilMs > performance.now())
-      return false;
+    if (verifier === null || node === null || node.leftUntilMs > performance.now()) return false;
     verifier.hold(recipe.store);
     return true;
   }
@@ -94,7 +91,7 @@ export class BrowserTlsTable {
     // Each handshake of REALITY proves the server anew.
     const sessions = reality === null && canResume(template) ? new Sessions() : null;
     const [judged, leaf] = [new JudgedChains(), new KnownLeaf()];
-    return { template, judged, leaf, sessions, isOlder: false, leftUntilMs: 0 };
+    return { template, judged, leaf, sessions, leftUntilMs: 0 };
   }
 }
 
@@ -113,7 +110,7 @@ function byChain(
   };
   const onFault = (fault: unknown): void => {
     if (session !== null) sessions?.clear();
-    if (fault instanceof OlderVersion) node.isOlder = true;
+    if (fault instanceof OlderVersion) node.leftUntilMs = performance.now() + LEFT_MS;
   };
   return { connection: new ClientConnection(settings), isRight: () => true, onFault };
 }
@@ -128,7 +125,7 @@ function byKeys(
   const { hello, judge } = attempt;
   const onFault = (): void => {
     const isOther = attempt.server === "site" || attempt.server === "refused";
-    if (isOther) node.leftUntilMs = performance.now() + NOT_AUTHENTIC_MS;
+    if (isOther) node.leftUntilMs = performance.now() + LEFT_MS;
   };
   const isRight = (): boolean => attempt.server === "authentic";
   return { connection: new ClientConnection({ hello, identity: null, judge }), isRight, onFault };
