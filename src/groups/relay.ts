@@ -53,7 +53,7 @@ class RelayGroup extends MemberGroup {
     const inner = leaf instanceof Chain ? leaf.hops : [hopOf(leaf)];
     for (const [at, { node, udp, fault }] of inner.entries()) {
       // A `direct` node may choose how the chain leaves here. Behind another node it would lead past that one.
-      if (isDirect(node) && (hops.length > 0 || this.env.lines.isBuiltIn(node))) continue;
+      if (fault === null && isDirect(node) && (hops.length > 0 || this.env.lines.isBuiltIn(node))) continue;
       const dialer = hops.length === 0 ? null : this.env.lines.dialerOf(node);
       const isCircle = users.includes(node);
       if (dialer !== null && !isCircle)

@@ -64,6 +64,10 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     });
   }
 
+  get isAwaited(): boolean {
+    return this.resource.isAwaited;
+  }
+
   nodes(): readonly Outbound[] {
     return this.#nodes;
   }

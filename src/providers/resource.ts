@@ -70,6 +70,7 @@ export class Resource implements AsyncDisposable {
   /** SHA-256 of the file in use; "" while something else or nothing is. */
   #hash = "";
   #updatedAtMs: number | null = null;
+  #isAwaited: boolean;
   #timer: NodeJS.Timeout | undefined;
   #watcher: Disposable | null = null;
   #failures = 0;
@@ -78,6 +79,7 @@ export class Resource implements AsyncDisposable {
   constructor(source: Source, env: ResourceEnv) {
     this.#source = source;
     this.#env = env;
+    this.#isAwaited = source.type === "http";
   }
 
   /** When the contents in use were last known to be the newest; null: there are none. */
@@ -85,10 +87,16 @@ export class Resource implements AsyncDisposable {
     return this.#updatedAtMs;
   }
 
+  /** There is no file, and the first download has neither succeeded nor failed. */
+  get isAwaited(): boolean {
+    return this.#isAwaited;
+  }
+
   /** Takes over what another one of the same source knows of its contents. */
   inherit(from: Resource): void {
     this.#hash = from.#hash;
     this.#updatedAtMs = from.#updatedAtMs;
+    this.#isAwaited = from.#isAwaited;
   }
 
   /** Uses the contents on disk or in the configuration, without a download. Never throws: faults are logged. */
@@ -131,6 +139,7 @@ export class Resource implements AsyncDisposable {
       if (type === "http") events?.provider(title, null);
     } catch (error) {
       if (!this.#stop.signal.aborted) {
+        if (this.#isAwaited) await this.#env.changeRouting(() => (this.#isAwaited = false));
         events?.provider(title, messageOf(error));
         throw error;
       }
@@ -230,7 +239,10 @@ export class Resource implements AsyncDisposable {
       await prepared.abandon();
       throw error;
     }
-    await this.#env.changeRouting(() => prepared.commit());
+    await this.#env.changeRouting(() => {
+      this.#isAwaited = false;
+      prepared.commit();
+    });
     this.#hash = hash;
   }
 

@@ -2,6 +2,7 @@ import { DEFAULT_GROUP_SETTINGS, type GroupConfig } from "#config/config.ts";
 import { DialError, messageOf } from "#core/errors.ts";
 import { BOTH_NETWORKS, type Group, type Outbound } from "#core/outbound.ts";
 import type { Destination, Network } from "#core/session.ts";
+import { AwaitedOutbound } from "./awaited-outbound.ts";
 
 /**
  * Takes the place of a node that this build cannot open: it stays a member of its groups, so that the other parts of
@@ -35,8 +36,13 @@ export class InertOutbound implements Outbound {
   }
 }
 
+const COMPATIBLE = "COMPATIBLE, which is DIRECT";
+
 /** Why a group leads nowhere, or elsewhere than its file says; null: it leads to its members. */
 export function groupFault({ members, type }: Group, config: GroupConfig): string | null {
+  const [only] = members;
+  if (only instanceof AwaitedOutbound)
+    return `it has no members until ${only.awaited} is there: connections are refused while it is fetched, and if that fails go to ${COMPATIBLE} (empty-fallback chooses)`;
   if (type === "Relay") {
     const dead = members.find(({ inert }) => inert !== undefined);
     if (dead !== undefined) return `its member ${dead.name} cannot be dialled in this build`;
@@ -46,7 +52,7 @@ export function groupFault({ members, type }: Group, config: GroupConfig): strin
   const { emptyFallback, included } = config.settings ?? DEFAULT_GROUP_SETTINGS;
   const isListed = config.members.includes(emptyFallback) || included.includes(emptyFallback);
   if (members.length > 1 || members[0]?.name !== emptyFallback || isListed) return null;
-  const way = emptyFallback === "COMPATIBLE" ? "COMPATIBLE, which is DIRECT" : emptyFallback;
+  const way = emptyFallback === "COMPATIBLE" ? COMPATIBLE : emptyFallback;
   return `it has no members, its traffic goes to ${way} (empty-fallback chooses)`;
 }
 

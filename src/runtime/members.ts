@@ -15,8 +15,8 @@ export interface MemberSources {
   readonly included: readonly Outbound[];
   /** The nodes of the used providers, now. */
   provided(): readonly Outbound[];
-  /** Taken where nothing is left. */
-  readonly emptyFallback: Outbound;
+  /** Taken where nothing is left, now. */
+  ifNone(): readonly Outbound[];
 }
 
 /** Returns the members; the list is computed again only when a provider has new nodes. */
@@ -33,10 +33,9 @@ export function memberList(settings: GroupSettings, sources: MemberSources): () 
     if (provided !== seen) {
       seen = provided;
       const all = [...sources.listed, ...filtered([...sources.included, ...provided], filters)];
-      const kept = [...new Set(all)].filter(keep);
-      members = kept.length > 0 ? kept : [sources.emptyFallback];
+      members = [...new Set(all)].filter(keep);
     }
-    return members;
+    return members.length > 0 ? members : sources.ifNone();
   };
 }
 

@@ -11,6 +11,7 @@ import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/rej
 import { GROUP_KINDS } from "#groups/index.ts";
 import { valueAt } from "#lib/at.ts";
 import type { Steps } from "#lib/steps.ts";
+import { membersIfNone } from "./awaited-outbound.ts";
 import { groupFault, InertOutbound, reasonOf } from "./inert.ts";
 import { NodeDialers, toServer } from "./node-dialers.ts";
 import { NodeLines } from "./node-lines.ts";
@@ -174,11 +175,12 @@ async function openGroups(
     const group = byName.get(name);
     if (group === undefined) throw new Error(`'${name}' not found`);
     const settings = group.settings ?? DEFAULT_GROUP_SETTINGS;
+    const used = settings.use.flatMap((provider) => env.providers.get(provider) ?? []);
     const sources: MemberSources = {
       listed: await openAll(group.members),
       included: await openAll(settings.included),
-      provided: providedBy(settings.use, env.providers),
-      emptyFallback: await open(settings.emptyFallback),
+      provided: providedBy(used),
+      ifNone: membersIfNone(await open(settings.emptyFallback), used),
     };
     const opened = owner.use(await openGroup(group, memberList(settings, sources), env));
     made.push(opened);
@@ -217,14 +219,11 @@ function openGroup(
 }
 
 /** All nodes of some providers as one array, which stays the same one until a provider changes. */
-function providedBy(
-  names: readonly string[],
-  providers: ReadonlyMap<string, ProxyProvider>,
-): () => readonly Outbound[] {
+function providedBy(providers: readonly ProxyProvider[]): () => readonly Outbound[] {
   let parts: readonly (readonly Outbound[])[] = [];
   let joined: readonly Outbound[] = [];
   return () => {
-    const now = names.map((name) => providers.get(name)?.nodes() ?? []);
+    const now = providers.map((provider) => provider.nodes());
     if (now.length !== parts.length || now.some((part, at) => part !== parts[at])) {
       parts = now;
       joined = now.flat();

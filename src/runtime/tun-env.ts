@@ -88,7 +88,8 @@ async function decideEcho({ runtime: present, log }: TunsEnv, metadata: Metadata
   try {
     const { outbound, destination } = await runtime.router.route(metadata, AbortSignal.timeout(DECISION_MS));
     if (outbound.rejects === true) return outbound.type === "RejectDrop" ? "drop" : "refuse";
-    const direct = outbound.type === "Direct" || outbound.type === "Compatible";
+    const direct =
+      (outbound.type === "Direct" || outbound.type === "Compatible") && outbound.inert === undefined;
     return direct && destination.ip === metadata.destination.ip ? "forward" : "answer";
   } catch (error) {
     log.debug(() => `[ICMP] ${metadata.source.ip}: ${messageOf(error)}`);
