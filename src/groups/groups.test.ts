@@ -206,6 +206,20 @@ test("configuration.md §12.2 an unused lazy group sends no probe; the first use
   assert.deepEqual(probes, ["a", "b"]);
 });
 
+test("members that a provider brings later are tested at the next use, once", async () => {
+  const { env, probes, replace } = world(["COMPATIBLE"], { intervalSeconds: 300 });
+  await using group = await opened(fallback, {}, env);
+  const use = async (): Promise<void> => {
+    group.pick(session("x.example"));
+    await new Promise(setImmediate);
+  };
+  await use();
+  replace(["a", "b"]);
+  await use();
+  await use();
+  assert.deepEqual(probes, ["COMPATIBLE", "a", "b"]);
+});
+
 test("configuration.md §12.1 failed dials start a test: a refusal at once, others in a row", async () => {
   const { env, probes } = world(["a"], { maxFailedTimes: 3 });
   await using group = await opened(fallback, {}, env);

@@ -12,7 +12,8 @@ export class HealthCheck implements AsyncDisposable {
   readonly #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | null = null;
   #used = false;
-  #everTested = false;
+  /** The members as they were when the last test began; null: there was none. */
+  #tested: readonly Outbound[] | null = null;
   #failures = 0;
   #firstFailureAtMs = 0;
 
@@ -26,10 +27,10 @@ export class HealthCheck implements AsyncDisposable {
     if (!lazy) void this.run();
   }
 
-  /** To be called when a session uses the group. The first use starts a test, so that the choice is soon a good one. */
+  /** To be called when a session uses the group. The first use of its members starts a test, so that the choice is soon a good one. */
   touch(): void {
     this.#used = true;
-    if (!this.#everTested && this.#env.settings.intervalSeconds > 0) void this.run();
+    if (this.#env.settings.intervalSeconds > 0 && this.#tested !== this.#env.members()) void this.run();
   }
 
   /** A refused connection says enough at once; other failures have to come in a row within the test's time-out. */
@@ -56,7 +57,6 @@ export class HealthCheck implements AsyncDisposable {
 
   /** Tests every member once; a call while tests run joins them. Never rejects: a member that fails is a result. */
   run(): Promise<void> {
-    this.#everTested = true;
     this.#running ??= this.#testAll().finally(() => {
       this.#running = null;
       this.#env.health.delays.settled();
@@ -77,7 +77,8 @@ export class HealthCheck implements AsyncDisposable {
   }
 
   async #testAll(): Promise<void> {
-    const waiting = [...this.#env.members()];
+    this.#tested = this.#env.members();
+    const waiting = [...this.#tested];
     const work = async (): Promise<void> => {
       for (let member = waiting.shift(); member !== undefined; member = waiting.shift())
         await this.#test(member);
