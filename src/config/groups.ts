@@ -2,7 +2,7 @@
 import { suggestion } from "#lib/nearest-word.ts";
 import * as z from "zod";
 import { findCircles } from "./circles.ts";
-import type { GroupConfig, GroupSettings } from "./config.ts";
+import { DEFAULT_GROUP_SETTINGS, type GroupConfig, type GroupSettings } from "./config.ts";
 import type { Context } from "./context.ts";
 import { filterFault, groupFields } from "./group-fields.ts";
 import { isItemMap, joined, peek, readBoth } from "./items.ts";
@@ -136,7 +136,7 @@ function readSettings(
       .filter((word) => word !== ""),
     hidden: fields.hidden,
     icon: fields.icon,
-    emptyFallback: fields["empty-fallback"],
+    emptyFallback: fields["empty-fallback"] || DEFAULT_GROUP_SETTINGS.emptyFallback,
     defaultSelected: fields["default-selected"],
   };
 }

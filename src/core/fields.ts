@@ -157,6 +157,19 @@ export const leftOut = <S extends z.ZodType>(inner: S) =>
     })
     .meta(inner.meta() ?? {});
 
+/** `fallback` for empty text and 0, too: other programs cannot tell these from a key that is not there. */
+export const unsetAs = <S extends z.ZodType, const T>(inner: S, fallback: T) =>
+  z
+    .transform((value: unknown, context): z.output<S> | T => {
+      if (["", "0"].includes(sourceOf(value)?.trim() ?? "-")) return fallback;
+      const result = inner.safeParse(value, { reportInput: true });
+      if (result.success) return result.data;
+      for (const { message, ...issue } of result.error.issues)
+        context.issues.push({ ...issue, code: "custom", message, input: value });
+      return z.NEVER;
+    })
+    .meta(inner.meta() ?? {});
+
 /** A port to listen on; one that there is not is left out. */
 export const listenPort = () =>
   scalar({ type: "integer", minimum: 0, maximum: 65_535 }, (source, raw) => {

@@ -11,6 +11,7 @@ import {
   scalar,
   show,
   text,
+  unsetAs,
   Unsupported,
 } from "#core/fields.ts";
 import { parseRanges } from "#core/ranges.ts";
@@ -92,11 +93,11 @@ const xhttpOptions = z.object({
   "download-settings": unsupported("another server for the downloads is not in this build"),
   path: text().default("/"),
   host: text().optional(),
-  mode: choice(["auto", "packet-up", "stream-one", "stream-up"]).default("auto"),
+  mode: unsetAs(choice(["auto", "packet-up", "stream-one", "stream-up"]), "auto").default("auto"),
   headers: headerMap().default({}),
   "no-grpc-header": flag().default(false),
-  "sc-max-each-post-bytes": startOfRange(1, 1_000_000).default(1_000_000),
-  "sc-min-posts-interval-ms": startOfRange(0, 10_000).default(30),
+  "sc-max-each-post-bytes": unsetAs(startOfRange(1, 1_000_000), 1_000_000).default(1_000_000),
+  "sc-min-posts-interval-ms": unsetAs(startOfRange(0, 10_000), 30).default(30),
 });
 
 export const NETWORKS = ["tcp", "http", "h2", "ws", "grpc", "xhttp"] as const;

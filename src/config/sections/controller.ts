@@ -11,6 +11,7 @@ import {
   secret,
   show,
   text,
+  unsetAs,
 } from "#core/fields.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { mark } from "./general.ts";
@@ -51,6 +52,6 @@ export const CONTROLLER = {
   secret: secret().default(""),
   "external-ui": filePath().default(""),
   "external-ui-name": localName().default(""),
-  "external-ui-url": httpUrl().default(UI_ARCHIVE),
+  "external-ui-url": unsetAs(httpUrl(), UI_ARCHIVE).default(UI_ARCHIVE),
   "external-doh-server": text().default(""),
 };

@@ -1,11 +1,11 @@
 /** `rule-providers`: remote, local or inline lists of conditions. */
-import { block, choice, list, maybe, text } from "#core/fields.ts";
+import { block, choice, list, maybe, text, unsetAs } from "#core/fields.ts";
 import { defaultPath, SOURCE, sourceOf, type SourceKeys, type UsableSource } from "./proxy-providers.ts";
 
 export const ruleProvider = block({
   ...SOURCE,
   behavior: choice(["domain", "ipcidr", "classical"]),
-  format: choice(["yaml", "text", "mrs"]).default("yaml"),
+  format: unsetAs(choice(["yaml", "text", "mrs"]), "yaml").default("yaml"),
   payload: list(text()).default([]),
   "path-in-bundle": maybe(text()),
 }).transform((value) => {

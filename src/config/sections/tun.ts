@@ -1,5 +1,18 @@
 /** The TUN device, with the keys of kernel-direct. The same shape serves a `tun` entry of `listeners`. */
-import { block, choice, Fault, flag, int, leftOut, list, name, scalar, show, text } from "#core/fields.ts";
+import {
+  block,
+  choice,
+  Fault,
+  flag,
+  int,
+  leftOut,
+  list,
+  name,
+  scalar,
+  show,
+  text,
+  unsetAs,
+} from "#core/fields.ts";
 import { cidr, ip, parseHostPort, prefix } from "#net/address/address-fields.ts";
 import { ANY_V4 } from "#net/address/ip.ts";
 import { mark } from "./general.ts";
@@ -86,15 +99,15 @@ export const TUN = {
   "include-mac-address": list(name()).default([]),
   "exclude-mac-address": list(name()).default([]),
   "endpoint-independent-nat": flag().default(false),
-  "udp-timeout": int(1, 86_400).default(300),
-  "icmp-timeout": int(1, 86_400).default(10),
+  "udp-timeout": unsetAs(int(1, 86_400), 300).default(300),
+  "icmp-timeout": unsetAs(int(1, 86_400), 10).default(10),
   "disable-icmp-forwarding": flag().default(false),
   "loopback-address": list(ip()).default([]),
-  "iproute2-table-index": int(1, 0xffff_ffff).default(2022),
-  "iproute2-rule-index": int(1, 32_765).default(9000),
+  "iproute2-table-index": unsetAs(int(1, 0xffff_ffff), 2022).default(2022),
+  "iproute2-rule-index": unsetAs(int(1, 32_765), 9000).default(9000),
   "auto-redirect-input-mark": mark().default(0x2023),
   "auto-redirect-output-mark": mark().default(0x2024),
-  "auto-redirect-iproute2-fallback-rule-index": int(1, 0xffff_ffff).default(32_768),
+  "auto-redirect-iproute2-fallback-rule-index": unsetAs(int(1, 0xffff_ffff), 32_768).default(32_768),
   "file-descriptor": int(0, 0x7fff_ffff).default(0),
   recvmsgx: flag().default(true),
   sendmsgx: flag().default(false),

@@ -12,6 +12,7 @@ import {
   secret,
   show,
   text,
+  unsetAs,
   Unsupported,
 } from "#core/fields.ts";
 import { parseRanges, ranges } from "#core/ranges.ts";
@@ -83,7 +84,7 @@ export function bbrProfile({
   return profile === "" ? "standard" : profile;
 }
 
-const window = () => int(16_384, MOST_WINDOW).optional();
+const window = () => unsetAs(int(16_384, MOST_WINDOW), undefined).optional();
 
 /** A web page for visitors: `file:///folder`, `https://site`, `data:text/html,…`; nothing: there is none. */
 const masquerade = () =>
@@ -126,7 +127,7 @@ export const inboundSchema = z.object({
   alpn: list(name()).optional(),
   "bbr-profile": choice(["", "conservative", "standard", "aggressive"]).default(""),
   cwnd: int(0, 1_000_000).optional(),
-  "udp-mtu": int(300, 65_535).default(65_535),
+  "udp-mtu": unsetAs(int(300, 65_535), 65_535).default(65_535),
   "initial-stream-receive-window": window(),
   "max-stream-receive-window": window(),
   "initial-connection-receive-window": window(),
@@ -141,15 +142,15 @@ export type InboundOptions = z.output<typeof inboundSchema>;
 export const outboundSchema = z.object({
   ...serverFields,
   password: secret().default(""),
-  ports: ranges(1, 65_535).optional(),
-  "hop-interval": hopInterval().optional(),
+  ports: unsetAs(ranges(1, 65_535), undefined).optional(),
+  "hop-interval": unsetAs(hopInterval(), undefined).optional(),
   up: bandwidth().default(0),
   down: bandwidth().default(0),
   ...obfsFields,
   sni: text().optional(),
   "bbr-profile": choice(["", "conservative", "standard", "aggressive"]).default(""),
   cwnd: int(0, 1_000_000).optional(),
-  "udp-mtu": int(300, 65_535).default(65_535),
+  "udp-mtu": unsetAs(int(300, 65_535), 65_535).default(65_535),
   "handshake-timeout": int(0, 600).default(0),
   "initial-stream-receive-window": window(),
   "max-stream-receive-window": window(),

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ConfigError } from "#core/errors.ts";
-import { flag, int, mapOf, name, noneOf, scalar, secret, text, Unsupported } from "#core/fields.ts";
+import { flag, int, mapOf, name, noneOf, scalar, secret, text, unsetAs, Unsupported } from "#core/fields.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";
 import type { User } from "#core/inbound.ts";
 import { suggestion } from "#lib/nearest-word.ts";
@@ -65,7 +65,7 @@ export const outboundSchema = z
     password: secret(),
     udp: flag().default(false),
     "udp-over-tcp": flag().default(false),
-    "udp-over-tcp-version": int(1, 2).default(1),
+    "udp-over-tcp-version": unsetAs(int(1, 2), 1).default(1),
     plugin: plugin().optional(),
     obfs: unsupported("write plugin: obfs with plugin-opts"),
     "plugin-opts": pluginOptions.optional(),

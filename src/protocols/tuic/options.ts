@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { choice, flag, int, list, name, scalar, text, Unsupported } from "#core/fields.ts";
+import { choice, flag, int, list, name, scalar, text, unsetAs, Unsupported } from "#core/fields.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { tlsClientFields } from "#transport/tls/fields.ts";
@@ -41,7 +41,7 @@ export const commonFields = {
 
 export const congestionController = () => choice(["", "cubic", "new_reno", "bbr"]);
 
-const window = () => int(16_384, 2 ** 30).optional();
+const window = () => unsetAs(int(16_384, 2 ** 30), undefined).optional();
 
 export const outboundSchema = z.object({
   ...serverFields,
@@ -67,6 +67,6 @@ export const outboundSchema = z.object({
   "disable-mtu-discovery": flag().default(false),
   udp: flag().default(true),
   "udp-over-stream": flag().default(false),
-  "udp-over-stream-version": int(1, 2).default(1),
+  "udp-over-stream-version": unsetAs(int(1, 2), 1).default(1),
 });
 export type OutboundOptions = z.output<typeof outboundSchema>;

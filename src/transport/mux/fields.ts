@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { choice, Unsupported, flag, int, scalar, text } from "#core/fields.ts";
+import { choice, Unsupported, flag, int, scalar, text, unsetAs } from "#core/fields.ts";
 import { MUX_COOL, MUX_PROTOCOLS } from "./preface.ts";
 
 /** TCP Brutal is a congestion control of a kernel module: switched off is fine, switched on is refused. */
@@ -13,10 +13,12 @@ const noBrutal = z.object({
   down: text().optional(),
 });
 
+const protocol = choice([...MUX_PROTOCOLS, MUX_COOL]);
+
 const smux = z
   .object({
     enabled: flag().default(false),
-    protocol: choice([...MUX_PROTOCOLS, MUX_COOL]).default("h2mux"),
+    protocol: unsetAs(protocol, "h2mux").default("h2mux"),
     "max-connections": int(0, 1024).default(0),
     "min-streams": int(0, 1024).default(0),
     "max-streams": int(0, 1024).default(0),

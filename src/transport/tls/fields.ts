@@ -1,7 +1,20 @@
 /** The TLS keys of nodes and listeners, under their names in files. */
 import * as z from "zod";
 import { certifiedNames } from "#core/acme.ts";
-import { choice, Fault, Unsupported, flag, int, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
+import {
+  choice,
+  Fault,
+  Unsupported,
+  flag,
+  int,
+  list,
+  mapOf,
+  name,
+  pem,
+  scalar,
+  text,
+  unsetAs,
+} from "#core/fields.ts";
 import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
 import { unsupported } from "#core/node-fields.ts";
 import type { NamedOutbound } from "#core/protocol.ts";
@@ -74,7 +87,7 @@ const realityOptions = z.object({
 export const tlsClientFields = {
   alpn: list(name()).optional(),
   "skip-cert-verify": flag().default(false),
-  fingerprint: fingerprint().optional(),
+  fingerprint: unsetAs(fingerprint(), undefined).optional(),
   "name-cert-verify": text().optional(),
   "client-fingerprint": text().optional(),
   certificate: pem().optional(),
