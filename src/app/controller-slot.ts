@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, readFileSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { isAbsolute, join } from "node:path";
@@ -14,6 +14,7 @@ import { itemAt } from "#lib/at.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { parseIp } from "#net/address/ip.ts";
 import type { InheritedSockets, ListeningSocket } from "#net/listen/inherited-sockets.ts";
+import { makeFolder } from "#platform/make-folder.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { SECRET_FILE } from "#host/file-guard.ts";
 import { builtInUiFolder, externalUiFolder } from "#host/ui-folder.ts";
@@ -190,7 +191,7 @@ function keptSecret({ home, log }: Host): string {
   );
   if (known !== "") return known;
   const made = newSecret();
-  mkdirSync(home, { recursive: true });
+  makeFolder(home);
   writeFileSync(file, `${made}\n`, { mode: 0o600, flag: stats === undefined ? "wx" : "w" });
   chmodSync(file, 0o600);
   return made;

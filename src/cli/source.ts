@@ -1,8 +1,9 @@
-import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { decodeConfig } from "#config/encoding.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
+import { makeFolder } from "#platform/make-folder.ts";
 import type { ParsedFlags } from "./flags.ts";
 
 /** Where the configuration comes from; `read` gives its text anew each time. */
@@ -42,7 +43,7 @@ export function newFileText({ file, isNew }: Source): string {
   return `there was no configuration: ${made}, with ${FIRST_FILE.trim()}`;
 }
 
-/** Throws `ConfigError` where the home directory cannot be made. A missing default file is made if it `writes`. */
+/** Throws `ConfigError` where the home directory cannot be read or made. A missing default file is made if it `writes`. */
 export function sourceOf(flags: ParsedFlags, home: string, writes: boolean): Source {
   const inline = flags.text("config");
   if (inline !== null) {
@@ -58,12 +59,12 @@ export function sourceOf(flags: ParsedFlags, home: string, writes: boolean): Sou
   if (flags.on("embedded") && flags.text("d") === null)
     return { file: null, embedded: true, read: () => EMBEDDED };
   const usual = join(home, "config.yaml");
-  if (statSync(home, { throwIfNoEntry: false })?.isDirectory() === false)
-    throw new ConfigError(`cannot use ${home} as the home directory: it is no folder`);
-  if (lstatSync(usual, { throwIfNoEntry: false }) !== undefined) return fileSource(usual);
-  if (!writes) return { file: usual, isNew: "imagined", read: () => FIRST_FILE };
   try {
-    mkdirSync(home, { recursive: true });
+    if (statSync(home, { throwIfNoEntry: false })?.isDirectory() === false)
+      throw new Error("it is no folder");
+    if (lstatSync(usual, { throwIfNoEntry: false }) !== undefined) return fileSource(usual);
+    if (!writes) return { file: usual, isNew: "imagined", read: () => FIRST_FILE };
+    makeFolder(home);
     writeFileSync(usual, FIRST_FILE, { flag: "wx" });
   } catch (error) {
     throw new ConfigError(`cannot use ${home} as the home directory: ${messageOf(error)}`, { cause: error });

@@ -1,10 +1,11 @@
 /** The sealed store as traffic control uses it. */
-import { mkdirSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
 import { NO_EVENTS, type StoreEvents } from "#core/events.ts";
 import type { Log } from "#core/log.ts";
 import { PARTS, type StoreFile } from "#governance/store.ts";
+import { makeFolder } from "#platform/make-folder.ts";
 import type { StoreOptions } from "#store/store-options.ts";
 import { rollbackOf } from "#store/high-mark.ts";
 import { setAside } from "#store/healing.ts";
@@ -21,7 +22,7 @@ export function governanceStore(
 ): { readonly key: string; readonly file: StoreFile } {
   const file: StoreFile = {
     async open() {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      makeFolder(dirname(path), 0o700);
       const options = { path, parts: PARTS, nowMs: Date.now, log, isMarked: true, events };
       const openMarked = async () => ({ ...(await open(options)), rollback: rollbackOf(path) });
       try {

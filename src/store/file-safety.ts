@@ -1,15 +1,16 @@
 /** Checks who else could read or change a store, and which process has it open. */
-import { closeSync, existsSync, lstatSync, mkdirSync, openSync, statSync, type Stats } from "node:fs";
+import { closeSync, existsSync, lstatSync, openSync, statSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
+import { makeFolder } from "#platform/make-folder.ts";
 import { isBusy } from "./sqlite-file.ts";
 
 const IS_UNIX = process.platform !== "win32";
 
 /** Makes the folder where it is missing. Throws `StoreError` where others could put another file in its place. */
 export function checkFolder(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path), 0o700);
   refuseOpenFolders(path);
 }
 

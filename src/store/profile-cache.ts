@@ -1,9 +1,10 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ApiError, messageOf, StoreError, errnoOf } from "#core/errors.ts";
 import type { Choices } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
+import { makeFolder } from "#platform/make-folder.ts";
 import { sqliteCodeOf } from "./sqlite-code.ts";
 import { headOf } from "./own-file.ts";
 
@@ -212,7 +213,7 @@ export class ProfileCache implements Choices, Disposable {
     if (this.#database !== null) return this.#database;
     const mark = markOf(this.#path);
     if (mark === "strange") throw new StoreError("something else has been put there");
-    mkdirSync(dirname(this.#path), { recursive: true });
+    makeFolder(dirname(this.#path));
     const database = new DatabaseSync(this.#path);
     try {
       // Before there is a log: its text in the file itself is the mark.
