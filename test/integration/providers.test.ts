@@ -37,6 +37,23 @@ proxy-groups:
   assert.equal(proxies["US 2"], undefined, "nodes of providers are visible through groups only");
 });
 
+test("controller-api.md §6.1: nodes say how they carry UDP", async () => {
+  await using core = await startWith(`
+proxies:
+  - {name: plain, type: vless, server: 127.0.0.1, port: 1, uuid: x, packet-encoding: ""}
+  - {name: usual, type: vless, server: 127.0.0.1, port: 1, uuid: x}
+  - {name: over, type: ss, server: 127.0.0.1, port: 1, cipher: none, password: "", udp-over-tcp: true}
+`);
+  type Flags = { uot: boolean; xudp: boolean };
+  const { proxies } = await get<{ proxies: Record<string, Flags> }>(core, "/proxies");
+  const flags = ["plain", "usual", "over"].map((name) => [proxies[name]?.uot, proxies[name]?.xudp]);
+  assert.deepEqual(flags, [
+    [false, false],
+    [false, true],
+    [true, false],
+  ]);
+});
+
 test("configuration.md §17 check 6: RULE-SET in all behaviours and formats, nested logic, commas in DOMAIN-REGEX", async () => {
   const cidrs = ["192.0.2.0/24", "2001:db8::/32"].map((text) => parseCidr(text) as Cidr);
   const providers = {
