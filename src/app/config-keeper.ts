@@ -182,9 +182,8 @@ export class ConfigKeeper implements ConfigFileControl, Disposable {
       await reload();
       log.warning(`the configuration of the file is in force again: ${why}`);
     } catch (error) {
-      log.error(
-        `${why}, and the configuration of the file cannot be put in force again: ${messageOf(error)}`,
-      );
+      for (const fault of messageOf(error).split("\n"))
+        log.error(`${why}, and the configuration of the file cannot be put in force again: ${fault}`);
     }
   }
 

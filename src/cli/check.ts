@@ -6,12 +6,15 @@ import { formatLine } from "#host/log.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { entriesOf, repeatedId } from "#governance/policy-book.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
-import { listenerFaults, nodeFaults } from "#runtime/dry-run.ts";
+import { listenerFaults, nodeFaults, type ItemFault } from "#runtime/dry-run.ts";
 import { journalSettings } from "#runtime/user-settings.ts";
+import { peek } from "#config/items.ts";
+import { formatDiagnostic } from "#config/report.ts";
 import { summarize } from "#config/summary.ts";
+import { readYaml } from "#config/yaml.ts";
 import { checkAccess } from "#store/file-safety.ts";
 import { linesOf, setUp } from "./load.ts";
-import { newFileText } from "./source.ts";
+import { newFileText, type Source } from "./source.ts";
 
 /** `-t`: reads everything, binds nothing, sends nothing. The closing lines are a contract with other tools. */
 export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise<number> {
@@ -34,8 +37,9 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
       }
       for (const text of codeFaults(result.config, files)) say("warning", text);
       for (const text of storeFaults(result.config, files)) say("warning", text);
-      for (const text of await nodeFaults(result.config, files)) say("warning", text);
-      for (const text of await listenerFaults(result.config, files)) say("warning", text);
+      const nodes = await nodeFaults(result.config, files);
+      const faults = [...nodes, ...(await listenerFaults(result.config, files))];
+      for (const line of withPlaces(faults, named, source)) say("warning", line);
       return close(file, "is successful", 0);
     }
   } catch (error) {
@@ -43,6 +47,21 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
     file ??= flags.text("config") === null && flags.text("f") !== "-" ? flags.text("f") : null;
   }
   return close(file, "failed", 1);
+}
+
+/** A line each, as for other remarks. A listener that a top-level key makes is no item of a list: it has its name alone. */
+function withPlaces(faults: readonly ItemFault[], file: string, source: Source): readonly string[] {
+  if (faults.length === 0) return [];
+  const { root, locate } = readYaml(source.read());
+  return faults.map(({ list, name, what }) => {
+    const items = root?.[list];
+    const at = Array.isArray(items)
+      ? items.findLastIndex((item) => peek(item, "name", "hyphen") === name)
+      : -1;
+    if (at < 0) return what;
+    const place = { ...locate([list, at], "value"), path: `${list}[${at}]` };
+    return formatDiagnostic(file, { severity: "warning", ...place, message: what });
+  });
 }
 
 /** The file of one-time codes. */

@@ -114,7 +114,7 @@ async function faultsOf(
   const lines = linesOf("config.yaml", [...(result.errors ?? []), ...result.warnings]);
   if (result.config === undefined) return lines;
   const faults = await listenerFaults(result.config, env.files);
-  return [...lines, ...faults.map((fault) => `config.yaml: ${fault}`)];
+  return [...lines, ...faults.map(({ what }) => `config.yaml: ${what}`)];
 }
 
 /** All of them hold credentials: others cannot read them. */

@@ -2,6 +2,7 @@ import type { Outline } from "./completion.ts";
 import { RUN_FLAGS } from "./run-flags.ts";
 import { FlagError, parseFlags, usageText, UsageError } from "./flags.ts";
 import { run } from "./run.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import { versionLine } from "#version.ts";
 
 /** What a subcommand's own file says. */
@@ -242,10 +243,27 @@ async function runMain(args: readonly string[], env: NodeJS.ProcessEnv): Promise
   if (stray !== undefined && stray in COMMANDS)
     throw new UsageError(`a command comes first, its flags behind it: weir ${stray} …`);
   if (stray !== undefined)
-    throw new UsageError(`unknown command ${stray}; known: ${Object.keys(COMMANDS).join(", ")}`);
+    throw new UsageError(
+      `unknown command ${stray}${insteadOf(stray)}; known: ${Object.keys(COMMANDS).join(", ")}`,
+    );
   if (!flags.on("t")) return run(flags, env);
   const { check } = await import("./check.ts");
   return check(flags, env);
+}
+
+/** What people try who know other programs, and how it goes here. */
+const FLAG_INSTEAD: Readonly<Record<string, string>> = {
+  check: "weir -t checks a configuration",
+  test: "weir -t checks a configuration",
+  validate: "weir -t checks a configuration",
+  run: "weir alone runs",
+  start: "weir alone runs",
+  version: "weir -v says the version",
+};
+
+function insteadOf(word: string): string {
+  const flag = Object.hasOwn(FLAG_INSTEAD, word) ? FLAG_INSTEAD[word] : undefined;
+  return flag === undefined ? suggestion(word, Object.keys(COMMANDS)) : `: ${flag}, see weir -h`;
 }
 
 function print(text: string): number {

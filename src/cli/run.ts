@@ -265,7 +265,8 @@ function listenToSignals(log: LogHub, service: ServiceManager): Signals {
       await app.reload();
       log.info("configuration reloaded");
     } catch (error) {
-      log.error(`reload failed, the old configuration goes on:\n${messageOf(error)}`);
+      for (const fault of messageOf(error).split("\n"))
+        log.error(`reload failed, the old configuration goes on: ${fault}`);
     }
     service.ready(statusOf(app));
   };

@@ -36,16 +36,24 @@ const INBOUND_ENV = {
 };
 const OUTBOUND_ENV = { dialer: REFUSING, resolver: NO_NAMES, tls: TLS, log: SILENT, nowMs: Date.now };
 
-/** A sentence a node that cannot be opened. */
-export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise<readonly string[]> {
-  const faults: string[] = [];
+/** An item that cannot be opened: in which list of the file it is, and a sentence about it. */
+export interface ItemFault {
+  readonly list: "proxies" | "listeners";
+  readonly name: string;
+  readonly what: string;
+}
+
+/** The nodes that cannot be opened. */
+export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise<readonly ItemFault[]> {
+  const faults: ItemFault[] = [];
   for (const { name, protocol, options, inert } of proxies) {
     if (inert !== null) continue; // the file's warnings say so
     try {
       const node = await protocol?.outbound?.open(options as never, { ...OUTBOUND_ENV, name, files });
       await node?.[Symbol.asyncDispose]();
     } catch (error) {
-      faults.push(`proxy ${name}: ${reasonOf(error, name)}; the node stays and cannot be dialled`);
+      const what = `proxy ${name}: ${reasonOf(error, name)}; the node stays and cannot be dialled`;
+      faults.push({ list: "proxies", name, what });
     }
   }
   return faults;
@@ -59,9 +67,9 @@ function withStandIn(listener: ListenerConfig): ListenerConfig {
   return { ...listener, options: { ...listener.options, certificate, "private-key": privateKey } };
 }
 
-/** A sentence a listener that cannot be opened, for reasons besides its port. */
-export async function listenerFaults(config: Config, files: SafeFiles): Promise<readonly string[]> {
-  const faults: string[] = [];
+/** The listeners that cannot be opened, for reasons besides their port. */
+export async function listenerFaults(config: Config, files: SafeFiles): Promise<readonly ItemFault[]> {
+  const faults: ItemFault[] = [];
   const common = { ...INBOUND_ENV, access: openAccess(config), files };
   const managed = new Set(config.svc?.managedListeners);
   for (const written of config.listeners) {
@@ -73,7 +81,8 @@ export async function listenerFaults(config: Config, files: SafeFiles): Promise<
       await inbound?.[Symbol.asyncDispose]();
     } catch (error) {
       const why = messageOf(error).replace(`listener ${name}: `, "");
-      faults.push(`listener ${name}: ${why}; a start leaves it out, a reload is refused`);
+      const what = `listener ${name}: ${why}; a start leaves it out, a reload is refused`;
+      faults.push({ list: "listeners", name, what });
     }
   }
   return faults;

@@ -67,8 +67,12 @@ listeners:
     .split("\n")
     .filter((line) => line.includes("a start leaves it out, a reload is refused"));
   assert.deepEqual(
-    lines.map((line) => /msg="listener (\w+): /.exec(line)?.[1]),
-    ["bare", "twice", "cert"],
+    lines.map((line) => /msg="configuration:(\d:5 listeners\[\d\]: listener \w+): /.exec(line)?.[1]),
+    [
+      "3:5 listeners[0]: listener bare",
+      "4:5 listeners[1]: listener twice",
+      "5:5 listeners[2]: listener cert",
+    ],
   );
   assert.match(lines[0] ?? "", /hides nothing by itself: set certificate and private-key/);
   assert.doesNotMatch(stdout, /hidden/);
@@ -212,6 +216,11 @@ test("npm start -- COMMAND runs the command; flags before one are refused with t
   assert.equal(late.code, 2);
   assert.match(late.stderr, /a command comes first, its flags behind it: weir schema/);
   assert.match((await run(["nonsense"])).stderr, /unknown command nonsense; known: explain, schema/);
+  assert.match(
+    (await run(["check", "-f", "a"])).stderr,
+    /unknown command check: weir -t checks a configuration/,
+  );
+  assert.match((await run(["tokn"])).stderr, /unknown command tokn; did you mean "token"\?; known: /);
 });
 
 test("schema prints the JSON Schema of the file; generate uuid prints one", async () => {
