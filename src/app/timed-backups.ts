@@ -51,7 +51,7 @@ export class TimedBackups implements Disposable {
       const settings = this.#env.settings();
       if (settings === null) return;
       await mkdir(settings.folder, { recursive: true, mode: 0o700 });
-      const newest = (await backupsIn(settings.folder)).at(-1);
+      const newest = (await backupsIn(settings.folder, nowMs)).at(-1);
       const ageMs = newest === undefined ? Infinity : nowMs - timeOf(newest);
       if (ageMs >= 0 && ageMs < settings.everyMs) return;
       await this.#make(settings, nowMs);
@@ -72,7 +72,7 @@ export class TimedBackups implements Disposable {
     // It is read again before an older one is given up.
     await writeBackup(path, Buffer.from(await this.#env.backup.make()), { passphrase, recipients });
     this.#env.log.info(`backup: ${path}`);
-    for (const name of (await backupsIn(folder)).slice(0, -keep)) await removeOwn(join(folder, name));
+    for (const name of (await backupsIn(folder, nowMs)).slice(0, -keep)) await removeOwn(join(folder, name));
   }
 
   [Symbol.dispose](): void {
@@ -80,9 +80,11 @@ export class TimedBackups implements Disposable {
   }
 }
 
-/** The oldest first. */
-async function backupsIn(folder: string): Promise<readonly string[]> {
-  return (await readdir(folder)).filter((name) => NAME.test(name)).sort();
+/** The oldest first; before them those with a date to come, which a clock that was ahead has given. */
+async function backupsIn(folder: string, nowMs: number): Promise<readonly string[]> {
+  const names = (await readdir(folder)).filter((name) => NAME.test(name)).sort();
+  const isAhead = (name: string): boolean => timeOf(name) > nowMs;
+  return [...names.filter(isAhead), ...names.filter((name) => !isAhead(name))];
 }
 
 function nameOf(nowMs: number): string {

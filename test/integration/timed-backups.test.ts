@@ -67,6 +67,33 @@ test("one is made when it is due, the newest stay, and nothing else in the folde
   await backups.look(START_MS + 9 * DAY_MS);
 });
 
+test("one from a clock that was ahead neither hurries the others nor drives them out", async () => {
+  using state = stateFolder();
+  const folder = join(state.path, "backups");
+  let made = 0;
+  using backups = new TimedBackups({
+    settings: () => ({ folder, everyMs: DAY_MS, keep: 3, passphraseFile: null, recipients: [] }),
+    log: SILENT,
+    backup: {
+      make() {
+        made++;
+        return sealBackup(encodeContents({ ...CONTENTS, createdAtMs: START_MS }), null);
+      },
+    },
+  });
+  for (let day = 0; day < 3; day++) await backups.look(START_MS + day * DAY_MS);
+  const wrongMs = START_MS + 400 * DAY_MS;
+  for (let day = 0; day < 3; day++) await backups.look(wrongMs + day * DAY_MS); // all that is kept is of this clock
+  made = 0;
+  for (let hour = 0; hour < 48; hour++) await backups.look(START_MS + 3 * DAY_MS + hour * 3_600_000);
+  assert.equal(made, 2);
+  assert.deepEqual(readdirSync(folder).sort(), [
+    "weir-20260105T030405Z.backup",
+    "weir-20260106T030405Z.backup",
+    "weir-20270208T030405Z.backup",
+  ]);
+});
+
 test("for recipients of age: only their keys open them, and the oldest go, too", async () => {
   using state = stateFolder();
   const folder = join(state.path, "backups");
