@@ -32,7 +32,14 @@ export async function openJournalLink(flags: ParsedFlags, env: NodeJS.ProcessEnv
   const settings = journalSettings(config, setup.files);
   if (settings === null) throw new ConfigError(`${file}: there is no svc block, so there are no tokens`);
   try {
-    return linkToFile(await OpenJournal.open(settings, { log: SILENT, nowMs: Date.now, openStore }));
+    return linkToFile(
+      await OpenJournal.open(settings, {
+        log: SILENT,
+        nowMs: Date.now,
+        monotonicMs: () => performance.now(),
+        openStore,
+      }),
+    );
   } catch (error) {
     if (!(error instanceof InUseError)) throw error;
     return linkToController(

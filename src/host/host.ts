@@ -133,7 +133,7 @@ export function openHost(
   const boot = openBootClock();
   const stores = new OpenStores();
   const openStore = stores.open;
-  const journal = new Journal({ log, nowMs: Date.now, openStore });
+  const journal = new Journal({ log, nowMs: Date.now, monotonicMs: () => performance.now(), openStore });
   const storeFile = (store: string) => governanceStore(files.resolve(store), log, openStore, journal.sinks);
   const slices = new Slices();
   const memoryRelease = new MemoryRelease();

@@ -5,7 +5,7 @@
 export interface Delivery {
   readonly seq: number;
   readonly subject: string;
-  /** When it came; after a day it is given up. */
+  /** When it came, by the clock of the queue; after a day it is given up. */
   sinceMs: number;
   attempts: number;
   error: string;
@@ -31,6 +31,7 @@ export function waitMsOf(failures: number): number {
   return Math.min(MOST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(failures - 1, 20));
 }
 
+/** Goes by a clock that begins at 0 and is never set. */
 export class DeliveryQueue {
   readonly #lines = new Map<string, Line>();
   /** Failures in a row. */
@@ -73,6 +74,7 @@ export class DeliveryQueue {
   nextAtMs(nowMs: number): number | null {
     if (this.failures >= DOWN_FAILURES)
       return this.#size > 0 && this.#busy === 0 ? this.#pausedUntilMs : null;
+    if (this.#busy >= MOST_AT_ONCE) return null;
     let next: number | null = null;
     for (const { isBusy, nextAtMs } of this.#lines.values())
       if (!isBusy) next = Math.min(next ?? Infinity, Math.max(nowMs, nextAtMs));

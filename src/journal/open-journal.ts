@@ -27,6 +27,8 @@ export interface OpenJournalEnv {
   readonly send?: () => SendWebhook;
   /** Unix time. */
   readonly nowMs: () => number;
+  /** Never set. */
+  readonly monotonicMs: () => number;
   /** Absent: in a thread of its own. */
   readonly openStore?: (options: SupervisedOptions) => Promise<OpenedStore>;
 }
@@ -51,10 +53,10 @@ export class OpenJournal {
     const heads = recordsOf(records, HEADS);
     const used = heads.find(([key]) => key === CODE_KEY)?.[1];
     this.usedCode = used === undefined ? null : (JSON.parse(used.toString()) as UsedCode);
-    const { send = () => UNSENT, log, nowMs } = env;
+    const { send = () => UNSENT, log, nowMs, monotonicMs } = env;
     const event = (seq: number) => this.events.event(seq);
     const instance = this.#instanceOf(heads);
-    this.webhooks = new Webhooks(store, { log, nowMs, send, instance, event });
+    this.webhooks = new Webhooks(store, { log, nowMs, monotonicMs, send, instance, event });
     const stored = { heads, events: recordsOf(records, EVENTS), marks: recordsOf(records, MARKS) };
     this.events = new EventLog(store, stored, this.webhooks, env);
     this.webhooks.adopt(settings.webhooks, recordsOf(records, DELIVERIES));

@@ -15,6 +15,8 @@ export interface WebhookEnv {
   readonly log: Log;
   /** Unix time. */
   readonly nowMs: () => number;
+  /** What is waited goes by it: a system's clock may be set at any moment. */
+  readonly monotonicMs: () => number;
   readonly send: () => SendWebhook;
   /** Stands in the ids of events, so that those of two journals are not taken for one another. */
   readonly instance: string;
@@ -58,7 +60,7 @@ export class Webhook implements Disposable {
   /** Sends what may be sent now, and looks again when more may. */
   pump(): void {
     if (this.#end.signal.aborted) return;
-    const nowMs = this.#env.nowMs();
+    const nowMs = this.#env.monotonicMs();
     for (const delivery of this.queue.take(nowMs)) void this.#deliver(delivery);
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -97,7 +99,7 @@ export class Webhook implements Disposable {
     if (this.queue.failures === 0)
       this.#env.log.warning(`webhook ${name}: ${error}; it is tried again, for a day`);
     this.lastError = error;
-    const given = this.queue.failed(delivery, error, this.#env.nowMs(), waitMs);
+    const given = this.queue.failed(delivery, error, this.#env.monotonicMs(), waitMs);
     for (const each of given) this.#env.settled(each, "dead");
     if (given.length > 0)
       this.#env.log.error(`webhook ${name}: ${given.length} events are given up after a day`);

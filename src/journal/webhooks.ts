@@ -64,7 +64,7 @@ export class Webhooks implements EventKeeper, Disposable {
         .map(({ webhook }) => ({
           part: DELIVERIES,
           key: keyIn(webhook.settings.name, event.seq),
-          value: write(deliveryOf(event)),
+          value: this.#encode(this.#deliveryOf(event)),
         })),
     );
   }
@@ -73,7 +73,7 @@ export class Webhooks implements EventKeeper, Disposable {
     for (const { webhook } of this.#hooks.values()) {
       for (const event of events.filter((one) => isFor(one, webhook.settings))) {
         this.#hold(event.seq, 1);
-        webhook.add(deliveryOf(event));
+        webhook.add(this.#deliveryOf(event));
       }
       webhook.pump();
     }
@@ -98,11 +98,11 @@ export class Webhooks implements EventKeeper, Disposable {
   async resend(name: string): Promise<number> {
     const { webhook, dead } = this.#demand(name);
     const chosen = [...dead.values()].sort((a, b) => a.seq - b.seq);
-    const sinceMs = Math.trunc(this.#env.nowMs()); // a day of its own
+    const sinceMs = this.#env.monotonicMs(); // a day of its own
     const fresh = chosen.map((one) => ({ ...one, sinceMs, attempts: 0, error: "" }));
     for (const one of fresh) {
       dead.delete(one.seq);
-      this.#keep(name, one.seq, write(one));
+      this.#keep(name, one.seq, this.#encode(one));
       webhook.add(one);
     }
     webhook.pump();
@@ -135,7 +135,7 @@ export class Webhooks implements EventKeeper, Disposable {
     const dead = new Map<number, Delivery>();
     const settled: WebhookEnv["settled"] = (delivery, outcome) => {
       const { seq } = delivery;
-      if (outcome === "failed") return this.#keep(name, seq, write(delivery));
+      if (outcome === "failed") return this.#keep(name, seq, this.#encode(delivery));
       if (outcome === "dead") return this.#bury(name, dead, delivery);
       this.#hold(seq, -1);
       this.#keep(name, seq, null);
@@ -145,7 +145,7 @@ export class Webhooks implements EventKeeper, Disposable {
 
   #bury(name: string, dead: Map<number, Delivery>, delivery: Delivery): void {
     dead.set(delivery.seq, delivery);
-    this.#keep(name, delivery.seq, write(delivery, true));
+    this.#keep(name, delivery.seq, this.#encode(delivery, true));
     for (const seq of dead.keys()) {
       if (dead.size <= MOST_DEAD) break;
       dead.delete(seq);
@@ -170,10 +170,30 @@ export class Webhooks implements EventKeeper, Disposable {
     const hook = this.#hooks.get(name);
     if (hook === undefined || this.#env.event(seq) === null) return this.#keep(name, seq, null);
     const { since, subject, attempts, error, dead }: StoredDelivery = JSON.parse(value.toString());
-    const delivery: Delivery = { seq, subject, sinceMs: since, attempts, error };
+    const { nowMs, monotonicMs } = this.#env;
+    const sinceMs = monotonicMs() - Math.max(0, nowMs() - since);
+    const delivery: Delivery = { seq, subject, sinceMs, attempts, error };
     this.#hold(seq, 1);
     if (dead === true) hook.dead.set(seq, delivery);
     else hook.webhook.add(delivery);
+  }
+
+  /** Just come. */
+  #deliveryOf({ seq, subject }: WeirEvent): Delivery {
+    return { seq, subject, sinceMs: this.#env.monotonicMs(), attempts: 0, error: "" };
+  }
+
+  /** Since when it waits is kept by the system's clock, which the next process has, too. */
+  #encode({ sinceMs, subject, attempts, error }: Delivery, isDead = false): Buffer {
+    const { nowMs, monotonicMs } = this.#env;
+    const stored: StoredDelivery = {
+      since: Math.trunc(nowMs() - (monotonicMs() - sinceMs)),
+      subject,
+      attempts,
+      error,
+      ...(isDead ? { dead: true } : {}),
+    };
+    return Buffer.from(JSON.stringify(stored));
   }
 
   #hold(seq: number, by: number): void {
@@ -208,21 +228,6 @@ function isFor({ type, subject }: WeirEvent, settings: WebhookSettings): boolean
   return type === "webhook.test" ? subject === `webhook/${settings.name}` : wants(settings, type);
 }
 
-function deliveryOf({ seq, subject, atMs }: WeirEvent): Delivery {
-  return { seq, subject, sinceMs: atMs, attempts: 0, error: "" };
-}
-
 function keyIn(name: string, seq: number): string {
   return `${name}/${keyOf(seq)}`;
-}
-
-function write({ sinceMs, subject, attempts, error }: Delivery, isDead = false): Buffer {
-  const stored: StoredDelivery = {
-    since: sinceMs,
-    subject,
-    attempts,
-    error,
-    ...(isDead ? { dead: true } : {}),
-  };
-  return Buffer.from(JSON.stringify(stored));
 }

@@ -20,7 +20,12 @@ const RUNNING = { version: "1", send };
 function openIn(t: TestContext): { readonly journal: Journal; readonly path: string } {
   const folder = mkdtempSync(join(tmpdir(), "weir-events-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const journal = new Journal({ log: SILENT, nowMs: Date.now, openStore: openStoreHere });
+  const journal = new Journal({
+    log: SILENT,
+    nowMs: Date.now,
+    monotonicMs: () => performance.now(),
+    openStore: openStoreHere,
+  });
   t.after(() => journal.close());
   return { journal, path: join(folder, "users.db.journal") };
 }

@@ -23,7 +23,7 @@ import {
 interface World {
   hook(name: string, url: string, more?: Partial<WebhookSettings>): WebhookSettings;
   /** A program that has these; the file is the same each time. */
-  open(webhooks: readonly WebhookSettings[]): Promise<Journal>;
+  open(webhooks: readonly WebhookSettings[], nowMs?: () => number): Promise<Journal>;
 }
 
 function world(context: TestContext): World {
@@ -32,8 +32,8 @@ function world(context: TestContext): World {
   const path = join(folder, "users.db.journal");
   return {
     hook: webhookTo,
-    async open(webhooks) {
-      const journal = await openSendingJournal(path, webhooks);
+    async open(webhooks, nowMs = Date.now) {
+      const journal = await openSendingJournal(path, webhooks, nowMs, () => performance.now());
       context.after(() => journal.close());
       return journal;
     },
@@ -130,6 +130,27 @@ test("events are chosen by type, a test goes to its webhook alone, and what is k
   await until("the events of before", () => back.received.length === 5, { withinMs: 30_000 });
   assert.deepEqual([back.faults, disorderOf(back.received)], [[], []]);
 });
+
+for (const [how, days] of [
+  ["ahead", 2],
+  ["back", -60],
+] as const)
+  test(`a clock that is set ${how} while a delivery waits neither ends nor prolongs the wait`, async (context) => {
+    const { hook, open } = world(context);
+    let shiftMs = 0;
+    const nowMs = (): number => Date.now() + shiftMs;
+    await using receiver = await openReceiver(
+      (at, response) => at >= 2 || (response.writeHead(500).end(), false),
+      0,
+      nowMs,
+    );
+    const journal = await open([hook("h", receiver.url, { events: ["user.*"] })], nowMs);
+    journal.sinks.created({ id: "a", name: "a", listener: "edge" });
+    await until("its first failure", () => journal.webhooks.views()[0]?.failures === 1);
+    shiftMs = days * 86_400_000;
+    await until("it", () => receiver.received.length === 1, { withinMs: 15_000 });
+    assert.deepEqual([receiver.faults, journal.webhooks.views()[0]?.dead], [[], 0]);
+  });
 
 test("a receiver that is down for an hour is asked a few times, and then gets every event in order", async (context) => {
   const found = await proveHourDown(600);

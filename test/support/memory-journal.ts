@@ -31,6 +31,7 @@ export class MemoryJournal implements JournalControl {
   readonly #webhooks = new Webhooks(STORE, {
     log: SILENT,
     nowMs: this.#now,
+    monotonicMs: () => performance.now(),
     send: () => async () => ({ status: 204, retryAfterMs: null }),
     instance: "memory",
     event: (seq) => this.events.event(seq),

@@ -36,8 +36,9 @@ export async function openSendingJournal(
   path: string,
   webhooks: readonly WebhookSettings[],
   nowMs: () => number = Date.now,
+  monotonicMs = nowMs,
 ): Promise<Journal> {
-  const journal = new Journal({ log: SILENT, nowMs, openStore: openStoreHere });
+  const journal = new Journal({ log: SILENT, nowMs, monotonicMs, openStore: openStoreHere });
   const audit = { keepMs: 1e12, mostEntries: 100 };
   const send = (request: Parameters<typeof postWebhook>[0], signal: AbortSignal) =>
     postWebhook(request, { dialer, trust: DEFAULT_TRUST }, signal);
