@@ -1,11 +1,12 @@
 /** DNS over QUIC (RFC 9250) with one client: a stream for each question. */
 import { messageOf, ProtocolError } from "#core/errors.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 import type { Connection } from "#transport/quic/connection.ts";
 import type { QuicServerEvents } from "#transport/quic/server/connection.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { type ClientQuestions, Overloaded } from "./client-questions.ts";
 import { hasOption, paddedAnswer } from "./edns.ts";
-import { frameOf } from "./frames.ts";
+import { frameOf, MOST_PIECES } from "./frames.ts";
 import { EDNS_TCP_KEEPALIVE, HEADER_BYTES, MAX_MESSAGE_BYTES } from "./types.ts";
 
 /** RFC 9250 §4.1.1 and §4.3. */
@@ -32,14 +33,13 @@ export class DoqServer implements QuicServerEvents {
   onStream(stream: QuicStream): void {
     stream.on("error", () => {});
     if (stream.send === null) return this.#refuse(); // RFC 9250 §4.3.3
-    const pieces: Buffer[] = [];
-    let bytes = 0;
+    const arrived = new ByteQueue();
     stream.on("data", (piece: Buffer) => {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > LENGTH_BYTES + MAX_MESSAGE_BYTES) this.#refuse();
+      arrived.push(piece);
+      arrived.joinBeyond(MOST_PIECES);
+      if (arrived.length > LENGTH_BYTES + MAX_MESSAGE_BYTES) this.#refuse();
     });
-    stream.on("end", () => void this.#answer(stream, Buffer.concat(pieces)));
+    stream.on("end", () => void this.#answer(stream, arrived.takeAll()));
   }
 
   async #answer(stream: QuicStream, framed: Buffer): Promise<void> {

@@ -8,6 +8,9 @@ export function frameOf(message: Uint8Array): Buffer {
   return frame;
 }
 
+/** Of an unfinished message. */
+export const MOST_PIECES = 64;
+
 /**
  * Cuts a byte stream into messages. It holds one unfinished message at most, and behind it what came after its owner was
  * full; the owner stops reading then, so that is one chunk.
@@ -25,6 +28,7 @@ export class FrameReader {
   push(chunk: Buffer): void {
     this.#bytes.push(chunk);
     this.drain();
+    this.#bytes.joinBeyond(MOST_PIECES);
   }
 
   /** Hands over what is whole, until the owner is full. */

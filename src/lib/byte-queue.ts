@@ -49,6 +49,11 @@ export class ByteQueue {
     return bytes;
   }
 
+  /** A piece costs more than its bytes, and peers choose how small pieces are: many become one. */
+  joinBeyond(mostPieces: number): void {
+    if (this.#pieces.length - this.#head > mostPieces) this.#join(this.#length);
+  }
+
   /** Everything, removed. */
   takeAll(): Buffer {
     return this.takeUpTo(this.#length);
