@@ -16,6 +16,8 @@ export type { Neighbour } from "./linux/netlink/neighbours.ts";
 
 /** Datagrams read at once; further ones are read with the next look, or when the event loop comes round. */
 const MOST_READ = 256;
+/** More than the kernel lets wait by default. */
+const MOST_DISCARDED = 65_536;
 
 export interface NeighbourEvents {
   /** Everything known before is void: `on` is called for all there is now. */
@@ -59,8 +61,22 @@ export class NeighbourWatch implements Disposable {
       }
     } catch (error) {
       if (!(error instanceof SystemError)) this.#events.log.warning(`neighbours: ${messageOf(error)}`);
-      this.#dump(); // ENOBUFS: the kernel dropped some of them
+      this.#discard(); // ENOBUFS: the kernel dropped some of them
+      this.#dump();
     }
+  }
+
+  /**
+   * What still waits is older than a list that is made now and would undo it; and the kernel drops what comes until nothing
+   * waits any more.
+   */
+  #discard(): void {
+    for (let count = 0; count < MOST_DISCARDED; count++)
+      try {
+        if (this.#changes.poll() === null) return;
+      } catch {
+        // The list will have what this one told.
+      }
   }
 
   [Symbol.dispose](): void {
