@@ -3,6 +3,7 @@ export { cleanUp } from "./clean-up.ts";
 export type { RoutingContext as RoutingPlace } from "./routing.ts";
 export { Guard, removeGuard } from "./guard.ts";
 export { GUARD_DEVICE } from "./route-hold.ts";
+export { localNetworks } from "./local-networks.ts";
 export { Ownership } from "./ownership.ts";
 export { clearStale } from "./stale.ts";
 export { watchDefaultInterface } from "./default-interface.ts";

@@ -2,7 +2,7 @@
  * What one TUN with kernel-direct on has in the kernel besides its capture: a classifier if asked for, the rules on its
  * marks, and the learning that feeds both (kernel-direct.md §4.5, §4.8).
  */
-import type { Capture } from "#core/capture.ts";
+import type { Capture, Prefix } from "#core/capture.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type {
   BypassSettings,
@@ -14,7 +14,7 @@ import type {
 import type { Log } from "#core/log.ts";
 import type { InboundInfo, Ip } from "#core/session.ts";
 import { openBpf, possibleCpus } from "#platform/bpf.ts";
-import { openNetlink, watchNetwork } from "#platform/netlink.ts";
+import { openNetlink, watchNetwork, type NetlinkSocket } from "#platform/netlink.ts";
 import type { Consumer } from "./consumer.ts";
 import { Classifier } from "./ebpf/classifier.ts";
 import type { BypassViews, KernelDirect } from "./kernel-direct.ts";
@@ -35,6 +35,8 @@ export interface BypassEnv {
   readonly log: Log;
   /** All addresses of the machine, now. */
   ownAddresses(): readonly Ip[];
+  /** Those of its devices, now. */
+  networks(socket: NetlinkSocket): readonly Prefix[];
 }
 
 const KEY = "kernel-direct-ebpf";
@@ -157,6 +159,7 @@ export class Bypass implements BypassViews, KernelBypass {
           netlink,
           possibleCpus: possibleCpus(),
           ownAddresses: () => this.#env.ownAddresses(),
+          networks: () => this.#env.networks(netlink),
           nowMs: Date.now,
           onFailed: (error) => this.#onFailed(error),
         },

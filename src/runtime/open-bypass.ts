@@ -1,4 +1,5 @@
 /** kernel-direct of a TUN. */
+import { localNetworks } from "#capture/index.ts";
 import type { Config } from "#config/config.ts";
 import { Bypass, type BypassContext, type BypassEnv } from "#kernel-direct/bypass.ts";
 import { ownAddresses } from "#net/address/own-address.ts";
@@ -11,7 +12,8 @@ export async function openBypass(
   env: Pick<BypassEnv, "learning" | "log">,
 ): Promise<Bypass | null> {
   if (bypass === null) return null;
-  return Bypass.open(bypass, { ...context, inbound: { ruleList, target } }, { ...env, ownAddresses });
+  const around = { ownAddresses, networks: localNetworks };
+  return Bypass.open(bypass, { ...context, inbound: { ruleList, target } }, { ...env, ...around });
 }
 
 /** Learning needs to see the clients' DNS questions. */

@@ -135,3 +135,12 @@ test(
     assert.deepEqual([few.direct, few.proxy], [2, both.proxy]);
   },
 );
+
+test("hosts of the networks around are passed by, whatever is learnt of them", { skip }, async () => {
+  await using router = await bridge();
+  const { child, next } = near(router, "neighbours");
+  const { before, changed, replaced } = await next();
+  await once(child, "exit");
+  const both = [before[0] + 1, before[1] + 1];
+  assert.deepEqual([changed, replaced], [both, both]);
+});

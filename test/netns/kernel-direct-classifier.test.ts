@@ -13,11 +13,12 @@ import {
   assertEchoes,
   hold,
   ways,
+  sourcesOf,
   api,
   start,
 } from "../support/kernel-direct-world.ts";
 import type { Netns } from "../support/netns.ts";
-import { CLIENT, ROUTER } from "../support/transit.ts";
+import { CLIENT, FAR, ORIGIN, ROUTER, type Transit } from "../support/transit.ts";
 
 const CLASSIFIER =
   "kernel-direct-ebpf: true, kernel-direct-ebpf-interfaces: [down0], kernel-direct-ebpf-required: true";
@@ -49,6 +50,18 @@ const MODES = {
       steers: true,
     },
 };
+
+const SERVER = `require("http").createServer((_, answer) => answer.end("served")).listen(8080, "::")`;
+
+/** Asks from addresses that are in no network around the router. */
+async function assertServed({ origin }: Transit): Promise<void> {
+  for (const [at, from] of FAR.entries()) {
+    const host = at === 0 ? CLIENT[0] : `[${CLIENT[1]}]`;
+    const retried = ["--retry", "5", "--retry-connrefused", "--retry-delay", "1"];
+    const args = ["-sS", "--max-time", "4", ...retried, "--interface", from, `http://${host}:8080/`];
+    assert.equal(await origin.run("curl", ...args), "served");
+  }
+}
 
 /** What many routers have: it kills connections of which connection tracking has seen only one side. */
 const DROPS_INVALID =
@@ -96,6 +109,17 @@ for (const [mode, { tun, backend, steers }] of Object.entries(MODES))
         assert.match(greeting, /version/);
       },
     );
+    await t.test("a server of the LAN is reached from outside", async () => {
+      client.start(...node, "-e", SERVER);
+      await assertServed(row);
+      for (const [at, from] of FAR.entries())
+        await row.origin.run("ping", "-c1", "-W1", "-I", from, CLIENT[at] as string);
+    });
+    await t.test("networks around the router are not captured", async () => {
+      await row.arrivals.forget();
+      await client.run("curl", "-sS", "--max-time", "4", `http://${ORIGIN[0]}/`);
+      assert.equal(sourcesOf(await row.arrivals.list()), "kernel");
+    });
     await t.test(
       "an open connection goes on where it began when its address is forgotten or learnt",
       async () => {

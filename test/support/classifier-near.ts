@@ -1,6 +1,7 @@
 /** Runs inside a namespace with a bridge `lan` of the ports `p1` and `p2`: what happens to a classifier. Prints JSON. */
 import { readdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
+import { localNetworks } from "#capture/local-networks.ts";
 import type { Ip } from "#core/session.ts";
 import { Classifier, type ClassifierOptions } from "#kernel-direct/ebpf/classifier.ts";
 import { parseIp } from "#net/address/ip.ts";
@@ -71,7 +72,8 @@ function ownAddresses(): readonly Ip[] {
 
 function open(bpf: Bpf, options: Partial<ClassifierOptions> = {}, failures: string[] = []): Classifier {
   const onFailed = (error: unknown) => void failures.push(String(error));
-  const env = { bpf, netlink, possibleCpus: 64, ownAddresses, nowMs: Date.now, onFailed };
+  const networks = () => localNetworks(netlink);
+  const env = { bpf, netlink, possibleCpus: 64, ownAddresses, networks, nowMs: Date.now, onFailed };
   return new Classifier({ ...OPTIONS, ...options }, env);
 }
 
@@ -149,12 +151,33 @@ async function surplus(): Promise<unknown> {
   return { full, both, few };
 }
 
+/** Addresses of a network of this machine are learnt, one change at a time and all at once. Answers with how many count. */
+async function neighbours(): Promise<unknown> {
+  const classifier = open(new Bpf(ffi, libc));
+  const [near, far] = [
+    ["203.0.113.77", "203.0.113.78"],
+    ["9.9.9.1", "9.9.9.2"],
+  ].map((all) => all.map(ip));
+  const learnt = { direct: [near![0]!, far![0]!], proxy: [near![1]!, far![1]!] };
+  const counts = () => [classifier.prefixes.direct, classifier.prefixes.proxy];
+  const before = counts();
+  const add = (all: readonly Ip[]) => ({ add: all, remove: [] });
+  await classifier.apply({ direct: add(learnt.direct), proxy: add(learnt.proxy) });
+  const changed = counts();
+  await classifier.replace([], []);
+  await classifier.replace(learnt.direct, learnt.proxy);
+  const replaced = counts();
+  classifier[Symbol.dispose]();
+  return { before, changed, replaced };
+}
+
 const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   "fail-each": failEach,
   tcx: () => show(false),
   clsact: () => show(true),
   stuck,
   surplus,
+  neighbours,
 };
 
 console.log(JSON.stringify(await scenarios[process.argv[2] ?? ""]?.()));

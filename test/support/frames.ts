@@ -10,6 +10,8 @@ export interface FrameSpec {
   readonly ports?: readonly [source: number, destination: number];
   /** Of TCP; absent: SYN. */
   readonly flags?: number;
+  /** Of ICMP; absent: an echo request of IPv4. */
+  readonly type?: number;
   /** Ethertypes of VLAN tags in the frame, the outer one first. */
   readonly tags?: readonly number[];
   /** IPv4: flags and offset; IPv6: absent. */
@@ -74,10 +76,10 @@ function ipv6({ from = "fd00::2", to, protocol = TCP, extension, ...rest }: Fram
 
 function transport(
   protocol: number,
-  { ports = [40_000, 443], flags = SYN }: Pick<FrameSpec, "ports" | "flags">,
+  { ports = [40_000, 443], flags = SYN, type = 8 }: Pick<FrameSpec, "ports" | "flags" | "type">,
 ): Buffer {
   const hasPorts = protocol === TCP || protocol === UDP;
-  const bytes = Buffer.concat([hasPorts ? uint16(...ports) : uint16(0x0800, 0), Buffer.alloc(20)]);
+  const bytes = Buffer.concat([hasPorts ? uint16(...ports) : uint16(type << 8, 0), Buffer.alloc(20)]);
   if (protocol === TCP) bytes[13] = flags;
   return bytes;
 }

@@ -41,6 +41,6 @@ await using bypass = await Bypass.open(
     },
   },
   { device, inbound: { ruleList: null, target: null }, capture, ways: null },
-  { learning: new KernelDirect(SILENT), log: SILENT, ownAddresses },
+  { learning: new KernelDirect(SILENT), log: SILENT, ownAddresses, networks: () => [] },
 );
 console.log((bypass.fastPath?.prefixes.bypass ?? 0) - before);

@@ -6,12 +6,15 @@ import type { Prefix } from "#core/capture.ts";
 import type { ClassifierSettings } from "#core/kernel-direct.ts";
 import type { Ip } from "#core/session.ts";
 import type { Changes, Plane } from "#kernel-direct/plane.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import type { Bpf } from "#platform/linux/bpf.ts";
 import { listLinks, type Link } from "#platform/linux/netlink/links.ts";
 import type { NetlinkSocket } from "#platform/linux/netlink/socket.ts";
 import { Maps, type Count } from "./maps.ts";
 import { attach, removeLeftovers, resolvePorts } from "./ports.ts";
-import { addressPrefix, fixedContent, isIpv6, learntDecision, ownPrefix, type Decision } from "./prefixes.ts";
+import { addressPrefix, fixedContent, isIpv6, learntDecision, networkOf, ownPrefix } from "./prefixes.ts";
+import type { Decision } from "./prefixes.ts";
 import { classifierProgram, DECISION } from "./program.ts";
 
 export interface ClassifierOptions extends Omit<ClassifierSettings, "required" | "redirects" | "inputMark"> {
@@ -28,6 +31,8 @@ export interface ClassifierEnv {
   readonly possibleCpus: number;
   /** All addresses of the machine, now. */
   ownAddresses(): readonly Ip[];
+  /** Those of its devices, now. */
+  networks(): readonly Prefix[];
   nowMs(): number;
   /** It has taken itself out of the way; called once. */
   onFailed(error: unknown): void;
@@ -49,6 +54,8 @@ export class Classifier implements Plane, Disposable {
   readonly #direct = new Set<Ip>();
   readonly #proxy = new Set<Ip>();
   #fixed: ReadonlyMap<string, Decision> = new Map();
+  /** The networks around: nothing that is learnt of their hosts counts. */
+  #around = new CidrTable([]);
   /** Learnt addresses that found no room. */
   #leftOut = false;
   #open = true;
@@ -195,22 +202,28 @@ export class Classifier implements Plane, Disposable {
     const changes = new Map<string, Decision | null>();
     for (const ip of addresses) {
       const prefix = addressPrefix(ip);
-      const verdict = this.#proxy.has(ip) ? "proxy" : this.#direct.has(ip) ? "direct" : null;
-      const decision = learntDecision(verdict, this.#fixed.get(prefix), proxyMode);
+      const decision = learntDecision(this.#verdict(ip), this.#fixed.get(prefix), proxyMode);
       if (decision !== (this.#maps.content.get(prefix) ?? null)) changes.set(prefix, decision);
     }
     const most = this.#maps.content.size + changes.size;
     return this.#leftOut || most > maxEntries ? null : changes;
   }
 
+  #verdict(ip: Ip): "direct" | "proxy" | null {
+    if (this.#around.holds(bytesOfIp(ip))) return null;
+    return this.#proxy.has(ip) ? "proxy" : this.#direct.has(ip) ? "direct" : null;
+  }
+
   /** Brings the maps to what is wanted now, by the difference. */
   #fill(): void {
     const { proxyMode, maxEntries, directPrefixes, proxyPrefixes, fakeRanges } = this.options;
     const own = this.#env.ownAddresses().map(ownPrefix);
+    const networks = this.#env.networks().map(networkOf);
+    this.#around = new CidrTable(networks);
     this.#fixed = fixedContent({
       direct: directPrefixes,
       proxy: proxyPrefixes,
-      bypass: [...own, ...fakeRanges],
+      bypass: [...networks, ...own, ...fakeRanges],
       proxyMode,
     });
     const wanted = new Map(this.#fixed);
@@ -230,7 +243,7 @@ export class Classifier implements Plane, Disposable {
     for (const ip of verdict === "direct" ? this.#direct : this.#proxy) {
       const prefix = addressPrefix(ip);
       const before = wanted.get(prefix);
-      const decision = learntDecision(verdict, before, this.options.proxyMode);
+      const decision = learntDecision(this.#verdict(ip), before, this.options.proxyMode);
       if (decision === null || decision === before) continue;
       if (before === undefined && --room[isIpv6(prefix) ? 6 : 4] < 0) this.#leftOut = true;
       else wanted.set(prefix, decision);

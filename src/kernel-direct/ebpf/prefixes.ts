@@ -1,4 +1,5 @@
 /** What the maps hold beside learnt addresses, and which wins where both name the same prefix (kernel-direct.md §4.2). */
+import type { Prefix } from "#core/capture.ts";
 import type { Ip } from "#core/session.ts";
 import { cidrText, type Cidr, cidrOf } from "#net/address/cidr.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
@@ -9,7 +10,7 @@ export type Decision = (typeof DECISION)[keyof typeof DECISION];
 export interface FixedPrefixes {
   readonly direct: readonly Cidr[];
   readonly proxy: readonly Cidr[];
-  /** The machine's own addresses and the ranges of made-up ones. */
+  /** The networks around the machine, its own addresses and the ranges of made-up ones. */
   readonly bypass: readonly Cidr[];
   /** What no prefix names is PROXY. */
   readonly proxyMode: boolean;
@@ -62,6 +63,11 @@ export function lpmKey(prefix: string): Uint8Array {
   new Uint32Array(key.buffer, 0, 1)[0] = bits;
   key.set(bytes, 4);
   return key;
+}
+
+/** As the kernel tells it, with an address in it. */
+export function networkOf(prefix: Prefix): Cidr {
+  return cidrOf(cidrText(prefix));
 }
 
 export function ownPrefix(ip: Ip): Cidr {

@@ -199,6 +199,35 @@ test("in redirect mode a connection that goes on stays where it began", { skip }
   }
 });
 
+test("in redirect mode answers of a server in the LAN never enter the TUN", { skip }, () => {
+  const { put, run, maps } = kernel(TUN_INDEX);
+  put({ "0.0.0.0/0": DECISION.proxy, "::/0": DECISION.proxy });
+  const [passed, proxied] = [PASS, REDIRECTED].map((verdict) => ({ verdict, mark: 0 }));
+  for (const to of ["9.9.9.9", "2001:db8::1"]) {
+    const ports = [443, 40_001] as const;
+    const answer = (flags: number) => run({ to, ports, flags });
+    assert.deepEqual(answer(SYN | ACK), passed);
+    assert.deepEqual(answer(ACK), passed, "what follows");
+    put({ [`${to}/${to.includes(":") ? 128 : 32}`]: DECISION.direct });
+    assert.deepEqual(answer(ACK), passed, "of an older generation");
+    put({ [`${to}/${to.includes(":") ? 128 : 32}`]: null });
+    assert.deepEqual(answer(SYN), proxied, "a connection that begins here, by the same ports");
+    assert.deepEqual(answer(ACK), proxied);
+    assert.deepEqual(answer(SYN | ACK), passed, "the other way round again");
+    assert.deepEqual(answer(ACK), passed);
+  }
+  assert.equal(maps.count("proxy").packets, 4);
+  for (const [to, protocol, request, others] of [
+    ["9.9.9.9", 1, 8, [0, 3, 11]],
+    ["2001:db8::1", 58, 128, [1, 2, 3, 129]],
+  ] as const) {
+    assert.deepEqual(run({ to, protocol, type: request }), proxied);
+    for (const type of others) assert.deepEqual(run({ to, protocol, type }), passed, `ICMP ${type}`);
+    put({ [`${to}/${to.includes(":") ? 128 : 32}`]: DECISION.direct });
+    assert.deepEqual(run({ to, protocol, type: others[0] }), { verdict: PASS, mark: DIRECT });
+  }
+});
+
 test("a map that is full says so; the program without its maps is refused", { skip }, () => {
   const { put, bpf } = kernel();
   const many = Array.from(

@@ -36,8 +36,9 @@ const FLOW_KEY = -FLOW_KEY_BYTES;
 const FLOW_VALUE = FLOW_KEY - FLOW_VALUE_BYTES;
 const LPM_KEY = FLOW_VALUE - 24;
 const INDEX = LPM_KEY - 8;
-const TAGGED = INDEX - 8;
-const PORTS = TAGGED - 8;
+/** Not 0: the packet is not for the TUN, whatever the decision; of a frame so far, that it has a VLAN tag. */
+const STAYS_OUT = INDEX - 8;
+const PORTS = STAYS_OUT - 8;
 const IP_HEADER = PORTS - 40;
 const ETHERNET = IP_HEADER - 16;
 
@@ -58,6 +59,8 @@ const ETHERNET_BYTES = 14;
 const TAG_BYTES = 4;
 const ETHERTYPE = { ipv4: 0x0800, ipv6: 0x86dd, vlan: 0x8100, qinq: 0x88a8 } as const;
 const PROTOCOL = { icmp: 1, tcp: 6, udp: 17, icmp6: 58 } as const;
+/** Of both families. */
+const ECHO_REQUESTS = [8, 128];
 const DNS_PORT = 53;
 const TCP_FLAGS_AT = 13;
 const SYN = 0x02;
@@ -87,12 +90,12 @@ function readGeneration(asm: Assembler, { maps }: ProgramOptions): void {
 function readEthernet(asm: Assembler): void {
   asm.set(AT, 0);
   loadFrame(asm, ETHERNET, ETHERNET_BYTES);
-  asm.set(AT, ETHERNET_BYTES).load(4, 1, CONTEXT, SKB.vlanPresent).store(8, STACK, TAGGED, 1);
+  asm.set(AT, ETHERNET_BYTES).load(4, 1, CONTEXT, SKB.vlanPresent).store(8, STACK, STAYS_OUT, 1);
   asm.load(2, VERDICT, STACK, ETHERNET + 12).bigEndian(VERDICT, 16);
   asm.jumpIf(VERDICT, "==", ETHERTYPE.vlan, "tag").jumpIf(VERDICT, "!=", ETHERTYPE.qinq, "untagged");
-  asm.label("tag").load(8, 1, STACK, TAGGED).jumpIf(1, "!=", 0, "pass");
+  asm.label("tag").load(8, 1, STACK, STAYS_OUT).jumpIf(1, "!=", 0, "pass");
   loadFrame(asm, ETHERNET, TAG_BYTES);
-  asm.storeImmediate(8, STACK, TAGGED, 1).alu("add", AT, TAG_BYTES);
+  asm.storeImmediate(8, STACK, STAYS_OUT, 1).alu("add", AT, TAG_BYTES);
   asm.load(2, VERDICT, STACK, ETHERNET + 2).bigEndian(VERDICT, 16);
   asm.label("untagged").jumpIf(VERDICT, "==", ETHERTYPE.ipv6, "ipv6");
   asm.jumpIf(VERDICT, "!=", ETHERTYPE.ipv4, "pass");
@@ -119,7 +122,7 @@ function readIpv4(asm: Assembler): void {
   asm.load(4, 1, STACK, IP_HEADER + 12).store(4, STACK, FLOW_KEY + KEY.source, 1);
   asm.load(4, 1, STACK, IP_HEADER + 16).store(4, STACK, FLOW_KEY + KEY.destination, 1);
   asm.store(4, STACK, LPM_KEY + 4, 1).load(1, VERDICT, STACK, IP_HEADER + 9);
-  asm.jumpIf(VERDICT, "==", PROTOCOL.icmp, "portless").jump("transport");
+  asm.jumpIf(VERDICT, "==", PROTOCOL.icmp, "icmp").jump("transport");
 }
 
 /** IPv4 networks that are not globally reachable, as their leading bits. */
@@ -151,7 +154,7 @@ function readIpv6(asm: Assembler): void {
     asm.load(4, 1, STACK, IP_HEADER + 24 + at).store(4, STACK, FLOW_KEY + KEY.destination + at, 1);
     asm.store(4, STACK, LPM_KEY + 4 + at, 1);
   }
-  asm.load(1, VERDICT, STACK, IP_HEADER + 6).jumpIf(VERDICT, "==", PROTOCOL.icmp6, "portless");
+  asm.load(1, VERDICT, STACK, IP_HEADER + 6).jumpIf(VERDICT, "==", PROTOCOL.icmp6, "icmp");
 }
 
 function readPorts(asm: Assembler, { redirectTo }: ProgramOptions): void {
@@ -168,17 +171,39 @@ function readPorts(asm: Assembler, { redirectTo }: ProgramOptions): void {
     asm.load(2, 1, STACK, from).bigEndian(1, 16).jumpIf(1, "==", DNS_PORT, "pass");
     asm.store(2, STACK, FLOW_KEY + to, 1);
   }
-  if (redirectTo !== null) {
-    asm.jumpIf(VERDICT, "!=", PROTOCOL.tcp, "portless").alu("add", AT, TCP_FLAGS_AT);
-    loadFrame(asm, PORTS, 1);
-    asm
-      .load(1, 1, STACK, PORTS)
-      .alu("and", 1, SYN | ACK)
-      .jumpIf(1, "==", SYN, "portless");
-    asm.set(GOES_ON, 1).jump("keyed");
+  if (redirectTo === null) asm.label("icmp");
+  else {
+    readFlags(asm);
+    readType(asm.label("icmp"));
   }
   asm.label("portless").set(GOES_ON, 0);
   asm.label("keyed").store(1, STACK, FLOW_KEY + KEY.protocol, VERDICT);
+}
+
+/** The TUN takes requests alone; replies and errors belong to what the kernel forwards. */
+function readType(asm: Assembler): void {
+  loadFrame(asm, PORTS, 1);
+  asm.load(1, 1, STACK, PORTS);
+  for (const type of ECHO_REQUESTS) asm.jumpIf(1, "==", type, "portless");
+  asm.storeImmediate(8, STACK, STAYS_OUT, 1);
+}
+
+/**
+ * The TUN knows connections by their first packet. One that begins outside comes in by the kernel's forwarding: what its
+ * server answers must not enter the TUN, which would reset it.
+ */
+function readFlags(asm: Assembler): void {
+  asm.jumpIf(VERDICT, "!=", PROTOCOL.tcp, "portless").alu("add", AT, TCP_FLAGS_AT);
+  loadFrame(asm, PORTS, 1);
+  asm
+    .load(1, 1, STACK, PORTS)
+    .alu("and", 1, SYN | ACK)
+    .jumpIf(1, "==", SYN, "portless");
+  asm.set(GOES_ON, 1).jumpIf(1, "!=", SYN | ACK, "keyed");
+  asm
+    .store(1, STACK, FLOW_KEY + KEY.protocol, VERDICT)
+    .set(VERDICT, DECISION.bypass)
+    .jump("remember");
 }
 
 /**
@@ -197,7 +222,10 @@ function findDecision(asm: Assembler, { maps }: ProgramOptions): void {
   asm.jump("found").label("lpm6");
   lookUp(asm, maps.ipv6, LPM_KEY);
   asm.label("found").jumpIf(0, "==", 0, "pass").load(4, VERDICT, 0, 0);
-  asm.store(4, STACK, FLOW_VALUE, VERDICT).store(4, STACK, FLOW_VALUE + 4, GENERATION);
+  asm
+    .label("remember")
+    .store(4, STACK, FLOW_VALUE, VERDICT)
+    .store(4, STACK, FLOW_VALUE + 4, GENERATION);
   asm.map(1, maps.flows).copy(2, STACK).alu("add", 2, FLOW_KEY).copy(3, STACK).alu("add", 3, FLOW_VALUE);
   asm.set(4, 0).call(HELPER.update); // a cache that is full costs a look-up, no more
   asm.label("decided");
@@ -206,7 +234,7 @@ function findDecision(asm: Assembler, { maps }: ProgramOptions): void {
 function act(asm: Assembler, { maps, directMark, proxyMark, redirectTo }: ProgramOptions): void {
   asm.jumpIf(VERDICT, "==", DECISION.direct, "direct").jumpIf(VERDICT, "!=", DECISION.proxy, "pass");
   // The tag would end up inside of the IP header (transparent-proxy.md §10).
-  if (redirectTo !== null) asm.load(8, 1, STACK, TAGGED).jumpIf(1, "!=", 0, "pass");
+  if (redirectTo !== null) asm.load(8, 1, STACK, STAYS_OUT).jumpIf(1, "!=", 0, "pass");
   count(asm, maps.counters, COUNTER.proxy, "proxied");
   if (redirectTo === null) {
     mark(asm, directMark | proxyMark, proxyMark);
