@@ -4,7 +4,7 @@
  */
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
-import { clientFlow, type ClientFlow } from "#net/udp/udp-clients.ts";
+import { clientFlow, SILENT_MS, type ClientFlow } from "#net/udp/udp-clients.ts";
 import { FlowTable } from "./flow-table.ts";
 import { type Packet, UDP_HEADER_BYTES } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
@@ -13,8 +13,6 @@ import { itemAt } from "#lib/at.ts";
 
 /** Sessions of one family. */
 const MOST_SESSIONS = 16_384;
-/** At the bound one more source takes the place of the one that was silent the longest, but not if that is less than this. */
-const SILENT_MS = 10_000;
 const NONE = -1;
 
 export interface UdpSessionsEnv {

@@ -61,7 +61,14 @@ interface Setup {
   readonly becomes?: (destination: Destination) => Destination;
   readonly limits?: Partial<DatagramLimits>;
   readonly timers?: IdleTimers;
+  readonly budget?: DatagramBudget;
+  /** Of the client. */
+  readonly source?: string;
 }
+
+/** Whether there is room for one more session of this source, at a time when all others were used just now. */
+const hasRoom = (budget: DatagramBudget, ip: string): boolean =>
+  budget.enter({ source: ip as Ip, usedAtMs: 0, expire() {} }, 0);
 
 function start({
   outbound = direct,
@@ -69,6 +76,8 @@ function start({
   becomes = (same) => same,
   limits = {},
   timers = new IdleTimers(),
+  budget = new DatagramBudget(limits),
+  source = "127.0.0.1",
 }: Setup = {}) {
   const flow = new ClientFlow();
   const live = new LiveTable();
@@ -80,14 +89,14 @@ function start({
       return decisionOf(chosen, becomes(metadata.destination));
     },
   };
-  const budget = new DatagramBudget(limits);
   const env = {
     ...plainServeEnv({ router, live, timers }),
     budget,
     idleMs: UDP_IDLE_MS,
     sessionIdleMs: UDP_SESSION_IDLE_MS,
   };
-  const metadata = metadataOf({ host: null, ip: "192.0.2.1" as Ip, port: 1 }, "udp");
+  const described = metadataOf({ host: null, ip: "192.0.2.1" as Ip, port: 1 }, "udp");
+  const metadata = { ...described, source: { ...described.source, ip: source as Ip } };
   const done = serveDatagrams({ network: "udp", metadata, flow }, env);
   return { flow, live, done, budget, routed: () => routed };
 }
@@ -236,11 +245,54 @@ test("bounds: paths of a session, sessions of a source", async () => {
   flow.write("x", fake(two.port));
   await delay(5);
   assert.equal(live.size, 1);
-  assert.ok(!budget.enter("127.0.0.1" as Ip), "this source has its one session");
+  assert.ok(!hasRoom(budget, "127.0.0.1"), "this source has its one session");
   await flow[Symbol.asyncDispose]();
   await done;
-  assert.ok(budget.enter("127.0.0.1" as Ip));
+  assert.ok(hasRoom(budget, "127.0.0.1"));
 });
+
+for (const [what, limits, other] of [
+  ["of all", { sessions: 2 }, "192.0.2.9"],
+  ["of one source", { sessionsPerSource: 2 }, "127.0.0.1"],
+] as const)
+  test(`at the bound ${what} the session that was silent longest gives way, whichever way it was used last`, async () => {
+    const { timers, advance } = handSweep();
+    const budget = new DatagramBudget(limits);
+    await using origin = await openUdpEcho();
+    let reply: (item: Datagram) => void = () => {};
+    const answers: Outbound = {
+      ...direct,
+      associate: async () => ({
+        send() {},
+        receive: (on) => void (reply = on),
+        closed: new Promise(() => {}),
+        async [Symbol.asyncDispose]() {},
+      }),
+    };
+    const [first, second] = [
+      start({ timers, budget, outbound: answers }),
+      start({ timers, budget, outbound: direct }),
+    ];
+    first.flow.write("x", origin.destination);
+    second.flow.write("x", origin.destination);
+    await second.flow.until(1);
+    advance(9_000);
+    const early = start({ timers, budget, source: other });
+    await early.flow.closed; // all have spoken lately
+    reply({ payload: Buffer.from("y"), destination: origin.destination });
+    advance(2_000);
+    const late = start({ timers, budget, source: other });
+    await second.flow.closed;
+    assert.deepEqual([first.live.size, second.live.size], [1, 0]);
+    late.flow.write("x", origin.destination);
+    await late.flow.until(1);
+    for (const { flow, done } of [first, late]) {
+      await flow[Symbol.asyncDispose]();
+      await done;
+    }
+    assert.ok(hasRoom(budget, other) && hasRoom(budget, other), "each has left once");
+    assert.ok(!hasRoom(budget, other));
+  });
 
 test("silence ends a path, then the session", async () => {
   const { timers, advance } = handSweep();
@@ -310,7 +362,7 @@ test("whatever outbounds and clients do, nothing is thrown and every bound is gi
       await done;
       await delay(3); // dials that were under way
       assert.equal(live.size, 0);
-      assert.ok(budget.enter("192.0.2.7" as Ip), "the session");
+      assert.ok(hasRoom(budget, "192.0.2.7"), "the session");
       for (let n = 0; n < 3; n++) assert.ok(budget.takeBranch(), "the paths");
       assert.ok(budget.queue(3 * KEPT_BYTES), "the bytes");
     }),

@@ -1,5 +1,7 @@
 import type { Datagram, Ip } from "#core/session.ts";
+import { SILENT_MS } from "#net/udp/udp-clients.ts";
 import { WaitingDatagrams } from "#net/udp/waiting-datagrams.ts";
+import { SilenceLine } from "./silence-line.ts";
 
 export interface DatagramLimits {
   readonly sessions: number;
@@ -21,31 +23,55 @@ const DEFAULT_LIMITS: DatagramLimits = {
   queuedBytes: 16 << 20,
 };
 
-/** What all datagram sessions of a core share. At a bound a datagram is dropped, a new session refused. */
+/** A session as the bounds know it. */
+export interface Occupant {
+  readonly source: Ip;
+  /** When a datagram last came or went, by the clock of the idle timers. */
+  readonly usedAtMs: number;
+  expire(): void;
+}
+
+/**
+ * What all datagram sessions of a core share. At a bound a datagram is dropped; one more session takes the place of the one
+ * that was silent the longest, of its source or of all.
+ */
 export class DatagramBudget {
   readonly limits: DatagramLimits;
-  #sessions = 0;
+  readonly #sessions = new SilenceLine<Occupant>();
   #branches = 0;
   #queuedBytes = 0;
-  readonly #perSource = new Map<Ip, number>();
+  readonly #perSource = new Map<Ip, SilenceLine<Occupant>>();
 
   constructor(limits: Partial<DatagramLimits> = {}) {
     this.limits = { ...DEFAULT_LIMITS, ...limits };
   }
 
-  enter(source: Ip): boolean {
-    const own = this.#perSource.get(source) ?? 0;
-    if (this.#sessions >= this.limits.sessions || own >= this.limits.sessionsPerSource) return false;
-    this.#sessions++;
-    this.#perSource.set(source, own + 1);
+  /** False: there is no room for it. */
+  enter(session: Occupant, nowMs: number): boolean {
+    const { source } = session;
+    const own = this.#perSource.get(source) ?? new SilenceLine();
+    if (own.size >= this.limits.sessionsPerSource && !this.#displace(own, nowMs)) return false;
+    if (this.#sessions.size >= this.limits.sessions && !this.#displace(this.#sessions, nowMs)) return false;
+    own.add(session);
+    this.#sessions.add(session);
+    this.#perSource.set(source, own);
     return true;
   }
 
-  leave(source: Ip): void {
-    const own = this.#perSource.get(source) ?? 0;
-    this.#sessions--;
-    if (own > 1) this.#perSource.set(source, own - 1);
-    else this.#perSource.delete(source);
+  /** Nothing where it has left already. */
+  leave(session: Occupant): void {
+    if (!this.#sessions.delete(session)) return;
+    const own = this.#perSource.get(session.source);
+    own?.delete(session);
+    if (own?.size === 0) this.#perSource.delete(session.source);
+  }
+
+  #displace(line: SilenceLine<Occupant>, nowMs: number): boolean {
+    const session = line.longestSilent();
+    if (session === null || nowMs - session.usedAtMs < SILENT_MS) return false;
+    this.leave(session);
+    session.expire();
+    return true;
   }
 
   takeBranch(): boolean {

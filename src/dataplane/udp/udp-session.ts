@@ -3,11 +3,11 @@ import { randomUUID } from "node:crypto";
 import { ABORTED } from "#core/errors.ts";
 import type { DialError } from "#core/errors.ts";
 import { dialOf, type Decision } from "#core/router.ts";
-import type { Datagram, DatagramSession, Destination, Metadata } from "#core/session.ts";
+import type { Datagram, DatagramSession, Destination, Ip, Metadata } from "#core/session.ts";
 import type { DatagramWatch } from "#core/sniffer.ts";
 import { Branch, closeFlow } from "./udp-flow.ts";
 import type { BranchOwner } from "./udp-flow.ts";
-import { DatagramQueue } from "./limits.ts";
+import { DatagramQueue, type Occupant } from "./limits.ts";
 import { same } from "./reply-names.ts";
 import { dialFailed } from "#dataplane/connection-log.ts";
 import type { IdleEntry } from "#dataplane/idle-timers.ts";
@@ -31,17 +31,19 @@ interface Route {
 
 /** Settles when the session is over: its client's path has closed, or nothing has happened for long. Never rejects. */
 export async function serveDatagrams(session: DatagramSession, env: DatagramEnv): Promise<void> {
-  const { ip } = session.metadata.source;
-  if (!env.budget.enter(ip)) {
-    env.log.debug(() => `[UDP] ${ip}: too many sessions, one more is refused`);
+  const { promise: done, resolve } = Promise.withResolvers<void>();
+  const serving = new Demultiplexer(session, env, resolve);
+  if (!env.budget.enter(serving, env.timers.exactMs)) {
+    env.log.debug(() => `[UDP] ${serving.source}: too many sessions, one more is refused`);
     return closeFlow(session.flow, env.log);
   }
-  await new Promise<void>((done) => new Demultiplexer(session, env, done).start());
-  env.budget.leave(ip);
+  serving.start();
+  await done;
+  env.budget.leave(serving);
   await closeFlow(session.flow, env.log);
 }
 
-class Demultiplexer implements BranchOwner, IdleEntry {
+class Demultiplexer implements BranchOwner, IdleEntry, Occupant {
   activeAtMs = 0;
   idleMs: number;
   readonly #session: DatagramSession;
@@ -58,6 +60,16 @@ class Demultiplexer implements BranchOwner, IdleEntry {
     this.#env = env;
     this.#done = done;
     this.idleMs = env.sessionIdleMs;
+  }
+
+  get source(): Ip {
+    return this.#session.metadata.source.ip;
+  }
+
+  get usedAtMs(): number {
+    let lastMs = this.activeAtMs;
+    for (const { activeAtMs } of this.#branches) lastMs = Math.max(lastMs, activeAtMs);
+    return lastMs;
   }
 
   start(): void {

@@ -13,7 +13,7 @@ export interface ClientFlow {
 }
 
 /** At the bound one more source takes the place of the one that was silent the longest, but not if that is less than this. */
-const SILENT_MS = 10_000;
+export const SILENT_MS = 10_000;
 /** How precise that is. */
 const TOUCH_MS = 1_000;
 
