@@ -30,6 +30,7 @@ const CASES: readonly (readonly [type: string, written: string, unwritten: strin
   ["hysteria2", "max-stream-receive-window: EMPTY", ""],
   ["tuic", "udp-over-stream-version: EMPTY", ""],
   ["tuic", "recv-window: EMPTY", ""],
+  ["tuic", "max-datagram-frame-size: EMPTY", ""],
 ];
 
 function optionsOf(type: string, keys: string): object {
@@ -66,6 +67,10 @@ const SECTIONS: readonly (readonly [written: string, unwritten: string])[] = [
   ["tun: {iproute2-table-index: EMPTY, iproute2-rule-index: EMPTY}", ""],
   ["tun: {auto-redirect-iproute2-fallback-rule-index: EMPTY}", ""],
   [
+    "proxy-providers: {p: {type: file, path: p, health-check: {enable: true, timeout: EMPTY}}}",
+    "proxy-providers: {p: {type: file, path: p, health-check: {enable: true}}}",
+  ],
+  [
     "rule-providers: {r: {type: file, behavior: domain, path: r, format: EMPTY}}",
     "rule-providers: {r: {type: file, behavior: domain, path: r}}",
   ],
@@ -78,4 +83,5 @@ test("so do keys of sections", () => {
       assert.deepEqual(parse(written.replaceAll("EMPTY", empty)), parse(unwritten), written);
   const group = (key: string) => `proxy-groups: [{name: g, type: select, proxies: [DIRECT]${key}}]`;
   assert.deepEqual(parse(group(', empty-fallback: ""')), parse(group("")));
+  assert.deepEqual(parse(group(", timeout: 0, max-failed-times: 0")), parse(group("")));
 });

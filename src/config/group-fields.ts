@@ -1,5 +1,5 @@
 /** Fields that every group has, whatever picks its members. */
-import { anyUrl, flag, int, leftOut, list, maybe, name, pattern, text } from "#core/fields.ts";
+import { anyUrl, flag, int, leftOut, list, maybe, name, pattern, text, unsetAs } from "#core/fields.ts";
 import * as z from "zod";
 import { expectedStatus } from "./sections/proxy-providers.ts";
 
@@ -11,8 +11,8 @@ export const groupFields = z.object({
   url: maybe(anyUrl()),
   interval: maybe(leftOut(int(0, 0x7fff_ffff))),
   lazy: flag().default(true),
-  timeout: leftOut(int(0, 600_000)).default(5000),
-  "max-failed-times": leftOut(int(0, 1_000_000)).default(5),
+  timeout: unsetAs(leftOut(int(0, 600_000)), 5000).default(5000),
+  "max-failed-times": unsetAs(leftOut(int(0, 1_000_000)), 5).default(5),
   "expected-status": expectedStatus(),
   "disable-udp": flag().default(false),
   filter: text().default(""),

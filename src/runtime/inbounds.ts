@@ -261,7 +261,7 @@ async function openListener(
     return { key, inbound, leases };
   } catch (error) {
     await leases[Symbol.asyncDispose]();
-    const text = `listener ${name}: ${messageOf(error)}`;
+    const text = `listener ${name}: ${messageOf(error).replace(`listener ${name}: `, "")}`;
     if (!tolerant) throw new Error(text, { cause: error });
     log.error(text);
     return null;

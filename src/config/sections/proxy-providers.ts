@@ -15,6 +15,7 @@ import {
   pattern,
   secret,
   text,
+  unsetAs,
 } from "#core/fields.ts";
 import { parseRanges, ranges, type Range } from "#core/ranges.ts";
 import * as z from "zod";
@@ -51,7 +52,7 @@ export const proxyProvider = block({
       /** Seconds. */
       interval: leftOut(int(0, 0x7fff_ffff)).default(300),
       /** Milliseconds. */
-      timeout: leftOut(int(0, 600_000)).default(5000),
+      timeout: unsetAs(leftOut(int(0, 600_000)), 5000).default(5000),
       lazy: flag().default(true),
       "expected-status": expectedStatus(),
     }),

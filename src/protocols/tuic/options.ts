@@ -61,7 +61,7 @@ export const outboundSchema = z.object({
   "request-timeout": int(0, 600_000).default(8000),
   "max-open-streams": int(0, 65_536).default(100),
   "max-udp-relay-packet-size": int(0, 65_535).default(1252),
-  "max-datagram-frame-size": int(0, 65_535).optional(),
+  "max-datagram-frame-size": unsetAs(int(0, 65_535), undefined).optional(),
   "recv-window": window(),
   "recv-window-conn": window(),
   "disable-mtu-discovery": flag().default(false),

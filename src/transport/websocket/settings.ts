@@ -21,7 +21,7 @@ export function webSocketOf(options: TransportClientOptions): WebSocketSettings 
   }
   const size = earlyDataBytes || ws["max-early-data"];
   // `?ed=` means the usual header; with `max-early-data` a header that is not named means the path.
-  const header = ws["early-data-header-name"] ?? (earlyDataBytes > 0 ? EARLY_DATA_HEADER : "");
+  const header = ws["early-data-header-name"] || (earlyDataBytes > 0 ? EARLY_DATA_HEADER : "");
   return { kind: "websocket", ...common, earlyDataBytes: size, earlyDataHeader: header };
 }
 
