@@ -24,7 +24,7 @@ const failure = async (upstreams: readonly Upstream[]): Promise<unknown> =>
 
 test("all refused: every server answered, also those behind an entry like system", async () => {
   const current = async () => ["192.0.2.1" as Ip, "192.0.2.2" as Ip];
-  const system = openServerList({ text: "system", current, openServer: refusing, exit: null });
+  const system = openServerList({ text: "system", current, forget() {}, openServer: refusing, exit: null });
   assert.equal(allRefused(await failure([refusing(), system])), true);
   assert.equal(allRefused(await failure([refusing(), broken()])), false);
 });

@@ -34,7 +34,8 @@ export function openDhcpUpstream(name: string, env: DhcpEnv): Upstream {
       `dhcp://${name}: no lease with DNS servers found; write an address, or system`,
     );
   };
-  return openServerList({ text: `dhcp://${name}`, current, openServer: env.openServer, exit: name });
+  const forget = (): void => void (readAtMs = Number.NEGATIVE_INFINITY);
+  return openServerList({ text: `dhcp://${name}`, current, forget, openServer: env.openServer, exit: name });
 }
 
 async function readLeases(name: string, root: string): Promise<readonly Ip[]> {

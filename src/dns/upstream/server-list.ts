@@ -12,6 +12,8 @@ export interface ServerListEnv {
   readonly text: string;
   /** Never empty; asked before every query, so it must remember. */
   readonly current: (signal: AbortSignal) => Promise<readonly Ip[]>;
+  /** What it remembers is of a network that is gone: it is to look again. */
+  readonly forget: () => void;
   readonly openServer: (server: NameserverOptions) => Upstream;
   /** The interface that queries must leave by; null: the default way. */
   readonly exit: string | null;
@@ -41,7 +43,10 @@ export function openServerList(env: ServerListEnv): Upstream {
       await closeAllBut(servers);
       return (await raceUpstreams(servers.map(upstreamOf), query, signal)).packet.bytes;
     },
-    reset: () => open.forEach((upstream) => upstream.reset()),
+    reset() {
+      env.forget();
+      open.forEach((upstream) => upstream.reset());
+    },
     [Symbol.asyncDispose]: () => closeAllBut([]),
   };
 }

@@ -25,6 +25,7 @@ export function openSystemUpstream(env: SystemEnv): Upstream {
   return openServerList({
     text: "system",
     current: () => servers.current(),
+    forget: () => servers.forget(),
     openServer: env.openServer,
     exit: null,
   });
@@ -40,6 +41,10 @@ class SystemServerSource {
 
   constructor(env: SystemEnv) {
     this.#env = env;
+  }
+
+  forget(): void {
+    this.#checkedAtMs = Number.NEGATIVE_INFINITY;
   }
 
   async current(): Promise<readonly Ip[]> {
