@@ -11,6 +11,7 @@ import {
   type NetlinkSocket,
 } from "#platform/netlink.ts";
 import { isNameTaken, openTunDevices, type TunDevice, type TunDevices } from "#platform/tun.ts";
+import { LEAST_MTU } from "./packet.ts";
 import type { TunSettings } from "./settings.ts";
 
 const CUTS_DATAGRAMS = "cuts datagrams";
@@ -18,8 +19,6 @@ const DEFAULT_NAME = "Meta";
 /** The kernel's limit without the closing zero (IFNAMSIZ). */
 const MOST_NAME_BYTES = 15;
 const DEFAULT_MTU = 9000;
-/** The least that IPv6 works with (RFC 8200 §5). */
-const LEAST_MTU = 1280;
 /** At 1,000 packets a pause of the collector loses traffic. */
 const QUEUE_PACKETS = 10_000;
 

@@ -2,7 +2,7 @@
 import { MOST_PACKET_BYTES, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
 import { DatagramWriter } from "./datagram-writer.ts";
 import { PacketBuilder } from "./packet-builder.ts";
-import { ICMP, ICMP6, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./packet.ts";
+import { ICMP, ICMP6, LEAST_MTU, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./packet.ts";
 import { type Packet, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
 import { byteAt } from "#lib/at.ts";
 
@@ -33,11 +33,14 @@ export class PacketWriter {
     this.udp = datagrams.write.bind(datagrams);
   }
 
-  /** The longest payload that `udp` takes between addresses of so many bytes. */
+  /**
+   * The longest payload that arrives between addresses of so many bytes. Behind the TUN a way may be narrower than it is;
+   * there a packet of IPv4 is cut, and one of IPv6 lost.
+   */
   udpRoom(addressBytes: number): number {
     return addressBytes === 4
       ? MOST_PACKET_BYTES - V4_HEADER_BYTES - UDP_HEADER_BYTES
-      : this.#mtu - V6_HEADER_BYTES - UDP_HEADER_BYTES;
+      : LEAST_MTU - V6_HEADER_BYTES - UDP_HEADER_BYTES;
   }
 
   /** Refuses the flow of a TCP segment that is no reset itself. */

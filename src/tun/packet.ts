@@ -14,6 +14,8 @@ const DESTINATION_OPTIONS = 60;
 /** No honest packet has a longer chain of extension headers. */
 const MOST_EXTENSIONS = 8;
 
+/** The least that IPv6 works with (RFC 8200 §5). */
+export const LEAST_MTU = 1280;
 export const V4_HEADER_BYTES = 20;
 export const V6_HEADER_BYTES = 40;
 export const UDP_HEADER_BYTES = 8;
