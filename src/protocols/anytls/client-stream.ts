@@ -28,6 +28,7 @@ export class ClientStream extends SessionStream {
   /** `awaited`: the server will say whether it could dial, and its silence means that the session is dead. */
   constructor(session: Session, id: number, target: Buffer, awaited: boolean) {
     super(session, id);
+    this.on("error", () => {}); // its user has a listener of its own, but later than the session may break
     this.target = target;
     this.#unconfirmed = awaited ? [] : null;
     if (!awaited) return;

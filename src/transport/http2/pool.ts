@@ -59,6 +59,7 @@ export class Http2Pool implements AsyncDisposable {
     if (link.session.closed || link.session.destroyed)
       throw new DialError("failed", "the HTTP/2 connection closed before the stream was opened");
     const stream = link.session.request(headers, { endStream: false });
+    stream.on("error", () => {}); // its user has a listener of its own, but later than the session may break
     this.#track(link, stream);
     return stream;
   }

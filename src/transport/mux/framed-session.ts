@@ -116,7 +116,7 @@ export abstract class FramedSession<Stream extends MuxStream> implements OpenMux
   /** Accepts a stream that the peer has opened. False: there are too many, and the caller sends the refusal. */
   protected acceptStream(stream: Stream): boolean {
     if (this.table.size >= MAX_STREAMS) return false;
-    this.enter(stream).on("error", () => {}); // the stream's user attaches its listener later; 'close' follows this event
+    this.enter(stream);
     this.#events.onStream?.(stream);
     return true;
   }

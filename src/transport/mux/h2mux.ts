@@ -81,7 +81,9 @@ export class H2Client implements OpenMuxSession {
       this.#idleSinceMs = performance.now();
       if (--this.#streams === 0 && this.#retiring) this.#session.close();
     });
-    return new CodecStream(stream, new PlainCodec());
+    const carried = new CodecStream(stream, new PlainCodec());
+    carried.on("error", () => {}); // as in `serveH2`
+    return carried;
   }
 
   retire(): void {

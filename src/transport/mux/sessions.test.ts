@@ -69,6 +69,15 @@ for (const protocol of MUX_PROTOCOLS)
       client.close(null);
     });
 
+    test("a session that breaks before its stream has a listener costs that stream alone", async () => {
+      const { client, far } = pair(protocol, noop);
+      const stream = client.open();
+      client.close(new Error("nonsense was said"));
+      await turn(); // an error without a listener would be the process's
+      await until(() => stream.closed);
+      far.destroy();
+    });
+
     test("a write of nothing holds nothing up", async () => {
       const { client } = pair(protocol, (stream) => void stream.pipe(stream));
       const stream = client.open().on("error", noop);

@@ -42,6 +42,8 @@ export class MuxStream extends Duplex {
     });
     this.#owner = owner;
     this.id = id;
+    // Its user has a listener of its own, but later than the session may break: 'close' follows.
+    this.on("error", () => {});
   }
 
   get farEnded(): boolean {

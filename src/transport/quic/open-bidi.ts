@@ -12,7 +12,7 @@ export async function openBidi(
     if (signal.aborted) throw new DialError("aborted", `${node}: aborted`);
     if (connection.isClosed) throw new DialError("failed", `${node}: the connection to the server is over`);
     const stream = connection.open(true);
-    if (stream !== null) return stream;
+    if (stream !== null) return stream.on("error", () => {}); // its user's own comes later than the connection may break
     const { promise, resolve } = Promise.withResolvers<void>();
     const wish = connection.whenAllowed(true, resolve);
     signal.addEventListener("abort", () => resolve(), { once: true });
