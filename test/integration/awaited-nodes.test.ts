@@ -29,9 +29,9 @@ proxy-groups:
   - {name: G, type: select, use: [p]${group}}
 rules: ["MATCH,G"]
 `;
-  const ask = async (core: Core): Promise<string> => {
+  const ask = async (core: Core, origin = site.url): Promise<string> => {
     const socket = connect(await core.port("in"), "127.0.0.1");
-    socket.write(`GET ${site.url}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    socket.write(`GET ${origin}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
     const [head] = (await once(socket, "data")) as [Buffer];
     socket.destroy();
     return head.toString("latin1").split(" ")[1] ?? "";
@@ -61,6 +61,16 @@ test("clients are refused while the nodes of their group are fetched, and served
   assert.equal(world.asked.page, 1);
   await world.letGo("/list2", 200);
   await until("the other list is used", async () => (await world.ask(core)) === "200");
+});
+
+test("a relay with such a group refuses, too, and does not go on without it", async () => {
+  await using world = await openWorld();
+  const relay = "\n  - {name: R, type: relay, proxies: [dead, G]}\n";
+  const config = world.config("/list").replace("\nrules: [", `${relay}rules: ["DOMAIN,relay.test,R", `);
+  const dead = "proxies: [{name: dead, type: socks5, server: 127.0.0.1, port: 1}]\n";
+  await using core = await startCore(config + dead);
+  assert.equal(await world.ask(core, "http://relay.test"), "502");
+  await core.shows(/dial R .* error: relay: COMPATIBLE: proxy provider p is being fetched/);
 });
 
 test("where the first download fails, or the file says where to, clients go there", async () => {
