@@ -7,7 +7,7 @@ import { seedBook } from "#users/seed.ts";
 import type { ManagedListener } from "#users/settings.ts";
 import { UNKNOWN_ID, type UserBook } from "#users/user-book.ts";
 import type { UserRegistry } from "#users/user-registry.ts";
-import { reasonOf } from "./errors.ts";
+import { FleetError, reasonOf } from "./errors.ts";
 import { fetchListener, nextBook, otherListener } from "./follower.ts";
 import { publishListener } from "./listeners.ts";
 import type { TokenSeal } from "./seal.ts";
@@ -51,7 +51,8 @@ export async function publishMissing(
   try {
     await fetchBook(client, listener, null, env);
   } catch (error) {
-    if (!(error instanceof DatabaseError) && !(error instanceof ConfigError)) throw error;
+    const isOfListener = [DatabaseError, ConfigError, FleetError].some((kind) => error instanceof kind);
+    if (!isOfListener) throw error;
     env.log.warning(`fleet: listener ${listener.name}: ${faultOf(error, listener.name)}`);
   }
 }
@@ -89,7 +90,9 @@ async function fetchBook(
     throw new ConfigError(
       `svc.fleet: the fleet has listener ${listener.name} as ${found.protocol}, the configuration as ${listener.protocol}`,
     );
-  return known?.revision === found.revision ? known : nextBook(base, found);
+  return known?.revision === found.revision
+    ? known
+    : nextBook(base, found, { support: listener.support, log: env.log });
 }
 
 function faultOf(error: unknown, name: string): string {

@@ -6,6 +6,9 @@ export class FleetError extends Error {
   override readonly name = "FleetError";
 }
 
+/** One listener of the database is not as a weir writes it; the others are not concerned. */
+export class ContentError extends FleetError {}
+
 const BY_CODE: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "the name is not known",

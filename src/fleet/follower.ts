@@ -1,12 +1,16 @@
 /** Puts in force on this node what others have changed, in the queues in which changes of its own run. */
 import type { Client, ClientBase } from "pg";
 import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { UserSupport } from "#core/protocol.ts";
 import { differing } from "#users/agreement.ts";
 import type { Changes, Shared, Step } from "#users/changes.ts";
 import { NO_TRAFFIC } from "#users/counters.ts";
 import type { StateRepository } from "#users/state-repository.ts";
-import { UNKNOWN_ID, type UserBook, type UserRecord } from "#users/user-book.ts";
+import { UNKNOWN_ID, type UserBook } from "#users/user-book.ts";
 import { PersistentMap } from "#lib/persistent-map.ts";
+import { ContentError } from "./errors.ts";
+import { fittingUsers } from "./fitting-users.ts";
 import { type FleetListener, listenerSince, wholeListener } from "./listeners.ts";
 import type { TokenSeal } from "./seal.ts";
 import type { Snapshot } from "./snapshot.ts";
@@ -26,6 +30,8 @@ export interface FollowerEnv {
 
 export class Follower {
   readonly #env: FollowerEnv;
+  /** By listener, what it was left out for last. */
+  readonly #said = new Map<string, string>();
 
   constructor(env: FollowerEnv) {
     this.#env = env;
@@ -39,9 +45,18 @@ export class Follower {
   async followAll(ask: Asking): Promise<void> {
     const { queues, registry } = this.#env.shared;
     for (const tag of registry.listeners.keys()) {
-      const news = await this.#fetch(tag, ask);
+      const news = await this.#fetch(tag, ask).catch((error: unknown) => this.#leaveOut(tag, error));
       if (news !== null) await queues.on(tag, () => this.#take(tag, news));
     }
+  }
+
+  /** It stays as it is known here. Throws what concerns more than this listener. */
+  #leaveOut(tag: string, error: unknown): null {
+    if (!(error instanceof ContentError)) throw error;
+    if (this.#said.get(tag) !== error.message)
+      this.#env.shared.env.log.error(`fleet: listener ${tag} stays as it is known here: ${error.message}`);
+    this.#said.set(tag, error.message);
+    return null;
   }
 
   /** One listener, in whose queue the caller is. Rejects as the database does. */
@@ -76,7 +91,7 @@ export class Follower {
       env.log.warning(
         `fleet: the database has listener ${tag} at an earlier revision than this node (was it restored?); it is in force`,
       );
-    const next = nextBook(book, fetched);
+    const next = nextBook(book, fetched, { support: listener.support, log: env.log });
     const ids = fetched.isWhole ? differing(book, next) : [...fetched.users.keys()];
     const steps = ids.flatMap((id) => stepOf(book, next, id));
     await snapshot.write(next, steps);
@@ -111,21 +126,18 @@ export function otherListener(tag: string): string {
   return `the fleet has another listener ${tag} than this state file; its users are not mixed (weir fleet import moves users)`;
 }
 
+/** Users who cannot be served are left out of it, and named in the log. */
 export function nextBook(
   book: UserBook,
-  { id, protocol, revision, users, isWhole }: FleetListener,
+  fetched: FleetListener,
+  { support, log }: { readonly support: UserSupport; readonly log: Log },
 ): UserBook {
-  const base = { id, listener: book.listener, protocol, revision, appliedRevision: revision };
-  if (isWhole) {
-    const all = [...users].flatMap(([key, user]): [string, UserRecord][] =>
-      user === null ? [] : [[key, user]],
-    );
-    return { ...base, users: PersistentMap.from(all) };
-  }
-  let { index } = book;
-  for (const [key, user] of users) index = index?.with(book.users.get(key) ?? null, user);
-  const next = { ...base, users: PersistentMap.from(book.users).with(users) };
-  return index === undefined ? next : { ...next, index };
+  const { id, protocol, revision, isWhole } = fetched;
+  const { users, index, faults } = fittingUsers(book, fetched, support);
+  for (const fault of [...fetched.faults, ...faults])
+    log.error(`fleet: listener ${book.listener}: ${fault}; this user is not served`);
+  const base = { id, listener: book.listener, protocol, revision, appliedRevision: revision, index };
+  return { ...base, users: PersistentMap.from(isWhole ? [] : book.users).with(users) };
 }
 
 function stepOf(book: UserBook, next: UserBook, id: string): readonly Step[] {

@@ -2,7 +2,7 @@
 import type { ClientBase } from "pg";
 import type { Traffic } from "#users/counters.ts";
 import type { UserBook, UserRecord } from "#users/user-book.ts";
-import { FleetError } from "./errors.ts";
+import { ContentError, FleetError } from "./errors.ts";
 import { USER_COLUMNS, userJson, userOfRow, type UserRow } from "./rows.ts";
 import type { TokenSeal } from "./seal.ts";
 
@@ -14,6 +14,8 @@ export interface FleetListener {
   /** With `isWhole` all users, else those who may differ from the revision asked for; null: the user is gone. */
   readonly users: ReadonlyMap<string, UserRecord | null>;
   readonly isWhole: boolean;
+  /** Of users whose rows no weir has written; to a node they are gone. */
+  readonly faults: readonly string[];
 }
 
 interface ListenerRow {
@@ -62,16 +64,22 @@ export async function listenerSince(
 function listenerOf(rows: readonly Row[], seal: TokenSeal, isWhole: boolean): FleetListener | null {
   const [first] = rows;
   if (first === undefined) return null;
+  const revision = Number(first.revision);
+  if (!Number.isSafeInteger(revision))
+    throw new ContentError(`no weir has written revision ${first.revision}`);
   const users = new Map<string, UserRecord | null>();
-  for (const row of rows)
-    if (row.changed !== null) users.set(row.changed, row.id === null ? null : userOfRow(row, seal));
-  return {
-    id: first.listener_id,
-    protocol: first.protocol,
-    revision: Number(first.revision),
-    users,
-    isWhole,
-  };
+  const faults: string[] = [];
+  for (const row of rows) {
+    if (row.changed === null) continue;
+    try {
+      users.set(row.changed, row.id === null ? null : userOfRow(row, seal));
+    } catch (error) {
+      if (!(error instanceof FleetError)) throw error;
+      users.set(row.changed, null);
+      faults.push(error.message);
+    }
+  }
+  return { id: first.listener_id, protocol: first.protocol, revision, users, isWhole, faults };
 }
 
 /** With its users and what they moved. False: the fleet has this very listener already. Rejects with `FleetError` for another one. */

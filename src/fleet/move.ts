@@ -5,6 +5,7 @@ import type { Store } from "#store/backup.ts";
 import type { Traffic } from "#users/counters.ts";
 import { decodeState, encodeListener, encodeUser, LISTENERS, USERS } from "#users/records.ts";
 import type { UserBook, UserRecord } from "#users/user-book.ts";
+import { FleetError } from "./errors.ts";
 import { proveSeal, publishListener, wholeListener } from "./listeners.ts";
 import type { TokenSeal } from "./seal.ts";
 
@@ -58,6 +59,8 @@ export async function exportState(
   for (const { tag } of rows) {
     const found = await wholeListener(client, tag, seal);
     if (found === null) continue;
+    const [fault] = found.faults;
+    if (fault !== undefined) throw new FleetError(fault);
     const { id, protocol, revision } = found;
     const users = new Map<string, UserRecord>();
     for (const user of found.users.values()) if (user !== null) users.set(user.id, user);

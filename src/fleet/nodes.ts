@@ -1,5 +1,6 @@
 /** The nodes of a fleet, as the database has them. */
 import type { ClientBase } from "pg";
+import * as z from "zod";
 import type { FleetNodeView, NodeState } from "#core/fleet.ts";
 
 const LATE_MS = 15_000;
@@ -9,17 +10,15 @@ interface NodeRow {
   readonly id: string;
   readonly name: string;
   readonly address: string;
-  readonly labels: Record<string, string>;
+  readonly labels: unknown;
   readonly version: string;
   readonly epoch: string;
   readonly seen_ms: number;
   readonly age_ms: number;
   readonly draining: boolean;
-  readonly applied: Record<string, number>;
-  readonly links: Record<string, Record<string, string>> | null;
-  readonly stats: Readonly<
-    Partial<Record<"upload" | "download" | "unacknowledged" | "upload_total" | "download_total", number>>
-  >;
+  readonly applied: unknown;
+  readonly links: unknown;
+  readonly stats: unknown;
   readonly connections: number;
   readonly lag_changes: number;
   readonly lag_ms: number;
@@ -32,6 +31,11 @@ export interface FleetNode extends FleetNodeView {
   readonly links: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
+/** What a node says of itself, as far as it makes sense: its login may write anything there, and all others read it. */
+const texts = z.record(z.string(), z.string()).catch({});
+const counts = z.record(z.string(), z.int().nonnegative()).catch({});
+const textsByName = z.record(z.string(), texts).catch({});
+
 const NODES = `
   SELECT n.id, n.name, n.address, n.labels, n.version, n.epoch, n.applied, n.stats, n.connections, n.draining,
     extract(epoch FROM n.seen_at)::float8 * 1000 AS seen_ms,
@@ -41,19 +45,25 @@ const NODES = `
   FROM weir.node n
   LEFT JOIN LATERAL (
     SELECT count(*) AS changes, extract(epoch FROM clock_timestamp() - min(c.at)) * 1000 AS ms
-    FROM jsonb_each_text(n.applied) a
-    JOIN weir.change c ON c.listener = a.key AND c.revision > a.value::bigint
+    FROM jsonb_each(CASE jsonb_typeof(n.applied) WHEN 'object' THEN n.applied ELSE '{}' END) a
+    JOIN weir.change c ON c.listener = a.key AND c.revision > CASE jsonb_typeof(a.value) WHEN 'number' THEN
+      least(greatest(a.value::numeric, 0), 9007199254740991)::bigint END
   ) lag ON true
   ORDER BY n.name`;
 
 /** Sorted by name. Rejects as the driver does. */
 export async function fetchNodes(client: ClientBase, selfId: string): Promise<readonly FleetNode[]> {
   const { rows } = await client.query<NodeRow>(NODES);
-  return rows.map((row) => ({
+  return rows.map((row) => nodeOf(row, selfId));
+}
+
+function nodeOf(row: NodeRow, selfId: string): FleetNode {
+  const stats = counts.parse(row.stats);
+  return {
     id: row.id,
     name: row.name,
     address: row.address,
-    labels: row.labels,
+    labels: texts.parse(row.labels),
     version: row.version,
     epoch: Number(row.epoch),
     seenAtMs: Math.trunc(row.seen_ms),
@@ -62,14 +72,14 @@ export async function fetchNodes(client: ClientBase, selfId: string): Promise<re
     lagChanges: row.lag_changes,
     lagMs: Math.max(0, Math.round(row.lag_ms)),
     connections: row.connections,
-    uploadBytes: row.stats.upload ?? 0,
-    downloadBytes: row.stats.download ?? 0,
-    unacknowledged: row.stats.unacknowledged ?? 0,
-    applied: row.applied,
-    uploadTotalBytes: row.stats.upload_total ?? 0,
-    downloadTotalBytes: row.stats.download_total ?? 0,
-    links: row.links ?? {},
-  }));
+    uploadBytes: stats["upload"] ?? 0,
+    downloadBytes: stats["download"] ?? 0,
+    unacknowledged: stats["unacknowledged"] ?? 0,
+    applied: counts.parse(row.applied),
+    uploadTotalBytes: stats["upload_total"] ?? 0,
+    downloadTotalBytes: stats["download_total"] ?? 0,
+    links: textsByName.parse(row.links),
+  };
 }
 
 function stateOf({ age_ms, draining }: NodeRow): NodeState {

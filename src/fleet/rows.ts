@@ -1,6 +1,7 @@
 /** Users as the database has them. */
 import { remarksJson, remarksOf, storedRemarks } from "#users/remarks.ts";
 import { limitsJson, limitsOf, storedLimits } from "#users/stored-limits.ts";
+import { isToken } from "#users/tokens.ts";
 import type { UserRecord } from "#users/user-book.ts";
 import { FleetError } from "./errors.ts";
 import { hashOfToken, type TokenSeal } from "./seal.ts";
@@ -61,6 +62,8 @@ export function userOfRow(row: UserRow, seal: TokenSeal): UserRecord {
     updatedAtMs >= createdAtMs;
   if (!isSound) throw new FleetError(`the row of user ${row.id} is not one that weir has written`);
   const { id, name, credential, flow, enabled, generation } = row;
+  const token = seal.open(id, row.token_sealed);
+  if (!isToken(token)) throw new FleetError(`the token of user ${id} is not one that weir has made`);
   return {
     id,
     name,
@@ -70,7 +73,7 @@ export function userOfRow(row: UserRow, seal: TokenSeal): UserRecord {
     trafficGeneration: generation,
     createdAtMs,
     updatedAtMs,
-    token: seal.open(id, row.token_sealed),
+    token,
     limits: limitsOf(read.data).limits,
     remarks: remarksOf(remarks.data),
   };

@@ -7,6 +7,7 @@ import { decodeHistories, HISTORY, historyOf, type StoredHistories } from "./his
 import { NO_LIMITS } from "./limits.ts";
 import { remarksJson, remarksOf, storedRemarks, type StoredRemarks } from "./remarks.ts";
 import { limitsJson, limitsOf, type StoredLimits } from "./stored-limits.ts";
+import { isToken } from "./tokens.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 export const LISTENERS = "listeners";
@@ -152,7 +153,6 @@ function isSound(stored: StoredUser): boolean {
   const { upload_bytes, download_bytes, traffic_generation, created_at, updated_at, token } = stored;
   const counts = [upload_bytes, download_bytes, traffic_generation, created_at, updated_at];
   const named = stored.name !== "" && stored.name === stored.name.trim() && stored.credential !== "";
-  const tokened = Buffer.from(token, "base64url").length === 32 && token.length === 43;
   return (
     storedRemarks.safeParse(stored).success &&
     counts.every(isCount) &&
@@ -160,7 +160,7 @@ function isSound(stored: StoredUser): boolean {
     created_at > 0 &&
     updated_at >= created_at &&
     named &&
-    tokened
+    isToken(token)
   );
 }
 

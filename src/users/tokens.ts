@@ -6,6 +6,11 @@ export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
+/** In the form of one that `newToken` makes. */
+export function isToken(text: string): boolean {
+  return text.length === 43 && Buffer.from(text, "base64url").length === 32;
+}
+
 export interface TokenOwner {
   readonly listener: string;
   readonly userId: string;

@@ -164,6 +164,12 @@ export function changesListener(before: UserRecord | null, after: UserRecord | n
   return before.credential !== after.credential || before.flow !== after.flow;
 }
 
+/** Throws `ApiError` 400 where no listener of this kind takes the user. */
+export function checkForListener({ credential, flow }: UserRecord, support: UserSupport): void {
+  checkedCredential(credential, support);
+  checkedFlow(flow, support);
+}
+
 function refuseForeign(change: UserChange | UserDraft, { credential, flows, label }: UserSupport): void {
   const foreign = credential === "uuid" ? "password" : "uuid";
   if ((change[foreign] ?? "") !== "")
