@@ -5,5 +5,5 @@ export { Guard, removeGuard } from "./guard.ts";
 export { GUARD_DEVICE } from "./route-hold.ts";
 export { localNetworks } from "./local-networks.ts";
 export { Ownership } from "./ownership.ts";
-export { clearStale } from "./stale.ts";
+export { clearStale, isTableThere } from "./stale.ts";
 export { watchDefaultInterface } from "./default-interface.ts";

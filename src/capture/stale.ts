@@ -5,6 +5,7 @@ import {
   deleteRoute,
   deleteRules,
   eachRoute,
+  hasTable,
   MAIN_TABLE,
   openNetlink,
   OUR_PROTOCOL,
@@ -12,6 +13,7 @@ import {
   type Route,
   type ShownRule,
 } from "#platform/netlink.ts";
+import { NEXT_TABLE, TABLE } from "./nft/names.ts";
 import { FAMILIES, refusesFakes, shownRules, tolerating } from "./rule-block.ts";
 
 /**
@@ -53,4 +55,12 @@ function clear(socket: NetlinkSocket, rules: readonly ShownRule[]): void {
     tolerating(() => deleteRules(socket, family, priority, OUR_PROTOCOL));
   for (const { family, table, destination, link } of routes)
     tolerating(() => deleteRoute(socket, family, table, destination, link));
+}
+
+/**
+ * Is a capture by nftables in force, of any program? The table goes with the program that made it, but for old kernels. Throws
+ * `ConfigError` or `SystemError`: EPERM without CAP_NET_ADMIN.
+ */
+export function isTableThere(): boolean {
+  return [TABLE, NEXT_TABLE].some((table) => hasTable("auto-redirect", table.replace(/^inet /, "")));
 }

@@ -1,7 +1,10 @@
 /** kernel-direct of a TUN. */
-import { localNetworks } from "#capture/index.ts";
+import { isTableThere, localNetworks } from "#capture/index.ts";
 import type { Config } from "#config/config.ts";
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
 import { Bypass, type BypassContext, type BypassEnv } from "#kernel-direct/bypass.ts";
+import { cleanUpClassifier } from "#kernel-direct/clean-up.ts";
 import { ownAddresses } from "#net/address/own-address.ts";
 import type { TunSettings } from "#tun/settings.ts";
 
@@ -14,6 +17,18 @@ export async function openBypass(
   if (bypass === null) return null;
   const around = { ownAddresses, networks: localNetworks };
   return Bypass.open(bypass, { ...context, inbound: { ruleList, target } }, { ...env, ...around });
+}
+
+/**
+ * Takes away filters of a classifier that was killed: without TCX they stay, and where they redirect, what they call PROXY is
+ * lost. Never throws: without the right to there is nothing of ours.
+ */
+export function clearStaleBypass(log: Log): void {
+  try {
+    if (!isTableThere()) cleanUpClassifier();
+  } catch (error) {
+    log.debug(`kernel-direct: filters that a program before left: ${messageOf(error)}`);
+  }
 }
 
 /** Learning needs to see the clients' DNS questions. */

@@ -11,7 +11,7 @@ import { demandSame, isDeviceKey } from "#tun/handing-over.ts";
 import type { TunSettings } from "#tun/settings.ts";
 import { planBefore } from "#tun/parts.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
-import { deafLearning } from "./open-bypass.ts";
+import { clearStaleBypass, deafLearning } from "./open-bypass.ts";
 import type { RuleData } from "./lists.ts";
 import { TunEgress } from "./tun-egress.ts";
 import { TunGuard } from "./tun-guard.ts";
@@ -75,7 +75,10 @@ export class Tuns implements AsyncDisposable {
   prepare(config: Config): void {
     const all = [config.tun, ...config.tunListeners].filter((each) => each.enable);
     const tun = all.find((each) => each.autoRedirect) ?? all.find((each) => each.autoRoute);
-    if (this.#ownership.isOurs) clearStale(this.#env.log, { keepsFakes: tun !== undefined });
+    if (this.#ownership.isOurs) {
+      clearStale(this.#env.log, { keepsFakes: tun !== undefined });
+      clearStaleBypass(this.#env.log);
+    }
     if (tun === undefined || !Guard.isThere()) return;
     const { autoRedirect, autoRedirectOutputMark: outputMark, autoDetectInterface } = tun;
     const detectsInterface = tun.autoRoute && autoDetectInterface;

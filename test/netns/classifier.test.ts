@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { startCore } from "../support/start-core.ts";
 import { openNetns, skipNetns, type Netns } from "../support/netns.ts";
 
 const NEAR = fileURLToPath(new URL("../support/classifier-near.ts", import.meta.url));
@@ -118,6 +119,28 @@ test(
     writeFileSync(join(home, "config.yaml"), "mode: rule\n");
     await router.run(WEIR, "cleanup", "-d", home);
     assert.equal(await router.run(...PROGRAMS), "");
+  },
+);
+
+test(
+  "kernel-direct.md §4.8: it goes with the next start, also of a file without a classifier, unless a capture is in force",
+  { skip },
+  async () => {
+    await using router = await bridge();
+    const { child, next } = near(router, "clsact");
+    await next();
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await router.nft("table inet svc {}");
+    for (const [left, prepare] of [
+      [/svc-kernel-direct/, async () => {}],
+      [/^$/, () => router.nft("delete table inet svc")],
+    ] as const) {
+      await prepare();
+      await using core = await startCore("mixed-port: 7890\n", { prefix: router.prefix });
+      assert.match(await router.run(...PROGRAMS), left);
+      assert.equal(await core.stop(), 0);
+    }
   },
 );
 
