@@ -46,11 +46,18 @@ function memory() {
   return { store: { commit }, state, parts, records };
 }
 
+interface OpenOptions {
+  readonly keepMs?: number;
+  readonly mostEntries?: number;
+  readonly nowMs?: () => number;
+  readonly monotonicMs?: () => number;
+}
+
 function open(
   { store, records }: ReturnType<typeof memory>,
-  { keepMs = 1e12, mostEntries = 1000, nowMs = (): number => 1 } = {},
+  { keepMs = 1e12, mostEntries = 1000, nowMs = () => 1, monotonicMs = nowMs }: OpenOptions = {},
 ) {
-  return new AuditLog(store, records(), { keepMs, mostEntries }, { log: SILENT, nowMs });
+  return new AuditLog(store, records(), { keepMs, mostEntries }, { log: SILENT, nowMs, monotonicMs });
 }
 
 test("entries come back in pages and by what is asked, also from the file", async () => {
@@ -130,6 +137,25 @@ test("entries go with their time and beyond their number, and the chain says whe
     [9],
   );
   assert.deepEqual(open(file).verify(), { head: log.head, first: 9, entries: 1, faults: [] });
+});
+
+test("a clock that was ahead for a moment takes no entry away", async () => {
+  const file = memory();
+  const [day, hour] = [86_400_000, 3_600_000];
+  let [nowMs, monotonicMs] = [400 * day, 0];
+  const log = open(file, { keepMs: 365 * day, nowMs: () => nowMs, monotonicMs: () => monotonicMs });
+  const seqs = () => log.page(ALL).entries.map(({ seq }) => seq);
+  await log.record(draft("a"));
+  nowMs += 3650 * day;
+  await log.record(draft("b"));
+  nowMs -= 3650 * day;
+  await log.record(draft("c"));
+  assert.deepEqual(seqs(), [3, 2, 1]);
+  nowMs += 366 * day;
+  await log.record(draft("d"));
+  [nowMs, monotonicMs] = [nowMs + hour, monotonicMs + hour];
+  await log.record(draft("e")); // so long it has stood
+  assert.deepEqual(seqs(), [5, 4, 3, 2]);
 });
 
 test("every entry that was changed, removed or swapped is found, the first and the last, too", async () => {

@@ -6,6 +6,7 @@ import { setTimeout } from "node:timers/promises";
 import { messageOf } from "#core/errors.ts";
 import type { AuditDraft, AuditEntry, AuditHead, AuditPage, AuditQuery, AuditVerdict } from "#core/audit.ts";
 import type { Log } from "#core/log.ts";
+import { SettledClock } from "#lib/settled-clock.ts";
 import type { Change } from "#store/kv.ts";
 import {
   type AsyncStore,
@@ -46,11 +47,15 @@ export interface AuditLogEnv {
   readonly log: Log;
   /** Unix time. */
   readonly nowMs: () => number;
+  /** Never set. */
+  readonly monotonicMs: () => number;
 }
 
 export class AuditLog {
   readonly #store: Pick<AsyncStore, "commit">;
   readonly #env: AuditLogEnv;
+  /** By which entries are too old: a date that was wrong for a moment takes none away. */
+  readonly #settled: SettledClock;
   readonly #pending: Pending[] = [];
   /** Of changes that were answered while nothing could be written. */
   #owed: readonly Pending[] = [];
@@ -69,6 +74,7 @@ export class AuditLog {
     this.#store = store;
     this.settings = settings;
     this.#env = env;
+    this.#settled = new SettledClock({ wallMs: env.nowMs, monotonicMs: env.monotonicMs });
     this.adopt(records);
   }
 
@@ -165,10 +171,9 @@ export class AuditLog {
   }
 
   #attempt(batch: readonly Pending[]): Attempt {
-    const atMs = Math.trunc(this.#env.nowMs());
     const links: Link[] = [];
     for (const one of batch) links.push(nextLink(one.draft, links.at(-1) ?? this.head, one.atMs));
-    const gone = this.#overdue(links.length, atMs);
+    const gone = this.#overdue(links.length, this.#settled.nowMs());
     const { seq, hash } = links.at(-1) ?? this.head;
     const ends: Ends = { head: { seq, hash }, anchor: anchorOf(gone) ?? this.#ends.anchor };
     const changes: readonly Change[] = [

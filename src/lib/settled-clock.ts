@@ -20,14 +20,18 @@ export class SettledClock {
     this.#aheadMs = clock.wallMs() - clock.monotonicMs();
   }
 
-  /** To be asked now and then: what happens between two calls is not seen. */
   nowSeconds(): number {
+    return Math.floor(this.nowMs() / 1000);
+  }
+
+  /** To be asked now and then: what happens between two calls is not seen. */
+  nowMs(): number {
     const nowMs = this.#clock.monotonicMs();
     const aheadMs = this.#clock.wallMs() - nowMs;
     if (aheadMs <= this.#aheadMs + DRIFT_MS) this.#believe(aheadMs);
     else if (this.#sinceMs === null) this.#sinceMs = nowMs;
     else if (nowMs - this.#sinceMs >= SETTLED_MS) this.#believe(aheadMs);
-    return Math.floor((nowMs + this.#aheadMs) / 1000);
+    return nowMs + this.#aheadMs;
   }
 
   #believe(aheadMs: number): void {

@@ -25,7 +25,7 @@ export class MemoryJournal implements JournalControl {
     STORE,
     { audit: [], heads: [] },
     { keepMs: 1e12, mostEntries: 10_000 },
-    { log: SILENT, nowMs: this.#now },
+    { log: SILENT, nowMs: this.#now, monotonicMs: this.#now },
   );
 
   readonly #webhooks = new Webhooks(STORE, {
