@@ -34,6 +34,8 @@ export interface ServerSessionOptions {
 
 export class ServerSession extends Session {
   readonly #options: ServerSessionOptions;
+  /** Streams that the peer has ended, and whose last bytes are still to be passed on. */
+  #leaving = 0;
   /** 0: no settings have come. */
   #clientVersion = 0;
 
@@ -51,7 +53,13 @@ export class ServerSession extends Session {
       if (stream === undefined) return;
       stream.farEnd();
       this.forget(stream);
+      if (!stream.destroyed) this.#letLeave(stream);
     }
+  }
+
+  #letLeave(stream: SessionStream): void {
+    this.#leaving++;
+    stream.once("close", () => this.#leaving--);
   }
 
   #configure(data: Buffer): void {
@@ -67,7 +75,7 @@ export class ServerSession extends Session {
     if (this.#clientVersion === 0) {
       this.send(encodeFrame(ALERT, 0, Buffer.from("client did not send its settings")));
       this.close(null);
-    } else if (this.streams.size >= MAX_STREAMS && !this.streams.has(id)) {
+    } else if (this.streams.size + this.#leaving >= MAX_STREAMS && !this.streams.has(id)) {
       this.send(encodeFrame(SYNACK, id, Buffer.from("too many streams")));
       this.send(encodeFrame(FIN, id));
     } else if (!this.streams.has(id))

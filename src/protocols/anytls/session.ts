@@ -31,8 +31,8 @@ type Done = () => void;
 const CLOSE_TIMEOUT_MS = 5_000;
 /** Frames that fill a TLS record wait for nothing. */
 const FULL_WRITE_BYTES = 16 * 1024;
-/** Answers that a peer asked for and does not read; beyond, it is flooding us and the session is closed. */
-const MAX_QUEUED_ANSWERS = 1 << 20;
+/** Frames for which no writer waits, to a peer that reads nothing meanwhile; beyond, it is flooding us and the session is closed. */
+const MOST_UNREAD_BYTES = 1 << 20;
 
 /**
  * Streams in one connection, which it owns. There is no flow control per stream: one that is not read holds up all, as
@@ -46,6 +46,8 @@ export abstract class Session implements StreamOwner {
   readonly #blocked = new Set<SessionStream>();
   /** Writers that wait for the wire; each stream has one write under way. */
   #waiting: Done[] = [];
+  /** Of frames for which no writer waits, since the wire was full. */
+  #unreadBytes = 0;
   /** Frames that wait for company, less than `FULL_WRITE_BYTES` of them. */
   #small: Buffer[] = [];
   #smallBytes = 0;
@@ -70,7 +72,10 @@ export abstract class Session implements StreamOwner {
     onEnd(wire, () => this.close(null));
     wire.on("error", (error) => this.close(error));
     wire.on("close", () => this.close(null));
-    wire.on("drain", () => this.#release());
+    wire.on("drain", () => {
+      this.#unreadBytes = 0;
+      this.#release();
+    });
     wire.resume(); // a handshake before may have paused it
   }
 
@@ -122,6 +127,13 @@ export abstract class Session implements StreamOwner {
     }
     if (!this.#wire.writableNeedDrain) done?.();
     else if (done !== undefined) this.#waiting.push(done);
+    else this.#countUnread(bytes.length);
+  }
+
+  #countUnread(bytes: number): void {
+    this.#unreadBytes += bytes;
+    if (this.#unreadBytes > MOST_UNREAD_BYTES)
+      this.close(new ProtocolError("the peer asks for answers and does not read them"));
   }
 
   /** Sends bytes as one write of the wire, alone; `flushed` runs when they are out. */
@@ -213,7 +225,7 @@ export abstract class Session implements StreamOwner {
     }
     const frame = takeFrame(this.#arrived);
     if (frame === null) return false;
-    if (command === HEARTBEAT_REQUEST) this.#answer(encodeFrame(HEARTBEAT_RESPONSE, frame.streamId));
+    if (command === HEARTBEAT_REQUEST) this.send(encodeFrame(HEARTBEAT_RESPONSE, frame.streamId));
     else this.onFrame(frame);
     return true;
   }
@@ -287,11 +299,5 @@ export abstract class Session implements StreamOwner {
       this.#block(stream);
     this.#flush();
     this.#receive(Buffer.from(remainder.unread));
-  }
-
-  #answer(frame: Buffer): void {
-    if (this.#wire.writableLength > MAX_QUEUED_ANSWERS)
-      throw new ProtocolError("the peer asks for answers and does not read them");
-    this.send(frame);
   }
 }

@@ -279,3 +279,74 @@ test("byte by byte", async () => {
   for (const byte of all) near.write(Buffer.from([byte]));
   assert.equal(await got, "example.com !");
 });
+
+/** A server whose client has said its settings, and what it has open. */
+function served() {
+  const [near, far] = duplexPair();
+  const streams: ServerStream[] = [];
+  const onStream = (stream: ServerStream): void => void streams.push(quiet(stream));
+  const server = new ServerSession(far, { scheme: DEFAULT_SCHEME, onStream, onClosed() {} });
+  near.write(wire.encodeFrame(wire.SETTINGS, 0, wire.encodeSettings({ v: "2" })));
+  const open = (id: number): void =>
+    void near.write(
+      Buffer.concat([wire.encodeFrame(wire.SYN, id), wire.encodeFrame(wire.PSH, id, Buffer.from(TARGET))]),
+    );
+  return { near: quiet(near), far, server, streams, open };
+}
+
+test("answers that a client asks for and does not read end its session, whatever they are", async () => {
+  const frames = [
+    wire.encodeFrame(wire.SETTINGS, 0, wire.encodeSettings({ v: "2" })),
+    wire.encodeFrame(wire.HEARTBEAT_REQUEST, 0),
+  ];
+  for (const frame of frames) {
+    const { near, server } = served();
+    const some = Buffer.concat(Array.from({ length: 2_000 }, () => frame));
+    for (let sent = 0; sent < 200 && !server.closed; sent++) {
+      near.write(some);
+      await turn();
+    }
+    assert.ok(server.closed);
+    near.destroy();
+  }
+});
+
+test("a heartbeat ends no session whose client is slow to take what its streams say", async () => {
+  const { near, server, streams, open } = served();
+  for (let id = 1; id <= 40; id++) open(id);
+  await turn();
+  assert.equal(streams.length, 40);
+  for (const stream of streams) stream.write(Buffer.alloc(60_000));
+  await turn();
+  near.write(wire.encodeFrame(wire.HEARTBEAT_REQUEST, 0));
+  for (let round = 0; round < 5; round++) await turn();
+  assert.ok(!server.closed);
+  near.resume();
+  server.close(null);
+  near.destroy();
+});
+
+test("streams that a client has ended count until what they said was read", async () => {
+  const { near, server, streams, open } = served();
+  const refused = new Set<number>();
+  near.on("data", (bytes: Buffer) => {
+    if (bytes.includes("too many streams")) refused.add(bytes.readUInt32BE(1));
+  });
+  for (let id = 1; id <= 1_100; id++) {
+    open(id);
+    near.write(
+      Buffer.concat([wire.encodeFrame(wire.PSH, id, Buffer.from("unread")), wire.encodeFrame(wire.FIN, id)]),
+    );
+    if (id % 50 === 0) await turn();
+  }
+  for (let round = 0; round < 5; round++) await turn();
+  assert.equal(streams.length, 1_024);
+  assert.ok(refused.size > 0);
+  for (const stream of streams) stream.destroy();
+  await turn();
+  open(2_000);
+  for (let round = 0; round < 5; round++) await turn();
+  assert.equal(streams.length, 1_025);
+  server.close(null);
+  near.destroy();
+});

@@ -85,3 +85,24 @@ test("a stream that closes late leaves the one alone that has its number by now"
   assert.equal(String((await heard)[0]), "hello");
   near.destroy();
 });
+
+test("data of sub-sessions that are none is answered to a peer that reads, and ends one that does not", async () => {
+  for (const reads of [true, false]) {
+    const [near, far] = duplexPair();
+    new MuxServer(far, {
+      datagramsOnly: false,
+      onStream: () => assert.fail(),
+      onFlow: () => assert.fail(),
+      log: SILENT,
+    });
+    if (reads) near.resume();
+    const some = Buffer.concat(Array.from({ length: 1_000 }, () => says(9, Buffer.of(1))));
+    for (let sent = 0; sent < 60 && !far.destroyed; sent++) {
+      near.write(some);
+      await turn();
+    }
+    await turn();
+    assert.equal(far.destroyed, !reads);
+    for (const end of [near, far]) end.destroy();
+  }
+});

@@ -36,6 +36,8 @@ const IDLE_MS = 60_000;
 /** Bytes the connection has not passed on; beyond, datagrams are dropped. */
 const MAX_QUEUED_BYTES = 512 * 1024;
 const MAX_EARLY_DATAGRAMS = 64;
+/** Ends that are said, one after the other, of sub-sessions that are none, to a peer that reads nothing meanwhile; one more ends the connection. */
+const MAX_UNREAD_ENDS = 10_000;
 
 /**
  * The server's side of mux.cool: many sub-sessions in one stream, which it owns. The protocol has no flow control of a
@@ -48,6 +50,7 @@ export class MuxServer {
   readonly #arrived = new ByteQueue();
   readonly #waiting = new Set<SubSession>();
   readonly #idleTimer: NodeJS.Timeout;
+  #unreadEnds = 0;
 
   constructor(wire: Duplex, options: MuxServerOptions) {
     this.#wire = wire;
@@ -58,6 +61,7 @@ export class MuxServer {
     wire.on("data", (bytes: Buffer) => this.#take(bytes));
     onEnd(wire, () => wire.destroy());
     wire.on("close", () => this.#close());
+    wire.on("drain", () => (this.#unreadEnds = 0));
     wire.setMaxListeners(0); // each sub-session waits for 'drain' by itself
     wire.resume(); // a handshake before may have paused it
   }
@@ -85,9 +89,14 @@ export class MuxServer {
     const session = this.#sessions.get(id);
     if (status === STATUS_END) session?.peerEnded(frame.failed);
     else if (status === STATUS_KEEP || status === STATUS_NEW) {
-      if (session === undefined) this.#wire.write(encodeFrame({ session: id, status: STATUS_END }));
+      if (session === undefined) this.#sayEnd(id);
       else if (frame.data !== null) session.deliver(frame);
     }
+  }
+
+  #sayEnd(id: number): void {
+    const isTaken = this.#wire.write(encodeFrame({ session: id, status: STATUS_END }));
+    if (!isTaken && ++this.#unreadEnds > MAX_UNREAD_ENDS) throw new Error("the peer reads no answers");
   }
 
   #open({ session: id, network, destination }: MuxFrame): void {
