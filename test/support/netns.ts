@@ -5,6 +5,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { missing } from "./peer.ts";
+import { until } from "./until.ts";
 
 const exec = promisify(execFile);
 const CONFIG_DIR = "/etc/netns";
@@ -110,6 +111,13 @@ export async function link(a: LinkEnd, b: LinkEnd): Promise<void> {
       await netns.ip(`address add ${address} dev ${device}${address.includes(":") ? " nodad" : ""}`);
     await netns.ip(`link set ${device} up`);
   }
+  for (const end of [a, b]) await untilCarried(end);
+}
+
+/** The kernel tells of a carrier up to a second late, and until then IPv6 has no neighbours there. */
+async function untilCarried({ netns, device }: LinkEnd): Promise<void> {
+  const shown = () => netns.run("ip", "link", "show", device);
+  await until(`carrier of ${device}`, async () => (await shown()).includes(" state UP "));
 }
 
 const SEEN = `
