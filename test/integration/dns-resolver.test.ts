@@ -22,6 +22,12 @@ const refuse =
   (rcode: number): Script =>
   (query) =>
     reply(query, [], rcode);
+function bareHeader(id: number, flags: number): Buffer {
+  const header = Buffer.alloc(12);
+  header.writeUInt16BE(id, 0);
+  header.writeUInt16BE(flags, 2);
+  return header;
+}
 const ipsOf = (answers: readonly { readonly ip: Ip }[]) => answers.map(({ ip }) => ip);
 
 test("dns.md §16.4 the second wins where the first says SERVFAIL at once", async () => {
@@ -287,6 +293,43 @@ test("answers to another question or with another id are not believed", async ()
   await using dns = await openTestDns({ nameserver: [udp(peer), udp(honest)], ipv6: false });
   for (const name of ["example.org", "id.org"])
     assert.deepEqual(ipsOf(await dns.resolver.lookup(name, { signal: signal() })), ["192.0.2.1"]);
+});
+
+test("a server that refuses with a header alone is given up at once, and nothing of it is kept", async () => {
+  for (const rcode of [1, 4, 5]) {
+    let refuses = true;
+    const ok = always("192.0.2.1");
+    await using peer = await openScripted((query, by) =>
+      refuses ? bareHeader(query.id, 0x8180 | rcode) : ok(query, by),
+    );
+    await using fallback = await openScripted(always("192.0.2.2"));
+    const nameserver = [udp(peer)];
+    await using dns = await openTestDns({ nameserver, ipv6: false });
+    const ask = () => dns.resolver.lookup("example.org", { signal: AbortSignal.timeout(1000) });
+    await assert.rejects(ask(), /refused the question/);
+    refuses = false;
+    assert.deepEqual(ipsOf(await ask()), ["192.0.2.1"]);
+    refuses = true;
+    await using both = await openTestDns({ nameserver, fallback: [udp(fallback)], ipv6: false });
+    const found = await both.resolver.lookup("example.org", { signal: AbortSignal.timeout(1000) });
+    assert.deepEqual(ipsOf(found), ["192.0.2.2"]);
+  }
+});
+
+test("a header alone that says nothing of a failure, or has another id, is no answer", async () => {
+  await using _ = new AsyncDisposableStack();
+  const asked = createSocket("udp4").bind(0, HOST);
+  await once(asked, "listening");
+  _.defer(() => void asked.close());
+  asked.on("message", (bytes, { port, address: from }) => {
+    const query = decodeMessage(bytes);
+    const { id } = query;
+    for (const forged of [bareHeader(id ^ 1, 0x8185), bareHeader(id, 0x8180), bareHeader(id, 0x0105)])
+      asked.send(forged, port, from);
+    asked.send(encodeMessage(reply(query, [address("example.org", "192.0.2.1")])), port, from);
+  });
+  await using dns = await openTestDns({ nameserver: [udp(asked.address())], ipv6: false });
+  assert.deepEqual(ipsOf(await dns.resolver.lookup("example.org", { signal: signal() })), ["192.0.2.1"]);
 });
 
 test("a right answer from another address or port is not believed", async () => {

@@ -5,7 +5,7 @@ import type { NameserverOptions } from "#core/dns-options.ts";
 import { isTruncated } from "#dns/packet.ts";
 import { resolveServer } from "./dial.ts";
 import type { Upstream, UpstreamEnv } from "./upstream.ts";
-import { abortion, checkAnswers, idOf, randomId, withId } from "./wire.ts";
+import { abortion, checkAnswers, idOf, isBareRefusal, randomId, withId } from "./wire.ts";
 
 /** A server that sends this many packets that match no query is not used any more: answers are being guessed. */
 const MAX_FOREIGN_PACKETS = 64;
@@ -44,6 +44,8 @@ async function askByUdp(
   flow.receive(({ payload, destination: from }: Datagram) => {
     const known = exit.kind !== "direct" || (from.ip === ip && from.port === server.port);
     if (known && isAnswer(message, payload)) answered.resolve(Uint8Array.from(payload));
+    else if (known && isBareRefusal(message, payload))
+      answered.reject(new ProtocolError(`${server.text} refused the question without repeating it`));
     else if (++foreign > MAX_FOREIGN_PACKETS)
       answered.reject(new ProtocolError(`${server.text} sent only packets that answer nothing`));
   });

@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { questionEndOf } from "#dns/packet.ts";
-import { FLAG, HEADER_BYTES, OPCODE_MASK } from "#dns/types.ts";
+import { FLAG, HEADER_BYTES, OPCODE_MASK, RCODE_MASK } from "#dns/types.ts";
 import { byteAt } from "#lib/at.ts";
 
 export function randomId(): number {
@@ -17,6 +17,14 @@ export function withId(message: Uint8Array, id: number): Buffer {
   const copy = Buffer.from(message);
   copy.writeUInt16BE(id, 0);
   return copy;
+}
+
+/** A failure of which nothing but the header came, as many servers write FORMERR, NOTIMP and REFUSED. */
+export function isBareRefusal(query: Uint8Array, answer: Uint8Array): boolean {
+  if (answer.length < HEADER_BYTES || idOf(answer) !== idOf(query)) return false;
+  const flags = (byteAt(answer, 2) << 8) | byteAt(answer, 3);
+  const isFailure = (flags & FLAG.QR) !== 0 && (flags & RCODE_MASK) !== 0;
+  return isFailure && byteAt(answer, 4) === 0 && byteAt(answer, 5) === 0;
 }
 
 /** Throws `ProtocolError` unless this is a response to exactly this question; letters may differ in case. */
