@@ -17,6 +17,8 @@ interface Bench extends AsyncDisposable {
   /** What is in use. */
   used: string;
   readonly fetches: number[];
+  /** By how much the clock has been set since the start. */
+  clockSetMs: number;
 }
 
 /** A resource whose downloads give what `answers` holds, one after the other; time is the test's. */
@@ -24,19 +26,26 @@ function openBench(
   t: TestContext,
   {
     file,
+    fileAgeSeconds = 60,
     answers,
     intervalSeconds,
-  }: { file: string | null; answers: (string | null | Error)[]; intervalSeconds: number },
+  }: {
+    file: string | null;
+    fileAgeSeconds?: number;
+    answers: (string | null | Error)[];
+    intervalSeconds: number;
+  },
 ): Bench {
   const home = mkdtempSync(join(tmpdir(), "weir-resource-"));
   if (file !== null) {
     writeFileSync(join(home, "list"), file);
-    utimesSync(join(home, "list"), START_MS / 1000 - 60, START_MS / 1000 - 60);
+    const changedAt = START_MS / 1000 - fileAgeSeconds;
+    utimesSync(join(home, "list"), changedAt, changedAt);
   }
   t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: START_MS });
   const fetches: number[] = [];
   const etags = new Map<string, string>();
-  const bench = { used: "", fetches } as { -readonly [K in keyof Bench]: Bench[K] };
+  const bench = { used: "", fetches, clockSetMs: 0 } as { -readonly [K in keyof Bench]: Bench[K] };
   const prepared = (text: string) => ({ commit: () => void (bench.used = text), abandon: async () => {} });
   const env: ResourceEnv = {
     files: {
@@ -45,7 +54,7 @@ function openBench(
       watchPem: () => assert.fail(),
     },
     log: SILENT,
-    nowMs: Date.now,
+    nowMs: () => Date.now() + bench.clockSetMs,
     async fetch(): Promise<Fetched> {
       fetches.push((Date.now() - START_MS) / 1000);
       const answer = answers.shift() ?? null;
@@ -96,6 +105,41 @@ test("the interval counts from the age of the file", async (t) => {
   assert.deepEqual(bench.fetches, []);
   await pass(t, 2);
   assert.deepEqual(bench.fetches, [40], "it was 60 s old");
+  await settle(bench, "new");
+});
+
+test("a file that is younger than the clock says waits no longer than the interval", async (t) => {
+  const year = 365 * 86_400;
+  await using bench = openBench(t, {
+    file: "old",
+    fileAgeSeconds: -year,
+    answers: ["new"],
+    intervalSeconds: 100,
+  });
+  await bench.resource.load();
+  bench.resource.activate();
+  await pass(t, 99);
+  assert.deepEqual(bench.fetches, []);
+  await pass(t, 2);
+  assert.deepEqual(bench.fetches, [100], "a clock was wrong when the file was written, or is now");
+  await settle(bench, "new");
+});
+
+test("a machine that starts without the time asks soon behind the setting of its clock", async (t) => {
+  const day = 86_400;
+  await using bench = openBench(t, {
+    file: "old",
+    fileAgeSeconds: -day,
+    answers: ["new"],
+    intervalSeconds: day,
+  });
+  await bench.resource.load();
+  bench.resource.activate();
+  await pass(t, 30);
+  bench.clockSetMs = 3 * day * 1000;
+  assert.deepEqual(bench.fetches, []);
+  await pass(t, 3600);
+  assert.equal(bench.fetches.length, 1, "the file is two days old by then");
   await settle(bench, "new");
 });
 

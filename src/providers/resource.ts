@@ -60,8 +60,8 @@ export interface EtagBook {
 /** Failed downloads are tried again after 10, 20, 40 … seconds, at most this. */
 const FIRST_RETRY_MS = 10_000;
 const LAST_RETRY_MS = 3_600_000;
-/** Longer waits than this overflow the timers of the runtime. */
-const LONGEST_WAIT_MS = 0x7fff_ffff;
+/** Clocks are set meanwhile, so no download is waited for longer than this without another look. */
+const LOOK_MS = 3_600_000;
 
 export class Resource implements AsyncDisposable {
   readonly #source: Source;
@@ -114,8 +114,8 @@ export class Resource implements AsyncDisposable {
 
   /** From here on it keeps itself fresh: downloads in their interval, the file when it changes. */
   activate(): void {
-    const { type, title, intervalSeconds } = this.#source;
-    if (type === "http") this.#schedule(this.#dueInMs(intervalSeconds * 1000));
+    const { type, title } = this.#source;
+    if (type === "http") this.#schedule(this.#dueInMs());
     if (type === "file")
       this.#watcher = watchFile(this.#env.files.resolve(this.#source.path), this.#env.log, () => {
         void this.update().catch((error: unknown) => {
@@ -170,15 +170,23 @@ export class Resource implements AsyncDisposable {
     }
   }
 
-  #dueInMs(intervalMs: number): number | null {
+  /** No more than the interval: the clock may be wrong, or have been when the file was written. */
+  #dueInMs(): number | null {
     if (this.#updatedAtMs === null) return 0;
-    return intervalMs === 0 ? null : Math.max(0, this.#updatedAtMs + intervalMs - this.#env.nowMs());
+    const intervalMs = this.#source.intervalSeconds * 1000;
+    const leftMs = Math.max(0, this.#updatedAtMs + intervalMs - this.#env.nowMs());
+    return intervalMs === 0 ? null : Math.min(leftMs, intervalMs);
   }
 
   #schedule(waitMs: number | null): void {
     clearTimeout(this.#timer);
     if (waitMs === null || this.#stop.signal.aborted) return;
-    this.#timer = setTimeout(() => void this.#refresh(), Math.min(waitMs, LONGEST_WAIT_MS)).unref();
+    const lookInMs = Math.min(waitMs, LOOK_MS);
+    const look = (): void => {
+      if (waitMs === lookInMs || this.#dueInMs() === 0) void this.#refresh();
+      else this.#schedule(waitMs - lookInMs);
+    };
+    this.#timer = setTimeout(look, lookInMs).unref();
   }
 
   async #refresh(): Promise<void> {
@@ -186,7 +194,7 @@ export class Resource implements AsyncDisposable {
     try {
       await this.update();
       this.#failures = 0;
-      this.#schedule(this.#dueInMs(intervalMs));
+      this.#schedule(this.#dueInMs());
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       const mostMs = intervalMs === 0 ? LAST_RETRY_MS : Math.min(intervalMs, LAST_RETRY_MS);

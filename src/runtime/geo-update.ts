@@ -13,12 +13,12 @@ const HOUR_MS = 3_600_000;
 const RETRY_MS = 600_000;
 /** While a file is missing, the first time; then twice as long each time. */
 const MISSING_RETRY_MS = 10_000;
-/** Longer waits than this overflow the timers of the runtime. */
-const LONGEST_WAIT_MS = 0x7fff_ffff;
+/** Clocks are set meanwhile, so nothing is waited for longer than this without another look. */
+const LOOK_MS = HOUR_MS;
 
 export interface GeoUpdaterEnv {
   readonly geodata: Geodata;
-  readonly options: Config["geodata"];
+  readonly options: Pick<Config["geodata"], "geoAutoUpdate" | "geoUpdateInterval" | "geoxUrl">;
   readonly fetch: Fetch;
   readonly log: Log;
   /** Puts another file in use by `apply`; rejects with what that throws. */
@@ -88,13 +88,22 @@ export class GeoUpdater implements AsyncDisposable {
     log.info(`${path}: updated, ${(body as Uint8Array).length} bytes`);
   }
 
-  /** Until the file is `geo-update-interval` old; a missing one is due now. Null: never. */
+  /**
+   * Until the file is `geo-update-interval` old, and no longer than that: the clock may be wrong, or have been when the
+   * file was written. A missing one is due now. Null: never.
+   */
   #dueOf(kind: GeoKind): number | null {
     const { geodata, options } = this.#env;
     const { changedAtMs } = geodata.pathOf(kind);
     if (changedAtMs === null) return 0;
     if (!options.geoAutoUpdate) return null;
-    return Math.max(0, changedAtMs + options.geoUpdateInterval * HOUR_MS - Date.now());
+    const intervalMs = options.geoUpdateInterval * HOUR_MS;
+    return Math.min(intervalMs, Math.max(0, changedAtMs + intervalMs - Date.now()));
+  }
+
+  #isAhead(kind: GeoKind): boolean {
+    const { changedAtMs } = this.#env.geodata.pathOf(kind);
+    return this.#env.options.geoAutoUpdate && changedAtMs !== null && changedAtMs > Date.now();
   }
 
   #dueInMs(): number | null {
@@ -105,12 +114,20 @@ export class GeoUpdater implements AsyncDisposable {
   #schedule(waitMs: number | null): void {
     if (waitMs === null || this.#stop.signal.aborted) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#tick(), Math.min(waitMs, LONGEST_WAIT_MS)).unref();
+    const lookInMs = Math.min(waitMs, LOOK_MS);
+    const look = (): void => {
+      if (waitMs === lookInMs || this.#dueInMs() === 0) void this.#tick();
+      else this.#schedule(waitMs - lookInMs);
+    };
+    this.#timer = setTimeout(look, lookInMs).unref();
   }
 
+  /** What is due, and what no clock can tell the age of: that has been waited for. */
   async #tick(): Promise<void> {
     try {
-      const due = [...this.#env.geodata.used].filter((kind) => this.#dueOf(kind) === 0);
+      const due = [...this.#env.geodata.used].filter(
+        (kind) => this.#dueOf(kind) === 0 || this.#isAhead(kind),
+      );
       if (due.length > 0) await (this.#running ?? this.#run(due));
       this.#failures = 0;
       this.#schedule(this.#dueInMs());
