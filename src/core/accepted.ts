@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { DialPlan } from "./dial-plan.ts";
 import type { Endpoint, Ip } from "./endpoint.ts";
 import type { DialError } from "./errors.ts";
-import type { WireStart } from "./handover.ts";
+import type { WireStart } from "./wire-state.ts";
 import type { RealityRules } from "./reality-rules.ts";
 import type { TlsContextSource } from "./tls-contexts.ts";
 import type { ClientSession } from "./wire-details.ts";

@@ -1,5 +1,5 @@
 import type { Destination, Ip } from "./endpoint.ts";
-import type { WireStart } from "./handover.ts";
+import type { WireStart } from "./wire-state.ts";
 import type { SharedResolver } from "./resolver.ts";
 import type { WireRecipe } from "./wire-recipe.ts";
 

@@ -1,5 +1,5 @@
 /** What threads can begin of protocols: they load no more of these than that. */
-import { layersOf, type Layer, type WireStart } from "#core/handover.ts";
+import { layersOf, type Layer, type WireStart } from "#core/wire-state.ts";
 import type { Destination } from "#core/session.ts";
 import type { UnderlayRecipe, WireRecipe } from "#core/wire-recipe.ts";
 import type { WrittenUsers } from "#core/written-users.ts";

@@ -1,6 +1,6 @@
 /** What users of a listener say first, as threads look at it. */
 import { ProtocolError } from "#core/errors.ts";
-import type { Layer } from "#core/handover.ts";
+import type { Layer } from "#core/wire-state.ts";
 import type { Destination } from "#core/session.ts";
 import type { WrittenUsers } from "#core/written-users.ts";
 import { MUX_COOL_DESTINATION, MUX_DESTINATION } from "#transport/mux/preface.ts";

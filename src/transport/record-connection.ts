@@ -1,4 +1,4 @@
-import type { DetachedState, RecordState } from "#core/handover.ts";
+import type { DetachedState, RecordState } from "#core/wire-state.ts";
 
 /** What turns the bytes of one connection into payload and back, without I/O: TLS 1.3, or what looks like it. */
 export interface RecordConnection extends Disposable {

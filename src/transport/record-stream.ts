@@ -2,15 +2,8 @@
 import { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { asError, AuthError } from "#core/errors.ts";
-import {
-  DETACHABLE,
-  detachable,
-  type Detachable,
-  type DetachedState,
-  isPlainSocket,
-  sealedOver,
-  type WireRemainder,
-} from "#core/handover.ts";
+import { DETACHABLE, detachable, type Detachable, isPlainSocket, sealedOver } from "#core/handover.ts";
+import type { DetachedState, WireRemainder } from "#core/wire-state.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { onEnd } from "#net/stream/late-end.ts";
 import type { RecordConnection } from "./record-connection.ts";

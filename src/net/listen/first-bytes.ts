@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { AcceptedConnection } from "#core/accepted.ts";
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { readHandshake, type HandshakeStep } from "./read-handshake.ts";
 

@@ -1,6 +1,7 @@
 import { Duplex } from "node:stream";
 import { ProtocolError, errnoOf, asError } from "#core/errors.ts";
-import { LOWER_STREAM, LAYERS, LOWER_DETACHED, type Layer } from "#core/handover.ts";
+import { LOWER_STREAM, LAYERS, LOWER_DETACHED } from "#core/handover.ts";
+import type { Layer } from "#core/wire-state.ts";
 import { abortStream } from "#core/stream.ts";
 import { onEnd } from "./late-end.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";

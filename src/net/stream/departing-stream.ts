@@ -1,16 +1,14 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import {
-  type DetachedState,
   isPlainSocket,
   DETACHABLE,
   type Detachable,
   detachable,
   LOWER_DETACHED,
-  type SealedLayer,
   sealedOver,
-  type WireStart,
 } from "#core/handover.ts";
+import type { DetachedState, SealedLayer, WireStart } from "#core/wire-state.ts";
 import type { ClientStream } from "#net/listen/opened-session.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { CodecStream, type CodecStreamOptions, type StreamCodec } from "./codec-stream.ts";

@@ -1,12 +1,7 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError, asError } from "#core/errors.ts";
-import {
-  type DetachedState,
-  type Detachable,
-  detachable,
-  type FramedLayer,
-  type WireRemainder,
-} from "#core/handover.ts";
+import { type Detachable, detachable } from "#core/handover.ts";
+import type { DetachedState, FramedLayer, WireRemainder } from "#core/wire-state.ts";
 import type { PaddingDetails } from "#core/wire-details.ts";
 import { PassingMap } from "#lib/passing-map.ts";
 import { abortStream } from "#core/stream.ts";

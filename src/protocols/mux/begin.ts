@@ -1,4 +1,4 @@
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { Destination } from "#core/session.ts";
 import { encodeStreamRequest } from "#transport/mux/request.ts";
 

@@ -1,4 +1,4 @@
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { Destination } from "#core/session.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { beginWire } from "#net/stream/departing-stream.ts";

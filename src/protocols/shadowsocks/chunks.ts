@@ -3,7 +3,7 @@
  * both, starting at 0 and growing after every seal and open.
  */
 import { ProtocolError } from "#core/errors.ts";
-import type { DetachedState } from "#core/handover.ts";
+import type { DetachedState } from "#core/wire-state.ts";
 import type { ShadowsocksDetails } from "#core/wire-details.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import type { KeptAead } from "#platform/aead.ts";

@@ -1,6 +1,6 @@
 /** TCP of the AEAD ciphers: SALT(key size) then chunks; a client's first chunk starts with the SOCKS address (SIP004). */
 import { ProtocolError } from "#core/errors.ts";
-import type { DetachedState } from "#core/handover.ts";
+import type { DetachedState } from "#core/wire-state.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { SharedSalts } from "#lib/shared-salts.ts";
 import { drawBytes } from "#lib/random-bytes.ts";

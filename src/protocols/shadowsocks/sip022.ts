@@ -1,7 +1,7 @@
 /** TCP of the 2022 edition (SIP022 §3.1): headers with time and type, a response bound to its request by the salt. */
 import { randomInt, timingSafeEqual } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import type { DetachedState } from "#core/handover.ts";
+import type { DetachedState } from "#core/wire-state.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { drawBytes } from "#lib/random-bytes.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";

@@ -4,7 +4,7 @@
  */
 import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import type { UnpaddingState } from "#core/handover.ts";
+import type { UnpaddingState } from "#core/wire-state.ts";
 import { byteAt } from "#lib/at.ts";
 
 export const CONTINUE = 0;

@@ -4,7 +4,7 @@ import {
   type PaddingState,
   type VisionLayer,
   type WireStart,
-} from "#core/handover.ts";
+} from "#core/wire-state.ts";
 import type { Destination } from "#core/session.ts";
 import { ANSWER, COMMAND_TCP, encodeRequest, VISION } from "./wire.ts";
 

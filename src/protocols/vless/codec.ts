@@ -1,4 +1,4 @@
-import type { Opening } from "#core/handover.ts";
+import type { Opening } from "#core/wire-state.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { ANSWER, AnswerStripper } from "./wire.ts";
 

@@ -1,4 +1,4 @@
-import { layersOf } from "#core/handover.ts";
+import { layersOf } from "#core/wire-state.ts";
 import type { FirstRequestReader } from "#protocols/first-requests.ts";
 import { beginAnswer } from "./begin.ts";
 import { COMMAND_TCP, decodeRequest, ID_BYTES, VERSION } from "./wire.ts";

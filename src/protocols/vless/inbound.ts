@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { continueWith } from "#lib/continue-with.ts";
 import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";

@@ -1,6 +1,7 @@
 import { Duplex } from "node:stream";
 import { onEnd } from "#net/stream/late-end.ts";
-import { LAYERS, LOWER_STREAM, LOWER_DETACHED, type Layer } from "#core/handover.ts";
+import { LAYERS, LOWER_STREAM, LOWER_DETACHED } from "#core/handover.ts";
+import type { Layer } from "#core/wire-state.ts";
 import type { Secured } from "#transport/security.ts";
 import type { Bypass } from "#core/tls-bypass.ts";
 import { BlockCutter } from "#protocols/shared/vision-cutter.ts";

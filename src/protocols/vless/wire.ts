@@ -3,7 +3,7 @@
  * payload; the address is absent for MUX. Answer: VER(1)=0 B(1) ADDONS(B) payload.
  */
 import { ProtocolError } from "#core/errors.ts";
-import type { HeaderStage } from "#core/handover.ts";
+import type { HeaderStage } from "#core/wire-state.ts";
 import type { Destination } from "#core/session.ts";
 import { decodeAddress, encodeAddress } from "#protocols/shared/port-first-address.ts";
 import { byteAt } from "#lib/at.ts";

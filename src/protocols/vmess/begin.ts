@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { Destination } from "#core/session.ts";
 import { drawBytes } from "#lib/random-bytes.ts";
 import { beginWire } from "#net/stream/departing-stream.ts";

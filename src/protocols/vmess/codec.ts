@@ -1,6 +1,6 @@
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import type { DetachedState, Opening } from "#core/handover.ts";
+import type { DetachedState, Opening } from "#core/wire-state.ts";
 import type { VmessResponse } from "#core/wire-details.ts";
 import type { BeginningCodec } from "#net/stream/departing-stream.ts";
 import { BodyOpener, BodySealer } from "./body.ts";

@@ -1,6 +1,7 @@
 /** TLS on a descriptor, spoken by the runtime's own libssl without streams below. */
 import { Duplex } from "node:stream";
-import { DETACHABLE, type DetachedState, type Detachable, type WireRemainder } from "#core/handover.ts";
+import { DETACHABLE, type Detachable } from "#core/handover.ts";
+import type { DetachedState, WireRemainder } from "#core/wire-state.ts";
 import {
   BLOCKED_BY_WRITE,
   BROKEN,

@@ -2,7 +2,7 @@
  * One side of a TLS 1.3 connection as a state machine without I/O: bytes of the peer in by `feed`, its payload out by
  * `read`, bytes for the peer by `takeOutput`, `write` and `end`. Who proves what to whom is the handshake's business.
  */
-import type { DetachedState, RecordState } from "#core/handover.ts";
+import type { DetachedState, RecordState } from "#core/wire-state.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { RecordConnection } from "#transport/record-connection.ts";
 import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";

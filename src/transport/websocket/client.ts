@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
-import type { WebSocketFrame } from "#core/handover.ts";
+import type { WebSocketFrame } from "#core/wire-state.ts";
 import { CodecStream, type StreamCodec } from "#net/stream/codec-stream.ts";
 import { DeferredStream } from "#transport/deferred-stream.ts";
 import { decodeHead, readHead } from "#transport/http-head.ts";

@@ -1,4 +1,4 @@
-import type { WebSocketFrame, WebSocketLayer } from "#core/handover.ts";
+import type { WebSocketFrame, WebSocketLayer } from "#core/wire-state.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";
 import { BINARY, encodeClose, encodeFrame, PONG, type WebSocketRole } from "./frames.ts";

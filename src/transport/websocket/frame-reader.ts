@@ -1,5 +1,5 @@
 import { ProtocolError } from "#core/errors.ts";
-import type { WebSocketFrame } from "#core/handover.ts";
+import type { WebSocketFrame } from "#core/wire-state.ts";
 import { byteAt } from "#lib/at.ts";
 import {
   BINARY,

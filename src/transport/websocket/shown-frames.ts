@@ -1,5 +1,5 @@
 import { ProtocolError } from "#core/errors.ts";
-import { layersOf, type WebSocketFrame, type WireStart } from "#core/handover.ts";
+import { layersOf, type WebSocketFrame, type WireStart } from "#core/wire-state.ts";
 import type { ClientFrames } from "#net/listen/first-bytes.ts";
 import { FrameReader } from "./frame-reader.ts";
 

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 
 /** What lies over the socket of a client that a worker has, behind a handshake that it has done. */
 export interface KeptCover {

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { OffloadedRecords, TakenRecords } from "#core/accepted.ts";
-import { layersOf, type WireStart } from "#core/handover.ts";
+import { layersOf, type WireStart } from "#core/wire-state.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { decodeShown, type ShownRecords } from "#dataplane/workers/shared/shown-records.ts";
 import type { KeptCover, KeptOwner } from "./kept-cover.ts";

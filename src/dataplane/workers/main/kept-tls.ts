@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { OffloadedTls } from "#core/accepted.ts";
-import { layersOf, type WireStart } from "#core/handover.ts";
+import { layersOf, type WireStart } from "#core/wire-state.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import { PLAIN, TLS, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";

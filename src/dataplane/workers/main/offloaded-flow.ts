@@ -1,4 +1,4 @@
-import type { WireRemainder } from "#core/handover.ts";
+import type { WireRemainder } from "#core/wire-state.ts";
 import type { Direction, Meter, MeterObserver } from "#core/meter.ts";
 import type { RelayOwner, RelayTimeouts, Resettable } from "#dataplane/backend.ts";
 import type { IdleEntry } from "#dataplane/idle-timers.ts";

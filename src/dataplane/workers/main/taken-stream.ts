@@ -1,5 +1,6 @@
 import { Socket } from "node:net";
-import { descriptorOf, DETACHABLE, type Detachable, type DetachedState } from "#core/handover.ts";
+import { descriptorOf, DETACHABLE, type Detachable } from "#core/handover.ts";
+import type { DetachedState } from "#core/wire-state.ts";
 import { RESET, TAKE } from "#dataplane/workers/shared/opcodes.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { WorkerHandle } from "./worker-handle.ts";

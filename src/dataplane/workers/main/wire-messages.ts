@@ -1,5 +1,5 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import type { WireRemainder } from "#core/handover.ts";
+import type { WireRemainder } from "#core/wire-state.ts";
 import { describeWire } from "#dataplane/workers/shared/describe-wire.ts";
 import { IN_NUMBERS, POSTED, RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { writeShortLayer } from "#dataplane/workers/shared/short-layer.ts";

@@ -10,7 +10,7 @@ import type {
   WorkerConnection,
 } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
-import { layersOf, type WireStart } from "#core/handover.ts";
+import { layersOf, type WireStart } from "#core/wire-state.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { ClientSession } from "#core/wire-details.ts";
 import type { StreamSocket } from "#core/sockets.ts";

@@ -1,5 +1,5 @@
 /** The main thread's end of one worker. */
-import type { WireRemainder } from "#core/handover.ts";
+import type { WireRemainder } from "#core/wire-state.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { Commands, type CommandObserver } from "./commands.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";

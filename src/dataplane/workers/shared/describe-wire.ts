@@ -1,4 +1,4 @@
-import type { Layer } from "#core/handover.ts";
+import type { Layer } from "#core/wire-state.ts";
 import type { RelayMemory } from "./relay-memory.ts";
 import { itemAt } from "#lib/at.ts";
 import { contextsOf, LAYER_CONTEXTS, WIRE_NUMBERS, type WireMessage, type WireSpec } from "./wire-spec.ts";

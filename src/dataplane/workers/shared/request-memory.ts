@@ -2,7 +2,7 @@
  * Slots for requests and their answers, in the memory that accepting workers share with the main thread. A request slot
  * is the worker's until it asks, the main thread's until it answers.
  */
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { UnderlayRecipe } from "#core/wire-recipe.ts";
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { int32At } from "#lib/at.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FIRST_BLOCK, type Layer, type Opening, type VisionLayer } from "#core/handover.ts";
+import { FIRST_BLOCK, type Layer, type Opening, type VisionLayer } from "#core/wire-state.ts";
 import { newRelayMemory, RelayMemory } from "./relay-memory.ts";
 import { readShortLayer, writeShortLayer } from "./short-layer.ts";
 import { PLAIN, TLS, type WireSpec } from "./wire-spec.ts";

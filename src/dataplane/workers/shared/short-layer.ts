@@ -2,7 +2,7 @@
  * Nothing lies over most clients' wires but a few bytes of ours that go out first, some with blocks of Vision around what
  * follows. That stands behind the numbers of the wire: a message between threads costs more than all else of its description.
  */
-import { FIRST_BLOCK, type Layer, type Opening, type VisionLayer } from "#core/handover.ts";
+import { FIRST_BLOCK, type Layer, type Opening, type VisionLayer } from "#core/wire-state.ts";
 import { byteAt, float64At } from "#lib/at.ts";
 import type { RelayMemory } from "./relay-memory.ts";
 import { LAYER_CONTEXTS, WIRE_NUMBERS, type WireMessage, type WireSpec } from "./wire-spec.ts";

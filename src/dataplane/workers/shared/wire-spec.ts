@@ -1,6 +1,6 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
-import type { Layer, SealedLayer, WireKind, WireStart } from "#core/handover.ts";
+import type { Layer, SealedLayer, WireKind, WireStart } from "#core/wire-state.ts";
 import type { WireDetails } from "#core/wire-details.ts";
 import type { UnderlayRecipe } from "#core/wire-recipe.ts";
 

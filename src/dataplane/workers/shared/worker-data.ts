@@ -1,7 +1,7 @@
 /** What the main thread hands to a worker at its start, and the messages between them beside the rings. */
 import type { PendingBounds } from "#net/listen/pending-limiter.ts";
 import type { MessagePort } from "node:worker_threads";
-import type { WireRemainder } from "#core/handover.ts";
+import type { WireRemainder } from "#core/wire-state.ts";
 
 /**
  * Clients of all threads together without a request, or in their TLS handshake: beyond that the oldest ones are

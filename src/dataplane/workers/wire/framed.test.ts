@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { FramedLayer, WireRemainder } from "#core/handover.ts";
+import type { FramedLayer, WireRemainder } from "#core/wire-state.ts";
 import { BUFFER_BYTES, EAGAIN } from "#platform/linux/relay-calls.ts";
 import { encodeData, encodeFrame, encodeWaste, PSH } from "#protocols/shared/stream-frame.ts";
 import { FramedWire, type ReleasedWire, type ReturningWire } from "./framed.ts";

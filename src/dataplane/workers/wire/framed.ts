@@ -1,4 +1,4 @@
-import type { FramedLayer, RecordState, WireRemainder } from "#core/handover.ts";
+import type { FramedLayer, RecordState, WireRemainder } from "#core/wire-state.ts";
 import { byteAt } from "#lib/at.ts";
 import { EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";

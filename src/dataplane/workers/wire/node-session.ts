@@ -1,4 +1,4 @@
-import type { WireKind } from "#core/handover.ts";
+import type { WireKind } from "#core/wire-state.ts";
 import type { SessionRecipe } from "#core/wire-recipe.ts";
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "#platform/linux/ssl.ts";

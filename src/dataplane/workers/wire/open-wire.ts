@@ -1,7 +1,7 @@
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { RealityRules } from "#core/reality-rules.ts";
-import type { FramedLayer, Layer, SealedLayer, StreamLayer, WireRemainder } from "#core/handover.ts";
+import type { FramedLayer, Layer, SealedLayer, StreamLayer, WireRemainder } from "#core/wire-state.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { cipherSuite } from "#transport/tls13/cipher-suites.ts";
 import { FramedWire, type ReturningWire } from "./framed.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { HeaderStage } from "#core/handover.ts";
+import type { HeaderStage } from "#core/wire-state.ts";
 import { EAGAIN, EPIPE } from "#platform/linux/relay-calls.ts";
 import { BUFFER_BYTES, drain, MemoryWire, openIo } from "../../../../test/support/memory-wire.ts";
 import { OpeningWire } from "./opening-wire.ts";

@@ -1,4 +1,4 @@
-import type { HeaderStage, Opening } from "#core/handover.ts";
+import type { HeaderStage, Opening } from "#core/wire-state.ts";
 import { byteAt } from "#lib/at.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN } from "./sealed-reader.ts";

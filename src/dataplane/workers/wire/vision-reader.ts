@@ -1,4 +1,4 @@
-import type { UnpaddingState } from "#core/handover.ts";
+import type { UnpaddingState } from "#core/wire-state.ts";
 import { ProtocolError } from "#core/errors.ts";
 import { EINTR } from "#platform/linux/relay-calls.ts";
 import { type UnpadState, Unpadder } from "#protocols/shared/vision-padding.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { FIRST_BLOCK, type VisionLayer } from "#core/handover.ts";
+import { FIRST_BLOCK, type VisionLayer } from "#core/wire-state.ts";
 import { EAGAIN, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import {
   type Command,

@@ -1,4 +1,4 @@
-import type { VisionLayer } from "#core/handover.ts";
+import type { VisionLayer } from "#core/wire-state.ts";
 import { EAGAIN } from "#platform/linux/relay-calls.ts";
 import { RECORD_BYTES } from "#platform/linux/ssl.ts";
 import { MAX_CONTENT_BYTES } from "#protocols/shared/vision-padding.ts";

@@ -1,4 +1,4 @@
-import type { PaddingState, VisionLayer } from "#core/handover.ts";
+import type { PaddingState, VisionLayer } from "#core/wire-state.ts";
 import { BlockCutter } from "#protocols/shared/vision-cutter.ts";
 import type { HandshakeInspector } from "#protocols/shared/vision-inspector.ts";
 import { CONTINUE, DIRECT, END } from "#protocols/shared/vision-padding.ts";

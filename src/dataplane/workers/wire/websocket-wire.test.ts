@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { WebSocketFrame } from "#core/handover.ts";
+import type { WebSocketFrame } from "#core/wire-state.ts";
 import { EAGAIN, EPIPE } from "#platform/linux/relay-calls.ts";
 import { FrameReader } from "#transport/websocket/frame-reader.ts";
 import {

@@ -1,5 +1,5 @@
 import { ProtocolError } from "#core/errors.ts";
-import type { WebSocketLayer } from "#core/handover.ts";
+import type { WebSocketLayer } from "#core/wire-state.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { FrameReader } from "#transport/websocket/frame-reader.ts";
 import {

@@ -1,4 +1,4 @@
-import type { Layer } from "#core/handover.ts";
+import type { Layer } from "#core/wire-state.ts";
 import type { MuxRecipe } from "#core/wire-recipe.ts";
 import { beginWire } from "#protocols/begin-wire.ts";
 import { MUX_DESTINATION } from "#transport/mux/preface.ts";

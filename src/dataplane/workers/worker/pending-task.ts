@@ -1,5 +1,5 @@
 /** The parts around the acceptor: the loop, and the clients that it has accepted. */
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { RealityRules } from "#core/reality-rules.ts";
 import type { Ip } from "#core/session.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";

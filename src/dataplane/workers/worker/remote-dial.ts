@@ -1,7 +1,7 @@
 import { SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
 import { FAULT, HANGUP, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { int32At } from "#lib/at.ts";
-import type { WireStart } from "#core/handover.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { TlsRecipe } from "#core/tls-recipe.ts";
 import type { SessionRecipe, UnderlayRecipe } from "#core/wire-recipe.ts";
 import { DIAL_TIMED_OUT, UNDERLAY_FAILED, type Dial } from "#dataplane/workers/shared/request-memory.ts";

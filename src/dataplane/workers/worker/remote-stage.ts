@@ -1,5 +1,5 @@
 /** What is opened on the way to the server of a node, before the wire of the node's protocol begins. */
-import type { DetachedState } from "#core/handover.ts";
+import type { DetachedState } from "#core/wire-state.ts";
 import type { OpenMessage } from "#dataplane/workers/wire/open-wire.ts";
 
 /** In one go: a chain with ML-DSA keys is not longer, nor is the head of an answer. */

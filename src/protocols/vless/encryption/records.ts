@@ -1,7 +1,7 @@
 /** What follows a handshake: records that look like application data of TLS 1.3, or like random bytes. */
 import type { Cipheriv } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import type { DetachedState } from "#core/handover.ts";
+import type { DetachedState } from "#core/wire-state.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { DepartingCodec } from "#net/stream/departing-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
