@@ -24,7 +24,7 @@ export interface Detachable {
   detach(): DetachedState;
   /**
    * Called at the end when the wire has left the descriptor open: it is the stream's again. -1: it is gone. `remainder`
-   * comes from a wire that served one session of a socket that continues; null: the thread that had it is gone.
+   * comes from a wire that served one session of a socket that continues; null: from any other, and where the thread is gone.
    */
   readonly reattach?: (fd: number, remainder: WireRemainder | null) => void;
 }

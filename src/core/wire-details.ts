@@ -28,13 +28,25 @@ export type ClientSession =
   | {
       /** Behind the preface; streams begin as connections of their own would. */
       readonly frames: "http2";
-      /** Those of `transport/http2/tunnels.ts`. */
-      readonly tunnels: {
-        readonly grpcServiceName: string | null;
-        readonly h2: { readonly path: string; readonly hosts: readonly string[] } | null;
-        readonly streamOne: { readonly path: string; readonly hosts: readonly string[] } | null;
-      };
+      readonly tunnels: Http2Tunnels;
     };
+
+/** What a listener offers over HTTP/2, each stream a request: see `transport/http2/tunnels.ts`. */
+export interface Http2Tunnels {
+  /** Service name of the gRPC transport; null: not offered. */
+  readonly grpcServiceName: string | null;
+  /** The h2 transport; a query in its path does not count. Null: not offered. */
+  readonly h2: HttpPlace | null;
+  /** XHTTP, where each stream is one request, at a path without a query; null: not offered, or other modes of it are, too. */
+  readonly streamOne: HttpPlace | null;
+}
+
+/** Where a transport over HTTP is served. */
+export interface HttpPlace {
+  readonly path: string;
+  /** Empty: for any. */
+  readonly hosts: readonly string[];
+}
 
 /** Of a session whose first writes are padded, and that has not made all of these. */
 export interface PaddingDetails {

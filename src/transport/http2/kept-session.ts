@@ -10,7 +10,7 @@ import type {
 } from "#core/accepted.ts";
 import type { Secured } from "#transport/security.ts";
 import { CLIENT_PREFACE } from "./frames.ts";
-import type { Tunnels } from "./tunnels.ts";
+import type { Http2Tunnels } from "#core/wire-details.ts";
 
 /**
  * Streams that may be taken from the worker before any of them has authenticated: each costs two descriptors. Clients that say
@@ -22,7 +22,7 @@ const MOST_TAKEN_BEFORE = 16;
 const BARE: ClientWire = { begin: () => ({ kind: "plain", numbers: [], unread: null, layers: [] }) };
 
 /** False: the client has said something else, or not enough, or its worker cannot: nothing was taken of it. */
-export function keepHttp2(kept: Secured, tunnels: Tunnels, on: (carried: Secured) => void): boolean {
+export function keepHttp2(kept: Secured, tunnels: Http2Tunnels, on: (carried: Secured) => void): boolean {
   const worker = kept.connection?.worker ?? null;
   worker?.understood(0); // the preface is read once more
   const begins = worker?.request?.subarray(0, CLIENT_PREFACE.length).equals(CLIENT_PREFACE) === true;

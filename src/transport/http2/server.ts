@@ -1,3 +1,4 @@
+import type { Http2Tunnels } from "#core/wire-details.ts";
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { performServerHandshake } from "node:http2";
 import type { Duplex } from "node:stream";
@@ -11,10 +12,10 @@ import { http2Exchange } from "#transport/xhttp/exchange.ts";
 import type { XhttpServer } from "#transport/xhttp/server.ts";
 import { isGone } from "./gone.ts";
 import { PlainCodec } from "./plain-codec.ts";
-import { answerTunnel, trailersOf, type Tunnels } from "./tunnels.ts";
+import { answerTunnel, trailersOf } from "./tunnels.ts";
 import { CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
 
-export interface Http2ServerOptions extends Tunnels {
+export interface Http2ServerOptions extends Http2Tunnels {
   /** The XHTTP transport, shared by all connections of a listener; null: not offered. */
   readonly xhttp: XhttpServer | null;
 }

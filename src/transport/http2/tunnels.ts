@@ -1,19 +1,10 @@
 /** Which requests of HTTP/2 open a stream at a listener, and what the others are answered. */
+import type { Http2Tunnels, HttpPlace } from "#core/wire-details.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { padding } from "#transport/xhttp/padding.ts";
-import { BODY_FIELDS, judge, PADDING_FIELD, type StreamOne } from "#transport/xhttp/stream-one.ts";
+import { BODY_FIELDS, judge, PADDING_FIELD } from "#transport/xhttp/stream-one.ts";
 import { hostMatches, pathOf } from "#transport/http-head.ts";
 import type { Field } from "#transport/http-fields/section.ts";
-
-/** What a listener offers. Plain data: threads have copies. */
-export interface Tunnels {
-  /** Service name of the gRPC transport; null: not offered. */
-  readonly grpcServiceName: string | null;
-  /** Path and hosts of the h2 transport (any host where the list is empty); null: not offered. */
-  readonly h2: { readonly path: string; readonly hosts: readonly string[] } | null;
-  /** XHTTP, where each stream is one request; null: not offered, or other modes of it are, too. */
-  readonly streamOne: StreamOne | null;
-}
 
 export type Carrier = "grpc" | "h2" | "xhttp";
 
@@ -60,7 +51,7 @@ const NOT_STREAM_ONE: TunnelAnswer = { carrier: null, fields: [[":status", "400"
 /** Lists of fields are the same objects each time. */
 export function answerTunnel(
   request: TunnelRequest,
-  { grpcServiceName, h2, streamOne }: Tunnels,
+  { grpcServiceName, h2, streamOne }: Http2Tunnels,
 ): TunnelAnswer {
   if (streamOne !== null) return answerStreamOne(request, streamOne);
   const { path: asked, authority, contentType } = request;
@@ -73,7 +64,7 @@ export function answerTunnel(
   return grpcServiceName !== null && h2 === null ? NOT_GRPC : NOT_THERE;
 }
 
-function answerStreamOne(request: TunnelRequest, streamOne: StreamOne): TunnelAnswer {
+function answerStreamOne(request: TunnelRequest, streamOne: HttpPlace): TunnelAnswer {
   const verdict = judge(request, streamOne);
   if (verdict !== "stream") return verdict === 404 ? NOT_THERE : NOT_STREAM_ONE;
   return { carrier: "xhttp", fields: STREAM_ONE, padding: [PADDING_FIELD, padding()] };

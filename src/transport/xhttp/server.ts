@@ -10,7 +10,8 @@ import { basePath, padding } from "./padding.ts";
 import { gather } from "./post.ts";
 import { KnownBytes, SessionBytes } from "./session-bytes.ts";
 import { XhttpSession } from "./session.ts";
-import { BODY_FIELDS, isBelow, judge, PADDING_FIELD, type StreamOne } from "./stream-one.ts";
+import type { HttpPlace } from "#core/wire-details.ts";
+import { BODY_FIELDS, isBelow, judge, PADDING_FIELD } from "./stream-one.ts";
 
 /**
  * How often filler is sent in the response to a streamed upload, so that proxies in between do not close it as idle.
@@ -39,13 +40,13 @@ const NO_REQUEST_BEARER: RequestBearer = { source: NO_BEARER.source, settle() {}
 /** The server's side of packet-up, stream-up and stream-one: sessions outlive single requests and connections. */
 export class XhttpServer implements Disposable {
   readonly #base: string;
-  readonly #place: StreamOne;
+  readonly #place: HttpPlace;
   readonly #onlyStreamOne: boolean;
   readonly #unauthenticated: UnauthenticatedClients | null;
   readonly #sessions = new Map<string, XhttpSession>();
   readonly #known = new KnownBytes();
 
-  constructor(place: StreamOne, { onlyStreamOne = false, unauthenticated = null }: XhttpServerOptions = {}) {
+  constructor(place: HttpPlace, { onlyStreamOne = false, unauthenticated = null }: XhttpServerOptions = {}) {
     this.#base = basePath(place.path);
     this.#place = place;
     this.#onlyStreamOne = onlyStreamOne;

@@ -1,15 +1,8 @@
 /** XHTTP where a stream is one request: its body is the way up, the answer's the way down. */
+import type { HttpPlace } from "#core/wire-details.ts";
 import { hostMatches, pathOf } from "#transport/http-head.ts";
 import type { Field } from "#transport/http-fields/section.ts";
 import { basePath, hasPadding } from "./padding.ts";
-
-/** Where it is served. Plain data: threads have copies. */
-export interface StreamOne {
-  /** Without a query. */
-  readonly path: string;
-  /** Empty: for any. */
-  readonly hosts: readonly string[];
-}
 
 export interface StreamOneRequest {
   readonly method: string;
@@ -36,7 +29,7 @@ export function isBelow(path: string, base: string): boolean {
 /** `stream`: the request is one. `session`: it belongs to one of the other modes. Else the status of its refusal. */
 export function judge(
   { method, path: asked, authority, referer }: StreamOneRequest,
-  { path: served, hosts }: StreamOne,
+  { path: served, hosts }: HttpPlace,
 ): "stream" | "session" | 400 | 404 {
   const [path, base] = [pathOf(asked), basePath(served)];
   if (!isBelow(path, base) || !hostMatches(authority, hosts)) return 404;

@@ -1,12 +1,7 @@
+import type { Http2Tunnels } from "#core/wire-details.ts";
 import type { Field } from "#transport/http-fields/section.ts";
 import * as http2 from "#transport/http2/frames.ts";
-import {
-  answerTunnel,
-  type Carrier,
-  trailersOf,
-  type TunnelAnswer,
-  type Tunnels,
-} from "#transport/http2/tunnels.ts";
+import { answerTunnel, type Carrier, trailersOf, type TunnelAnswer } from "#transport/http2/tunnels.ts";
 import { MAX_STREAMS } from "#transport/http2/windows.ts";
 import { Http2Framing } from "./http2-framing.ts";
 import type { MuxHeard } from "./mux-framing.ts";
@@ -18,12 +13,12 @@ const LAST = http2.END_HEADERS | http2.END_STREAM;
 export class Http2ServerFraming extends Http2Framing {
   lastTaken = 0;
   protected readonly endsByReset = false;
-  readonly #tunnels: Tunnels;
+  readonly #tunnels: Http2Tunnels;
   readonly #carrier: Carrier;
   /** To the request that is about to be a stream. */
   #answer: TunnelAnswer | null = null;
 
-  constructor(tunnels: Tunnels) {
+  constructor(tunnels: Http2Tunnels) {
     super(tunnels.grpcServiceName !== null);
     this.#tunnels = tunnels;
     this.#carrier = carrierOf(tunnels);
@@ -101,7 +96,7 @@ export class Http2ServerFraming extends Http2Framing {
   }
 }
 
-function carrierOf({ grpcServiceName, streamOne }: Tunnels): Carrier {
+function carrierOf({ grpcServiceName, streamOne }: Http2Tunnels): Carrier {
   if (grpcServiceName !== null) return "grpc";
   return streamOne === null ? "h2" : "xhttp";
 }
