@@ -72,7 +72,7 @@ export class UserAdoption implements Disposable {
     try {
       old.closeRemovedUsers(next.inbounds);
     } catch (error) {
-      this.#env.host.log.error(`users that are gone keep what they have open: ${messageOf(error)}`);
+      this.#env.host.log.error(`connections of removed users stay open: ${messageOf(error)}`);
     }
   }
 

@@ -113,7 +113,7 @@ function forget(mark: number, log: Log): void {
   try {
     forgetMarkedFlows(KEY, mark);
   } catch (error) {
-    log.warning(`auto-redirect: flows that connection tracking remembers: ${messageOf(error)}`);
+    log.warning(`auto-redirect: flows cannot be removed from connection tracking: ${messageOf(error)}`);
   }
 }
 
@@ -121,7 +121,7 @@ async function refreshLocal(table: RedirectTable, socket: NetlinkSocket, log: Lo
   try {
     await table.updateLocal(localNetworks(socket));
   } catch (error) {
-    log.warning(`auto-redirect: the networks around this machine: ${messageOf(error)}`);
+    log.warning(`auto-redirect: the local networks cannot be updated: ${messageOf(error)}`);
   }
 }
 

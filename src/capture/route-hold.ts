@@ -158,7 +158,7 @@ export class RouteHold {
       clearRouting(socket, held.plan.options);
       held.device.persist(false);
     } catch (error) {
-      log.warning(`${KEY}: ip rules and routes that keep traffic in: ${messageOf(error)}`);
+      log.warning(`${KEY}: ip rules and routes cannot be removed: ${messageOf(error)}`);
     }
     held.device[Symbol.dispose]();
   }

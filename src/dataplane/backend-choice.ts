@@ -44,15 +44,15 @@ export class BackendChoice implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Null: everything goes through the portable pump. Says in one line of the log what is so, and why. Never rejects. */
+  /** Null: the event loop relays everything. One line of the log says which it is, and why. Never rejects. */
   async choose({ relay, workers }: RelaySettings): Promise<RelayBackend | null> {
     if (relay === "portable") {
-      this.#say("relay: portable pump (relay: portable)");
+      this.#say("relay: the event loop alone (relay: portable)");
       return null;
     }
     const engine = await (this.#engine ??= this.#open(workers));
     if (engine === null || engine.threads === 0) return null;
-    this.#say(`relay: ${this.#waysOf(engine.threads)}`);
+    this.#say(`relay: ${this.#threadsText(engine.threads)}`);
     if (workers !== null && workers !== this.#count.count)
       this.#log.warning(`workers: ${workers} is for the next start, ${this.#count.count} were started`);
     return engine;
@@ -63,9 +63,9 @@ export class BackendChoice implements AsyncDisposable {
     return this.#count.count;
   }
 
-  #waysOf(threads: number): string {
-    const number = threads === 1 ? "1 thread" : `${threads} threads`;
-    return `by ${number} (${this.#count.why}), and what these cannot do by the event loop`;
+  #threadsText(threads: number): string {
+    const number = threads === 1 ? "1 worker thread" : `${threads} worker threads`;
+    return `${number} (${this.#count.why}); the event loop relays what they cannot`;
   }
 
   /** One more thread of QUIC; null: there can be none. `onDeath` as `WorkerBackend.openQuic` has it. */
@@ -135,14 +135,14 @@ export class BackendChoice implements AsyncDisposable {
       this.#opened = await openWorkerBackend({ ...options, onDeath, threads: this.#count.count });
       return this.#opened;
     } catch (error) {
-      this.#say(`relay: portable pump: the relay engine ${messageOf(error)}`);
+      this.#say(`relay: the event loop alone: ${messageOf(error)}`);
       return null;
     }
   }
 
   #died(why: string, threadsLeft: number): void {
-    const then = threadsLeft > 0 ? `${threadsLeft} go on` : "the portable pump takes over";
-    this.#log.error(`relay: a thread has ended, its connections with it; ${then}: ${why}`);
+    const then = threadsLeft > 0 ? `${threadsLeft} left` : "none is left, and the event loop relays";
+    this.#log.error(`relay: a thread has ended, and its connections with it; ${then}: ${why}`);
     if (threadsLeft === 0) this.#options.onAllDead?.();
   }
 

@@ -15,7 +15,7 @@ test("a worker a core, one where there is little memory, and what the configurat
     counts.map(({ count }) => count),
     [4, 1, 1, 3],
   );
-  assert.equal(counts[1]?.why, "of 4 cores, for there are 256 MiB of memory");
+  assert.equal(counts[1]?.why, "4 cores, but 256 MiB of memory");
 });
 
 test("the machine has cores, and memory that a container may limit", () => {

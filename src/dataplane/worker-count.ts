@@ -26,6 +26,6 @@ export function workerCount(asked: number | null, { cores, memoryBytes }: Machin
   if (asked !== null) return { count: asked, why: `workers: ${asked}` };
   const mib = Math.round(memoryBytes / (1024 * 1024));
   if (cores > 1 && memoryBytes < LITTLE_MEMORY_BYTES)
-    return { count: 1, why: `of ${cores} cores, for there are ${mib} MiB of memory` };
+    return { count: 1, why: `${cores} cores, but ${mib} MiB of memory` };
   return { count: cores, why: cores === 1 ? "one core" : `${cores} cores` };
 }

@@ -99,7 +99,7 @@ export class Follower {
     try {
       changes.adoptAll({ book, listener }, next, steps);
     } catch (error) {
-      env.log.error(`fleet: listener ${tag} does not take its users: ${messageOf(error)}`);
+      env.log.error(`fleet: listener ${tag}: its new users are not in force: ${messageOf(error)}`);
       env.onFailure(error); // a user who was removed elsewhere must not stay connected
     }
     onApplied(fetched.isWhole);

@@ -35,7 +35,7 @@ export class Snapshot {
       await this.#store.commit(changes, { backup: true });
       this.#owed.delete(listener);
     } catch (error) {
-      this.#log.warning(`fleet: the state file does not take users of ${listener}: ${messageOf(error)}`);
+      this.#log.warning(`fleet: users of ${listener} are not in the state file yet: ${messageOf(error)}`);
     }
   }
 

@@ -129,7 +129,7 @@ export class OpenJournal {
     await this.#store
       .commit([change], { backup: true })
       .catch((error: unknown) =>
-        this.#log.warning(`a code is not kept as used beyond a restart: ${messageOf(error)}`),
+        this.#log.warning(`after a restart, a used sign-in code counts as new: ${messageOf(error)}`),
       );
   }
 

@@ -218,7 +218,7 @@ export class Webhooks implements EventKeeper, Disposable {
       const all = [...changes].map(([key, value]) => ({ part: DELIVERIES, key, value }));
       await this.#store.commit(all, { backup: true });
     } catch (error) {
-      this.#env.log.warning(`what has become of webhooks is not written: ${messageOf(error)}`);
+      this.#env.log.warning(`the state of deliveries to webhooks is not written: ${messageOf(error)}`);
       this.#changes = new Map([...changes, ...this.#changes]);
     }
   }

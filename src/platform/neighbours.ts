@@ -90,7 +90,7 @@ export class NeighbourWatch implements Disposable {
     try {
       eachNeighbour(this.#requests, (neighbour) => this.#take(neighbour));
     } catch (error) {
-      this.#events.log.warning(`neighbours: they cannot be listed: ${messageOf(error)}`);
+      this.#events.log.warning(`neighbours: the table cannot be listed: ${messageOf(error)}`);
     }
   }
 

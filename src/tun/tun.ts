@@ -134,7 +134,7 @@ export class Tun implements AsyncDisposable {
     try {
       await parts?.[Symbol.asyncDispose]();
     } catch (error) {
-      this.#env.log.error(`[TUN] what belonged to the device: ${messageOf(error)}`);
+      this.#env.log.error(`[TUN] removing what is left of the device: ${messageOf(error)}`);
     }
     this.#rebuildIn(REBUILD_MS);
   }

@@ -163,7 +163,7 @@ export class Successor implements AsyncDisposable {
     try {
       this.#peer.say(said);
     } catch (error) {
-      this.#log.error(`the journal of process ${this.pid} does not get it: ${messageOf(error)}`);
+      this.#log.error(`an event or audit entry does not reach process ${this.pid}: ${messageOf(error)}`);
     }
   }
 }

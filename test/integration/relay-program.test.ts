@@ -49,7 +49,10 @@ for (const relay of ["auto", "portable"])
     await using origin = await openTcpOrigin(echo);
     const config = `relay: ${relay}\nmixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\nrules: ["MATCH,DIRECT"]\n`;
     await using core = await startCore(config);
-    assert.match(core.output(), relay === "auto" ? /relay: by \d+ threads/ : /relay: portable pump/);
+    assert.match(
+      core.output(),
+      relay === "auto" ? /relay: \d+ worker threads/ : /relay: the event loop alone/,
+    );
     const [first, second] = [await tunnel(mixed, origin.port), await tunnel(mixed, origin.port)];
     const moved = (await exchange(first, 20)) + (await exchange(second, 20));
 

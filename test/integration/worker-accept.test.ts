@@ -50,7 +50,7 @@ async function openBoth(): Promise<Both> {
   const [one, other] = (await freePorts(2)) as [number, number];
   const threads = opened.use(await startCore(config("auto", origin.port, one)));
   const loop = opened.use(await startCore(config("portable", origin.port, other)));
-  assert.match(threads.output(), /relay: by \d+ threads/);
+  assert.match(threads.output(), /relay: \d+ worker threads/);
   const ask = async (core: Core, exchange: Exchange, cutAt: number | null): Promise<string> => {
     const port = await core.port(exchange.listener);
     const own = String.fromCharCode(port >> 8, port & 255);

@@ -63,8 +63,8 @@ test("the log says once which way is taken, and why", { skip }, async () => {
   assert.notEqual(backend, null);
   assert.equal(await path.choose({ relay: "auto", workers: null }), backend);
   assert.equal(lines.length, 2);
-  assert.match(lines[0] ?? "", /^relay: portable pump \(relay: portable\)$/);
-  assert.match(lines[1] ?? "", /^relay: by 1 thread \(workers: 1\)/);
+  assert.match(lines[0] ?? "", /^relay: the event loop alone \(relay: portable\)$/);
+  assert.match(lines[1] ?? "", /^relay: 1 worker thread \(workers: 1\)/);
   assert.equal(await path.choose({ relay: "auto", workers: 2 }), backend);
   assert.equal(lines[2], "workers: 2 is for the next start, 1 were started");
 });

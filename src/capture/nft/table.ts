@@ -202,7 +202,7 @@ export class RedirectTable implements AsyncDisposable {
       await this.#create(`delete table ${NEXT_TABLE}\n`);
     } catch (error) {
       this.#name = NEXT_TABLE;
-      this.#log.warning(`auto-redirect: ${NEXT_TABLE} does not get the name ${TABLE}: ${messageOf(error)}`);
+      this.#log.warning(`auto-redirect: ${NEXT_TABLE} cannot be renamed to ${TABLE}: ${messageOf(error)}`);
     }
   }
 

@@ -50,7 +50,7 @@ export async function openWorkerBackend(options: WorkerBackendOptions): Promise<
   const poller = openPoller();
   if (calls === null || poller === null) {
     const what = process.platform === "linux" ? `${process.version} has no node:ffi` : process.platform;
-    throw new Error(`needs Linux and a runtime with node:ffi, this is ${what}`);
+    throw new Error(`worker threads need Linux and a runtime with node:ffi, this is ${what}`);
   }
   const engine = new WorkerBackend(calls, poller, options);
   await using undo = new AsyncDisposableStack();
