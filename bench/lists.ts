@@ -7,12 +7,13 @@ import { runInNewContext } from "node:vm";
 import type { Facts, RuleData } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
 import { openCountries } from "#net/address/address-records.ts";
-import { readSites } from "#geodata/categories.ts";
+import { sitesInSteps } from "#geodata/categories.ts";
 import { DatFile } from "#geodata/dat-file.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { itemsOf, readRuleSet, type Behavior, type Format } from "#providers/rule-set/read.ts";
-import { compileConditions } from "#router/condition-list.ts";
+import { conditionsInSteps } from "#router/condition-list.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
+import { atOnce } from "#lib/steps.ts";
 
 export const NAME = "lists";
 
@@ -59,7 +60,7 @@ export async function run(out: Out): Promise<void> {
 function databases(out: Out): void {
   const startedMs = performance.now();
   const sites = DatFile.open(join(FOLDER, "geodat/geosite-lite.dat"));
-  const cn = readSites(sites.read("cn"), [], compileLinear);
+  const cn = atOnce(sitesInSteps(sites.read("cn"), [], compileLinear));
   const tookMs = performance.now() - startedMs;
   out(
     `  geosite-lite.dat, category cn: ${cn.size} records in ${tookMs.toFixed(0)} ms, ${lookNs(cn, names()).toFixed(0)} ns a look`,
@@ -83,7 +84,7 @@ const NO_SCOPE = {
 
 async function load(bytes: Uint8Array, behavior: Behavior, format: Format): Promise<RuleData> {
   const classical = (lines: readonly string[]) => ({
-    data: compileConditions(lines, NO_SCOPE, () => {}),
+    data: atOnce(conditionsInSteps(lines, NO_SCOPE, () => {})),
     skipped: { count: 0, first: "" },
   });
   return (await readRuleSet(bytes, { behavior, format }, classical)).data;

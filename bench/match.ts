@@ -13,11 +13,12 @@ import { parseDomainPattern } from "#lib/domain-pattern.ts";
 import { DomainTable, SUFFIX } from "#lib/domain-table.ts";
 import { ipFromBytes, LOOPBACK_V4 } from "#net/address/ip.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
-import { openRouter } from "#router/router.ts";
+import { openRouterInSteps } from "#router/router.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import { ruleTypeOf } from "#router/rules/index.ts";
 import { factsOf } from "#router/session-facts.ts";
 import { dataOfTables, decide, MAIN_LIST, openTables } from "#router/tables/decide.ts";
+import { atOnce } from "#lib/steps.ts";
 
 export const NAME = "match";
 
@@ -177,19 +178,21 @@ function routerOf(lines: readonly (readonly [type: string, payload: string])[]):
     associate: refuse,
     [Symbol.asyncDispose]: async () => {},
   };
-  return openRouter({
-    rules,
-    subRules: new Map(),
-    mode: () => "rule",
-    outbound: () => direct,
-    global: direct,
-    direct,
-    resolver: { lookup: refuse },
-    processes: { uid: async () => null, process: async () => null },
-    neighbours: NO_NEIGHBOURS,
-    findProcessMode: "strict",
-    nowMs: () => performance.now(),
-  });
+  return atOnce(
+    openRouterInSteps({
+      rules,
+      subRules: new Map(),
+      mode: () => "rule",
+      outbound: () => direct,
+      global: direct,
+      direct,
+      resolver: { lookup: refuse },
+      processes: { uid: async () => null, process: async () => null },
+      neighbours: NO_NEIGHBOURS,
+      findProcessMode: "strict",
+      nowMs: () => performance.now(),
+    }),
+  );
 }
 
 function metadataOf(destination: Destination): Metadata {

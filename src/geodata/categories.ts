@@ -5,7 +5,7 @@ import type { Cidr } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { normalizeDomain } from "#lib/domain-pattern.ts";
 import { DomainTable, EXACT, SUFFIX } from "#lib/domain-table.ts";
-import { atOnce, type Steps } from "#lib/steps.ts";
+import type { Steps } from "#lib/steps.ts";
 import { hostPattern } from "#router/tables/host-pattern.ts";
 import { anyOf } from "#router/tables/joined.ts";
 import { openCondition } from "#router/tables/open-condition.ts";
@@ -23,15 +23,6 @@ const SUBDOMAIN = 2;
  * The names of a category that have all of `attributes`; `!name` wants that an attribute is not there. Expressions that
  * cannot be compiled are left out. Throws `ProtocolError`.
  */
-export function readSites(
-  messages: readonly Buffer[],
-  attributes: readonly string[],
-  compile: CompilePattern,
-): RuleData {
-  return atOnce(sitesInSteps(messages, attributes, compile));
-}
-
-/** The same in steps. */
 export function* sitesInSteps(
   messages: readonly Buffer[],
   attributes: readonly string[],
@@ -92,11 +83,6 @@ function readDomain(fields: Fields): { kind: number; value: string; has: Readonl
 const NO_ATTRIBUTES: ReadonlySet<string> = new Set();
 
 /** The networks of a category; `reverse_match`(3) turns the answer around. Throws `ProtocolError`. */
-export function readNetworks(messages: readonly Buffer[]): RuleData {
-  return atOnce(networksInSteps(messages));
-}
-
-/** The same in steps. */
 export function* networksInSteps(messages: readonly Buffer[]): Steps<RuleData> {
   const cidrs: Cidr[] = [];
   let reverse = false;

@@ -8,9 +8,10 @@ import { ProtocolError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { Slices } from "#core/slices.ts";
+import { atOnce } from "#lib/steps.ts";
 import { runs, skipLarge } from "../../test/support/runs.ts";
 import { turnsDuring } from "../../test/support/turns.ts";
-import { readNetworks, readSites } from "./categories.ts";
+import { networksInSteps, sitesInSteps } from "./categories.ts";
 import { DatFile } from "./dat-file.ts";
 import { Geodata } from "./geodata.ts";
 
@@ -69,7 +70,8 @@ test("GeoSite.dat: four kinds of entries, attributes wanted and unwanted, one ca
     writeFileSync(join(folder, "x.dat"), SITES);
     const file = DatFile.open(join(folder, "x.dat"));
     assert.deepEqual([...file.categories], ["google", "empty", "cn"]);
-    const google = (...attributes: string[]) => readSites(file.read("google"), attributes, compile);
+    const google = (...attributes: string[]) =>
+      atOnce(sitesInSteps(file.read("google"), attributes, compile));
     const holds = (data: ReturnType<typeof google>) =>
       [
         "www.google.com",
@@ -95,13 +97,16 @@ test("GeoIP.dat: networks of both families; reverse_match turns the answer aroun
     network([10, 0, 0, 0], 8),
     network([0x20, 1, 0x0d, 0xb8, ...Array.from({ length: 12 }, () => 0)], 32),
   ]);
-  const data = readNetworks([message]);
+  const data = atOnce(networksInSteps([message]));
   assert.equal(data.match({ ip: "10.1.1.1" as Ip }), true);
   assert.equal(data.match({ ip: "2001:db8::1" as Ip }), true);
   assert.equal(data.match({ ip: "11.1.1.1" as Ip }), false);
-  assert.equal(readNetworks([Buffer.concat([message, number(3, 1)])]).match({ ip: "11.1.1.1" as Ip }), true);
+  assert.equal(
+    atOnce(networksInSteps([Buffer.concat([message, number(3, 1)])])).match({ ip: "11.1.1.1" as Ip }),
+    true,
+  );
   assert.throws(
-    () => readNetworks([Buffer.concat([field(1, "XX"), network([10, 0, 0, 0], 33)])]),
+    () => atOnce(networksInSteps([Buffer.concat([field(1, "XX"), network([10, 0, 0, 0], 33)])])),
     ProtocolError,
   );
 });
@@ -114,8 +119,8 @@ test("damaged dat files are an error or another list, never a hang", () =>
       try {
         const file = DatFile.open(path);
         for (const name of file.categories) {
-          readSites(file.read(name), [], compile);
-          readNetworks(file.read(name));
+          atOnce(sitesInSteps(file.read(name), [], compile));
+          atOnce(networksInSteps(file.read(name)));
         }
       } catch (error) {
         assert.ok(error instanceof ProtocolError, String(error));

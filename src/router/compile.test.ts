@@ -6,7 +6,7 @@ import type { Facts, Rule } from "#core/rule.ts";
 import { atOnce } from "#lib/steps.ts";
 import { ip, rulesOf } from "../../test/support/routing.ts";
 import { runs } from "../../test/support/runs.ts";
-import { compileInSteps, compileList, type RuleList } from "./compile.ts";
+import { compileInSteps, type RuleList } from "./compile.ts";
 
 const names = (count: number, suffix: string): string[] =>
   Array.from({ length: count }, (_, at) => `DOMAIN,n${at}.${suffix},A`);
@@ -16,7 +16,7 @@ const after = (rules: readonly Rule[], before: RuleList): RuleList =>
 test("a run of the same rules keeps its table, a run that changed, grew or shrank does not", () => {
   const [one, two] = [rulesOf(names(8, "one")), rulesOf(names(8, "two"))];
   const [port, other] = rulesOf(["DST-PORT,1,A", "DST-PORT,2,A"]) as [Rule, Rule];
-  const before = compileList("rules", [...one, port, ...two]);
+  const before = atOnce(compileInSteps("rules", [...one, port, ...two]));
   const same = after([...one, other, ...two], before);
   assert.equal(same.steps[0]?.segment, before.steps[0]?.segment);
   assert.equal(same.steps[2]?.segment, before.steps[2]?.segment);
@@ -44,8 +44,8 @@ test("whatever changes, the steps are those of a list that is compiled anew", ()
     fc.property(list, list, fc.integer({ min: 0, max: 40 }), (first, second, kept) => {
       const old = rulesOf(first);
       const fresh = [...old.slice(0, kept), ...rulesOf(second)];
-      const before = compileList("rules", old);
-      const [got, wanted] = [after(fresh, before), compileList("rules", fresh)];
+      const before = atOnce(compileInSteps("rules", old));
+      const [got, wanted] = [after(fresh, before), atOnce(compileInSteps("rules", fresh))];
       const shape = ({ steps }: RuleList) =>
         steps.map((step) => [step.first, step.last, step.segment === null]);
       assert.deepEqual(shape(got), shape(wanted));

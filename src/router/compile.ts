@@ -5,7 +5,7 @@ import type { Cidr } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { DomainTable } from "#lib/domain-table.ts";
 import { sharedInt32 } from "#lib/shared-arrays.ts";
-import { atOnce, type Steps } from "#lib/steps.ts";
+import type { Steps } from "#lib/steps.ts";
 import { itemAt } from "#lib/at.ts";
 import type { RuleTable, Step } from "./tables/rule-table.ts";
 import { openSegment, type SegmentTable } from "./tables/segment.ts";
@@ -32,10 +32,6 @@ export interface RuleListsInForce {
 type LeadOf = (rule: Rule, position: number) => number;
 
 const leadsNowhere: LeadOf = () => 0;
-
-export function compileList(name: string, rules: readonly Rule[]): RuleList {
-  return atOnce(compileInSteps(name, rules));
-}
 
 /** `before`: a list whose tables are taken where they are over the same rules. */
 export function* compileInSteps(

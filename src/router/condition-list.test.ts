@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RuleScope } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
-import { compileConditions } from "./condition-list.ts";
+import { atOnce } from "#lib/steps.ts";
+import { conditionsInSteps } from "./condition-list.ts";
 
 const NOTHING: RuleScope = {
   ruleSet: () => null,
@@ -15,23 +16,25 @@ const NOTHING: RuleScope = {
 test("one condition is enough; what is not known leaves it open only where it matters", () => {
   const skipped: string[] = [];
   const many = Array.from({ length: 8 }, (_, at) => `DOMAIN-SUFFIX,s${at}.example`); // enough to share a table
-  const list = compileConditions(
-    [
-      ...many,
-      "DOMAIN-REGEX,^a{1,2}\\.example$",
-      "IP-CIDR,10.0.0.0/8,no-resolve",
-      "IP-CIDR6,2001:db8::/32",
-      "AND,((DST-PORT,53),(NETWORK,udp))",
-      "MATCH",
-      "MATCH,x",
-      "RULE-SET,other",
-      "AND,((RULE-SET,other),(NETWORK,udp))",
-      "SUB-RULE,(NETWORK,udp),x",
-      "NONSENSE,x",
-      "IP-CIDR,nonsense",
-    ],
-    NOTHING,
-    (line) => skipped.push(line),
+  const list = atOnce(
+    conditionsInSteps(
+      [
+        ...many,
+        "DOMAIN-REGEX,^a{1,2}\\.example$",
+        "IP-CIDR,10.0.0.0/8,no-resolve",
+        "IP-CIDR6,2001:db8::/32",
+        "AND,((DST-PORT,53),(NETWORK,udp))",
+        "MATCH",
+        "MATCH,x",
+        "RULE-SET,other",
+        "AND,((RULE-SET,other),(NETWORK,udp))",
+        "SUB-RULE,(NETWORK,udp),x",
+        "NONSENSE,x",
+        "IP-CIDR,nonsense",
+      ],
+      NOTHING,
+      (line) => skipped.push(line),
+    ),
   );
   assert.equal(list.size, 12);
   assert.equal(skipped.length, 7);
@@ -47,6 +50,6 @@ test("one condition is enough; what is not known leaves it open only where it ma
 });
 
 test("no-resolve inside a list does not ask for the address", () => {
-  const list = compileConditions(["IP-CIDR,10.0.0.0/8,no-resolve"], NOTHING, assert.fail);
+  const list = atOnce(conditionsInSteps(["IP-CIDR,10.0.0.0/8,no-resolve"], NOTHING, assert.fail));
   assert.equal(list.match({ host: "a.example" }), false);
 });

@@ -1,7 +1,7 @@
 /** A list of conditions without targets, as rule providers of behavior `classical` hold it: one of them is enough. */
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { FactName, Matcher, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
-import { atOnce, type Steps } from "#lib/steps.ts";
+import type { Steps } from "#lib/steps.ts";
 import { RULES_AT_ONCE, stepsOf } from "./compile.ts";
 import { ruleTypeOf } from "./rules/index.ts";
 import { anyOf } from "./tables/joined.ts";
@@ -22,10 +22,6 @@ const WHOLE_PAYLOAD: ReadonlySet<string> = new Set([
 const REFUSED: ReadonlySet<string> = new Set(["MATCH", "RULE-SET", "SUB-RULE"]);
 
 /** Lines of `TYPE,payload[,params]`. What cannot be read is skipped. */
-export function compileConditions(lines: readonly string[], scope: RuleScope, onSkip: OnSkip): RuleData {
-  return atOnce(conditionsInSteps(lines, scope, onSkip));
-}
-
 export function* conditionsInSteps(
   lines: readonly string[],
   scope: RuleScope,

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { ProcessInfo } from "#core/rule.ts";
+import { atOnce } from "#lib/steps.ts";
 import {
   groupOf,
   ip,
@@ -14,7 +15,7 @@ import {
   session,
   TCP,
 } from "../../test/support/routing.ts";
-import { openRouter } from "./router.ts";
+import { openRouterInSteps } from "./router.ts";
 
 const signal = new AbortController().signal;
 
@@ -278,18 +279,20 @@ test("targets and lists must exist, circles are named", () => {
 test("a matcher that cannot tell although it knows everything says no", async () => {
   const [rule] = rulesOf(["MATCH,A"]);
   assert.ok(rule);
-  const router = openRouter({
-    rules: [{ ...rule, matcher: { reads: ["host"], match: () => undefined } }],
-    subRules: new Map(),
-    mode: () => "rule",
-    outbound: () => TCP,
-    global: TCP,
-    direct: named("DIRECT"),
-    resolver: { lookup: () => assert.fail("not needed") },
-    processes: { uid: async () => null, process: async () => null },
-    neighbours: NO_NEIGHBOURS,
-    findProcessMode: "strict",
-    nowMs: () => 0,
-  });
+  const router = atOnce(
+    openRouterInSteps({
+      rules: [{ ...rule, matcher: { reads: ["host"], match: () => undefined } }],
+      subRules: new Map(),
+      mode: () => "rule",
+      outbound: () => TCP,
+      global: TCP,
+      direct: named("DIRECT"),
+      resolver: { lookup: () => assert.fail("not needed") },
+      processes: { uid: async () => null, process: async () => null },
+      neighbours: NO_NEIGHBOURS,
+      findProcessMode: "strict",
+      nowMs: () => 0,
+    }),
+  );
   assert.equal((await router.route(session("a.com"), signal)).outbound.name, "DIRECT");
 });

@@ -5,7 +5,7 @@ import type { Decision } from "#core/router.ts";
 import type { Facts, Matcher, Rule } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
-import { atOnce, type Steps } from "#lib/steps.ts";
+import type { Steps } from "#lib/steps.ts";
 import { int32At, itemAt, valueAt } from "#lib/at.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileInSteps } from "./compile.ts";
@@ -34,10 +34,6 @@ interface Way {
 }
 
 /** Throws `ConfigError` where a rule names a target or a list that does not exist, or lists lead in a circle. */
-export function openRouter(env: RouterEnv): RuleRouter {
-  return atOnce(openRouterInSteps(env));
-}
-
 export function* openRouterInSteps(env: RouterEnv): Steps<RuleRouter> {
   yield* checkLists(env.rules, env.subRules);
   const { before = null, ...rest } = env; // the router does not keep the one before

@@ -8,7 +8,7 @@ import { atOnce } from "#lib/steps.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { parseCidr } from "#net/address/cidr.ts";
 import { EMPTY_SCOPE, routing, session } from "../support/routing.ts";
-import { compileConditions } from "#router/condition-list.ts";
+import { conditionsInSteps } from "#router/condition-list.ts";
 
 /** By the first byte of the address. */
 const CODES = new Map([
@@ -64,7 +64,7 @@ test("every rule that was tried counts, whichever decides; what was not asked fo
 });
 
 test("a list of conditions counts down to the one that holds; a category says of itself alone", async () => {
-  const list = compileConditions(["GEOIP,us", "SRC-GEOIP,cn"], scope, assert.fail);
+  const list = atOnce(conditionsInSteps(["GEOIP,us", "SRC-GEOIP,cn"], scope, assert.fail));
   const router = routing({ rules: ["RULE-SET,x,A", "MATCH,B"], scope: { ...scope, ruleSet: () => list } });
   const us = await router.route(session("8.8.8.8"), AbortSignal.timeout(60_000));
   assert.deepEqual([us.records?.sourceCodes, us.records?.destinationCodes], [null, ["us", "google"]]);

@@ -5,9 +5,10 @@ import { EMPTY_SCOPE, groupOf, ip, named, routing } from "../support/routing.ts"
 import type { RuleScope } from "#core/rule.ts";
 import { toDestination } from "#net/address/ip.ts";
 import type { Metadata, Network } from "#core/session.ts";
-import { compileConditions } from "#router/condition-list.ts";
+import { conditionsInSteps } from "#router/condition-list.ts";
 import type { DirectQuestion } from "#router/direct-proof.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
+import { atOnce } from "#lib/steps.ts";
 
 const MAIN = { ruleList: null, target: null };
 const DIRECT = named("DIRECT");
@@ -102,7 +103,7 @@ test("beyond the specification: mode global follows GLOBAL, as every session doe
 test("beyond the specification: a rule set of behavior classical answers as far as the destination answers it", () => {
   const set = (...lines: readonly string[]) => ({
     ...EMPTY_SCOPE,
-    ruleSet: () => compileConditions(lines, EMPTY_SCOPE, (line) => assert.fail(line)),
+    ruleSet: () => atOnce(conditionsInSteps(lines, EMPTY_SCOPE, (line) => assert.fail(line))),
   });
   const within = (scope: RuleScope, rules: readonly string[], host = "a.org") =>
     ask(routing({ rules, scope, outbounds: ways }), host, "9.9.9.9").direct;

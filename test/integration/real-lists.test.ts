@@ -6,15 +6,16 @@ import { test } from "node:test";
 import { ProtocolError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
 import { openCountries, openSystems } from "#net/address/address-records.ts";
-import { readNetworks, readSites } from "#geodata/categories.ts";
+import { networksInSteps, sitesInSteps } from "#geodata/categories.ts";
 import { DatFile } from "#geodata/dat-file.ts";
 import { Mmdb } from "#net/address/mmdb.ts";
 import { parseCidr } from "#net/address/cidr.ts";
 import { bytesOfIp, ipFromBytes, parseIp } from "#net/address/ip.ts";
 import { convertRuleSet } from "#providers/rule-set/convert.ts";
 import { itemsOf, readRuleSet, type Behavior, type Format } from "#providers/rule-set/read.ts";
-import { compileConditions } from "#router/condition-list.ts";
+import { conditionsInSteps } from "#router/condition-list.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
+import { atOnce } from "#lib/steps.ts";
 import { noRealData, REAL_DATA } from "../support/real-data.ts";
 
 const skip = noRealData;
@@ -35,7 +36,7 @@ const NO_SCOPE = {
   inboundTypes: new Set<string>(),
 };
 const classical = (lines: readonly string[]) => ({
-  data: compileConditions(lines, NO_SCOPE, (line, why) => assert.fail(`${line}: ${why}`)),
+  data: atOnce(conditionsInSteps(lines, NO_SCOPE, (line, why) => assert.fail(`${line}: ${why}`))),
   skipped: { count: 0, first: "" },
 });
 const load = async (bytes: Uint8Array, behavior: Behavior, format: Format) =>
@@ -142,10 +143,12 @@ test("classical lists in both forms match what the domain form matches", { skip 
 
 test("geodat: every category of the dat files and both kinds of country database", { skip }, () => {
   const sites = DatFile.open(join(REAL_DATA, "geodat/geosite-lite.dat"));
-  const google = readSites(sites.read("google"), [], compileLinear);
+  const google = atOnce(sitesInSteps(sites.read("google"), [], compileLinear));
   assert.equal(google.match({ host: "www.google.com" }), true);
   assert.equal(google.match({ host: "www.example.org" }), false);
-  assert.ok([...sites.categories].every((name) => readSites(sites.read(name), [], compileLinear).size > 0));
+  assert.ok(
+    [...sites.categories].every((name) => atOnce(sitesInSteps(sites.read(name), [], compileLinear)).size > 0),
+  );
 
   const networks = DatFile.open(join(REAL_DATA, "geodat/geoip-lite.dat"));
   const ofCountry = openCountries(bytesOf("geodat/country-lite.mmdb"));
@@ -159,7 +162,7 @@ test("geodat: every category of the dat files and both kinds of country database
     const ip = parseIp(address) as Ip;
     assert.deepEqual(ofCountry(bytesOfIp(ip)), [code]);
     assert.deepEqual(ofMeta(bytesOfIp(ip)), [code]);
-    assert.equal(readNetworks(networks.read(code)).match({ ip }), true, `${address} in ${code}`);
+    assert.equal(atOnce(networksInSteps(networks.read(code))).match({ ip }), true, `${address} in ${code}`);
   }
 });
 

@@ -6,8 +6,8 @@ import { sharedBytes } from "#lib/shared-arrays.ts";
 import { atOnce } from "#lib/steps.ts";
 import { openCountries, openSystems } from "#net/address/address-records.ts";
 import { toDestination } from "#net/address/ip.ts";
-import { cidrList, dataOf, domainList } from "#providers/rule-set/contents.ts";
-import { compileConditions } from "#router/condition-list.ts";
+import { dataOf, domainList, listInSteps } from "#providers/rule-set/contents.ts";
+import { conditionsInSteps } from "#router/condition-list.ts";
 import type { RuleRouter } from "#router/rule-router.ts";
 import type { FindProcessMode } from "#router/session-facts.ts";
 import { encodeMmdb } from "./mmdb-file.ts";
@@ -47,7 +47,7 @@ function databases(): Pick<RuleScope, "geoip" | "asn"> {
   const systems = shared(encodeMmdb([["203.0.0.0/16", { autonomous_system_number: 7 }]]));
   const country = { find: openCountries(countries), bytes: countries };
   const system = { find: openSystems(systems), bytes: systems };
-  const category = atOnce(dataOf(cidrList(["203.0.2.0/29"]).list));
+  const category = atOnce(dataOf(atOnce(listInSteps(["203.0.2.0/29"], "ipcidr")).list));
   return {
     geoip: (code) => (code === "own" ? categoryData(category, "own") : countryData(country, code)),
     asn: (number) => systemData(system, number),
@@ -134,16 +134,13 @@ export function tablesCase(seed: number): TablesCase {
     });
   };
   listed.set("names", atOnce(dataOf(domainList([`+.${name()}`, name(), `*.${one(SITES)}`]).list)));
-  listed.set("networks", atOnce(dataOf(cidrList([network(), network()]).list)));
+  listed.set("networks", atOnce(dataOf(atOnce(listInSteps([network(), network()], "ipcidr")).list)));
   listed.set(
     "site",
-    compileConditions([`DOMAIN-SUFFIX,${name()}`, `DOMAIN-KEYWORD,${one(LABELS)}`], scope, () => {}),
+    atOnce(conditionsInSteps([`DOMAIN-SUFFIX,${name()}`, `DOMAIN-KEYWORD,${one(LABELS)}`], scope, () => {})),
   );
   const conditions = [...several(7, () => `DOMAIN,${name()}`), `IP-CIDR,${network()}`, `DST-PORT,${port()}`];
-  listed.set(
-    "mixed",
-    compileConditions(conditions, scope, () => {}),
-  );
+  listed.set("mixed", atOnce(conditionsInSteps(conditions, scope, () => {})));
   const rules = [...several(below(12), () => line(["inner", "outer"])), ...run(), line(["inner"]), ...run()];
   if (below(2) === 0) rules.push("MATCH,B");
   const subRules = {

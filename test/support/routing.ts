@@ -7,9 +7,10 @@ import { PROTOCOLS } from "#protocols/index.ts";
 import type { Rule, RuleScope } from "#core/rule.ts";
 import type { InboundInfo, Ip, Metadata, Network } from "#core/session.ts";
 import { LOOPBACK_V4, parseIp, toDestination } from "#net/address/ip.ts";
-import { openRouter } from "#router/router.ts";
+import { openRouterInSteps } from "#router/router.ts";
 import type { RouterEnv, RuleRouter } from "#router/rule-router.ts";
 import { ruleTypeOf } from "#router/rules/index.ts";
+import { atOnce } from "#lib/steps.ts";
 
 export const ip = (text: string): Ip => parseIp(text) as Ip;
 
@@ -84,20 +85,22 @@ export function routing({
   env = {},
 }: Routing): RuleRouter {
   const byName = new Map([PASS, PASS_RULE, TCP, ...outbounds].map((outbound) => [outbound.name, outbound]));
-  return openRouter({
-    rules: rulesOf(rules, scope),
-    subRules: new Map(Object.entries(subRules).map(([name, lines]) => [name, rulesOf(lines, scope, true)])),
-    mode: () => "rule",
-    outbound: (name) => byName.get(name) ?? (name.startsWith("NO-") ? null : named(name)),
-    global: named("GLOBAL"),
-    direct: named("DIRECT"),
-    resolver: TEST_RESOLVER,
-    processes: { uid: async () => null, process: async () => null },
-    neighbours: NO_NEIGHBOURS,
-    findProcessMode: "strict",
-    nowMs: () => 1000,
-    ...env,
-  });
+  return atOnce(
+    openRouterInSteps({
+      rules: rulesOf(rules, scope),
+      subRules: new Map(Object.entries(subRules).map(([name, lines]) => [name, rulesOf(lines, scope, true)])),
+      mode: () => "rule",
+      outbound: (name) => byName.get(name) ?? (name.startsWith("NO-") ? null : named(name)),
+      global: named("GLOBAL"),
+      direct: named("DIRECT"),
+      resolver: TEST_RESOLVER,
+      processes: { uid: async () => null, process: async () => null },
+      neighbours: NO_NEIGHBOURS,
+      findProcessMode: "strict",
+      nowMs: () => 1000,
+      ...env,
+    }),
+  );
 }
 
 /** `host:port` of a session, and what else it has. */

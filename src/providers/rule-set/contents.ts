@@ -79,16 +79,12 @@ function* domainsInSteps(items: readonly string[]): Steps<ReadList> {
   return { skipped, list: { behavior: "domain", parts, starred, size } };
 }
 
-/** Networks and bare addresses. */
-export function cidrList(items: readonly string[]): ReadList {
-  return atOnce(networksInSteps(items));
-}
-
 /** The list of either behavior. */
 export function listInSteps(items: readonly string[], behavior: BuiltList["behavior"]): Steps<ReadList> {
   return behavior === "domain" ? domainsInSteps(items) : networksInSteps(items);
 }
 
+/** Networks and bare addresses. */
 function* networksInSteps(items: readonly string[]): Steps<ReadList> {
   const skipped = new Skipped();
   const cidrs: Cidr[] = [];

@@ -4,10 +4,11 @@ import { decodeMessage, encodeMessage } from "#dns/message.ts";
 import { FrameReader, frameOf } from "#dns/frames.ts";
 import { encodeQuestion, QueryReader } from "#dns/query.ts";
 import { openCountries, openSystems } from "#net/address/address-records.ts";
-import { readNetworks, readSites } from "#geodata/categories.ts";
+import { networksInSteps, sitesInSteps } from "#geodata/categories.ts";
 import { Mmdb } from "#net/address/mmdb.ts";
 import { decodeMrsBody } from "#providers/rule-set/mrs.ts";
 import { SNIFF_PROTOCOLS } from "#router/sniff/index.ts";
+import { atOnce } from "#lib/steps.ts";
 import { cryptoFrame, initialPacket } from "../../support/quic-initial.ts";
 import { inRecords } from "../../support/client-hello.ts";
 import { once, type Target } from "./kinds.ts";
@@ -108,8 +109,8 @@ const fileTargets: readonly Target[] = [
     const [countries, systems] = [openCountries(bytes), openSystems(bytes)];
     for (const address of ADDRESSES) void [countries(address), systems(address)];
   }),
-  once("geosite category", [SITE], (bytes) => readSites([bytes], [], noPattern)),
-  once("geoip category", [NETWORKS], (bytes) => readNetworks([bytes])),
+  once("geosite category", [SITE], (bytes) => atOnce(sitesInSteps([bytes], [], noPattern))),
+  once("geoip category", [NETWORKS], (bytes) => atOnce(networksInSteps([bytes]))),
 ];
 
 export const lookupTargets: readonly Target[] = [...sniffTargets, ...dnsTargets, ...fileTargets];
