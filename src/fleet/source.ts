@@ -5,7 +5,7 @@ import { parsePostgresUri } from "#lib/postgres-uri.ts";
 import type { DatabaseOptions } from "./connection.ts";
 import type { FleetSettings } from "#users/fleet-settings.ts";
 
-export const DSN_VARIABLE = "WEIR_FLEET_DSN";
+const DSN_VARIABLE = "WEIR_FLEET_DSN";
 const MOST_FILE_CHARACTERS = 1024 * 1024;
 
 /** Longer than any statement of a node takes where the database is well. */

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { AuditDraft, AuditEntry, AuditHead, AuditVerdict } from "#core/audit.ts";
 import type { JsonValue } from "#core/control-configs.ts";
 
-export const NO_HASH = "0".repeat(64);
+const NO_HASH = "0".repeat(64);
 export const EMPTY_HEAD: AuditHead = { seq: 0, hash: NO_HASH };
 
 /** A longer entry says of what it had only how long and which it was. */

@@ -182,7 +182,7 @@ const CODE_KEY = "code";
 export const UNSENT: SendWebhook = () => Promise.reject(new Error("nothing is sent from here"));
 
 /** Of what weir does by itself. */
-export const BY_PROGRAM = { actor: { kind: "program", name: "weir" }, from: "", request: "" } as const;
+const BY_PROGRAM = { actor: { kind: "program", name: "weir" }, from: "", request: "" } as const;
 
 function recordsOf(records: OpenedStore["records"], part: string): StoredRecords {
   return records.get(part) ?? [];

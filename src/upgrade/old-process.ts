@@ -14,7 +14,7 @@ import { Outbox, Successor } from "./successor.ts";
 import { unready } from "./unready.ts";
 
 /** The upgrade has not been made, and nothing is changed by it. */
-export class UpgradeError extends Error {
+class UpgradeError extends Error {
   override readonly name = "UpgradeError";
 }
 

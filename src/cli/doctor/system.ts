@@ -43,7 +43,7 @@ function rights(config: Config | null): Finding {
   return fine("rights", found);
 }
 
-export function wantsTun({ tun: { enable }, tunListeners }: Config): boolean {
+function wantsTun({ tun: { enable }, tunListeners }: Config): boolean {
   return enable || tunListeners.length > 0;
 }
 

@@ -21,7 +21,7 @@ const publicKey = () =>
   );
 
 /** `text` is PEM of a public key and of nothing else: a private one has no place in a configuration. */
-export function isEd25519(pemText: string): boolean {
+function isEd25519(pemText: string): boolean {
   try {
     return /BEGIN PUBLIC KEY/.test(pemText) && createPublicKey(pemText).asymmetricKeyType === "ed25519";
   } catch {

@@ -241,7 +241,7 @@ export class Evp {
   }
 }
 
-export class EvpAead implements Disposable {
+class EvpAead implements Disposable {
   readonly nonceBytes = NONCE_BYTES;
   readonly contexts: Contexts = { sealing: NULL, opening: NULL };
   readonly #evp: Evp;

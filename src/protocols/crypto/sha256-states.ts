@@ -5,7 +5,7 @@ import { uint32At } from "#lib/at.ts";
 export type Sha256State = Uint32Array;
 
 export const BLOCK_BYTES = 64;
-export const DIGEST_BYTES = 32;
+const DIGEST_BYTES = 32;
 const WORD_BYTES = 4;
 /** Of the last block, behind a byte that marks the end of the data. */
 const LENGTH_AT = BLOCK_BYTES - 8;

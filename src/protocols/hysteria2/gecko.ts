@@ -12,7 +12,7 @@ import { salamander } from "./salamander.ts";
 const PART = 0x80;
 const HEAD_BYTES = 5;
 const LEAST_PARTS = 2;
-export const MOST_PARTS = 8;
+const MOST_PARTS = 8;
 export const DEFAULT_SIZES = { least: 512, most: 1200 };
 export const MOST_SIZE = 2048;
 

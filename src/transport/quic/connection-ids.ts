@@ -7,7 +7,7 @@ import { CID_BYTES } from "./wire/header.ts";
 import { RESET_TOKEN_BYTES } from "./wire/transport-parameters.ts";
 
 /** Of the peer's ids that we keep, as our transport parameter says. */
-export const MOST_PEER_IDS = 4;
+const MOST_PEER_IDS = 4;
 /** That may wait to be given back. */
 const MOST_RETIRED = 32;
 /** Those that we give out at a time. */

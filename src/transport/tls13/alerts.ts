@@ -37,7 +37,7 @@ export type AlertName = keyof typeof ALERT;
 const NAMES = new Map<number, string>(Object.entries(ALERT).map(([name, code]) => [code, name]));
 
 /** `handshake failure`, or the number where it has no name. */
-export function alertText(description: number): string {
+function alertText(description: number): string {
   return NAMES.get(description)?.replaceAll("_", " ") ?? String(description);
 }
 

@@ -41,7 +41,7 @@ class Cipher {
   }
 }
 
-export class EncryptedReader extends SealedReader {
+class EncryptedReader extends SealedReader {
   readonly #cipher: Cipher;
   protected readonly isCut = false;
 
@@ -89,7 +89,7 @@ export class EncryptedReader extends SealedReader {
   }
 }
 
-export class EncryptedWriter extends SealedWriter {
+class EncryptedWriter extends SealedWriter {
   readonly #cipher: Cipher;
 
   constructor(memory: CipherMemory, below: SealedBelow, direction: Direction) {

@@ -13,7 +13,7 @@ export const LISTENER_DATA = 0x4000_0000;
 /** Without descriptors nothing is accepted for so long. */
 const PAUSE_MS = 100;
 /** In place of a descriptor: another try may give one. */
-export const TRY_AGAIN = -1;
+const TRY_AGAIN = -1;
 /** There is none to be had now. */
 export const NO_MORE = -2;
 

@@ -5,7 +5,7 @@
 import type { AckSample, Congestion } from "./congestion.ts";
 import { WindowedMax } from "./windowed-max.ts";
 
-export const BBR_PROFILES = {
+const BBR_PROFILES = {
   conservative: { highGain: 2.25, highWindowGain: 1.75, windowGain: 1.75, startupRounds: 2 },
   standard: { highGain: 2.885, highWindowGain: 2, windowGain: 2, startupRounds: 3 },
   aggressive: { highGain: 3, highWindowGain: 2.25, windowGain: 2.5, startupRounds: 4 },

@@ -2,7 +2,7 @@
 import { hmac, type HmacHash } from "#platform/hmac.ts";
 
 export const AES_128_GCM_SHA256 = 0x1301;
-export const AES_256_GCM_SHA384 = 0x1302;
+const AES_256_GCM_SHA384 = 0x1302;
 export const CHACHA20_POLY1305_SHA256 = 0x1303;
 
 const IV_BYTES = 12;

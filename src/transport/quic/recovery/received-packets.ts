@@ -7,7 +7,7 @@ import { RangeSet } from "#transport/quic/ranges.ts";
 
 /** Older ranges are forgotten: what is in them counts as received. */
 const MOST_RANGES = 32;
-export const MAX_ACK_DELAY_MS = 25;
+const MAX_ACK_DELAY_MS = 25;
 /** Our acknowledgement delay is said in units of 8 µs. */
 const DELAY_UNITS_PER_MS = 125;
 /** Of its largest numbers: type, largest, delay, count and first range. */

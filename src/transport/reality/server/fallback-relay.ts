@@ -66,7 +66,7 @@ class Gate {
 }
 
 /** Free bytes first, then a bucket that is full at the start and may go into debt by one piece. */
-export class Pace {
+class Pace {
   readonly #bytesPerMs: number;
   readonly #burstBytes: number;
   #freeBytes: number;

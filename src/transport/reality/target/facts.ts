@@ -164,7 +164,7 @@ async function readHead(stream: Duplex): Promise<string> {
 }
 
 /** Throws where it is no head of an answer. */
-export function parsePage(head: string, asked: URL): Page {
+function parsePage(head: string, asked: URL): Page {
   const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
   if (status === undefined) throw new Error("its answer is not HTTP");
   const location = /^location:[ \t]*(\S+)/im.exec(head)?.[1];
