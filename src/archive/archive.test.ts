@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -159,6 +159,18 @@ test("random bytes, with and without a magic number", async () => {
       await assert.rejects(read(Buffer.from([...start, ...rest])), ProtocolError);
     }),
   );
+});
+
+test("pages that a killed run had moved out of the way come back, whatever becomes of the next one", async () => {
+  const folder = join(top, "killed", "ui");
+  await installPages(zip([PAGE]), folder, LIMITS);
+  const pages = await filesBelow(folder);
+  const work = join(top, "killed", ".ui.weir-new");
+  await mkdir(join(work, "fresh"), { recursive: true });
+  await rename(folder, join(work, "old")); // the first of two renames; the second one has not come
+  await assert.rejects(installPages(zip([{ name: "x.txt", text: "" }]), folder, LIMITS), ProtocolError);
+  assert.deepEqual(await filesBelow(folder), pages);
+  assert.deepEqual(await readdir(join(top, "killed")), ["ui"]);
 });
 
 test("a folder that holds something else than pages stays", async () => {

@@ -20,19 +20,30 @@ export async function installPages(
   limits: ArchiveLimits,
 ): Promise<void> {
   await refuseStrangeFolder(folder);
-  const work = join(dirname(folder), `.${basename(folder)}.weir-new`);
-  await rm(work, { recursive: true, force: true }); // of a run that was killed
+  await finishSwap(folder);
+  const work = workOf(folder);
   try {
     const fresh = join(work, "fresh");
     await mkdir(fresh, { recursive: true });
     await writeEntries(archive, fresh, limits);
     const pages = await pagesIn(fresh);
     await writeFile(join(pages, MARK), "", { mode: 0o644 });
-    await swap(pages, folder, join(work, "old"));
+    await swap(pages, folder, oldIn(work));
   } finally {
     await rm(work, { recursive: true, force: true });
   }
 }
+
+/** What a run that was killed has left: the pages that it had moved out of the way are put back where no others are. */
+export async function finishSwap(folder: string): Promise<void> {
+  const work = workOf(folder);
+  if ((await namesIn(work)) === null) return;
+  if ((await namesIn(folder)) === null) await rename(oldIn(work), folder).catch(ifMissing); // it had not come so far
+  await rm(work, { recursive: true, force: true });
+}
+
+const workOf = (folder: string): string => join(dirname(folder), `.${basename(folder)}.weir-new`);
+const oldIn = (work: string): string => join(work, "old");
 
 /** Pages and documents of others are not thrown away because a path was mistyped. */
 export async function refuseStrangeFolder(folder: string): Promise<void> {
@@ -62,7 +73,8 @@ async function writeEntries(archive: Uint8Array, target: string, limits: Archive
     const file = join(target, ...path);
     try {
       await mkdir(bytes === null ? file : dirname(file), { recursive: true });
-      if (bytes !== null) await writeFile(file, bytes, { flag: "wx", mode: 0o644 });
+      // Flushed: pages that are there by name alone would be taken for a dashboard behind a loss of power.
+      if (bytes !== null) await writeFile(file, bytes, { flag: "wx", mode: 0o644, flush: true });
     } catch (error) {
       const code = errnoOf(error);
       if (code !== "EEXIST" && code !== "ENOTDIR") throw error;

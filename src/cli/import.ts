@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { writeWhole } from "#backup/write.ts";
 import { parseConfig, type ParseEnv } from "#config/parse.ts";
 import { safePathEnvironment } from "#config/safe-path.ts";
 import type { SafeFiles } from "#core/files.ts";
@@ -7,6 +8,7 @@ import { SILENT } from "#core/log.ts";
 import { LeftOut } from "#migration/imported.ts";
 import type { Json } from "#migration/json.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
+import { replaceFile } from "#providers/replace-file.ts";
 import { listenerFaults } from "#runtime/dry-run.ts";
 import { parseFlags, usageText, UsageError, type FlagTable, type ParsedFlags } from "./flags.ts";
 import { withoutFaults } from "./import-repair.ts";
@@ -75,7 +77,8 @@ export async function importCommand(args: readonly string[], env: NodeJS.Process
     return content === null ? [] : [{ path: at(name), content }];
   });
   if (!isDry) mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (!isDry) for (const file of files) write(file.path, file.content, flags.on("force"));
+  const write = flags.on("force") ? replaceFile : writeWhole; // all of them hold credentials: others cannot read them
+  if (!isDry) for (const { path: target, content } of files) await write(target, Buffer.from(content));
   const lines = [...report.lines, draft.summary];
   if (isDry) lines.push("nothing is written (-dry-run)");
   else lines.push(...files.map((file) => file.path));
@@ -115,10 +118,4 @@ async function faultsOf(
   if (result.config === undefined) return lines;
   const faults = await listenerFaults(result.config, env.files);
   return [...lines, ...faults.map(({ what }) => `config.yaml: ${what}`)];
-}
-
-/** All of them hold credentials: others cannot read them. */
-function write(path: string, text: string, replaces: boolean): void {
-  if (replaces) rmSync(path, { force: true });
-  writeFileSync(path, text, { flag: "wx", mode: 0o600 });
 }

@@ -1,7 +1,7 @@
 /** Backups of the real program under load, and a second one that goes on from them. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
@@ -165,5 +165,30 @@ test(
     const sealed = spawnSync("age", ["-r", recipients[0] ?? "", "-o", at("again.age"), at("plain")]);
     assert.equal(sealed.status, 0, String(sealed.stderr));
     assert.match(restore("again.age", "-identity-file", at("one")).said, /it can be restored/);
+  },
+);
+
+test(
+  "a medium without hard links, such as a stick with FAT, takes a backup, and the next one does not overwrite it",
+  { skip: missing("strace") },
+  () => {
+    using folder = stateFolder();
+    const path = join(folder.path, "weir.backup");
+    const program = `import { writeWhole } from "#backup/write.ts";
+      await writeWhole(process.env.FILE, Buffer.from(process.env.TEXT)).then(() => console.log("written"), (error) => console.log(error.code));`;
+    const write = (text: string): string =>
+      spawnSync(
+        "strace",
+        ["-f", "-o", "/dev/null", "-e", "inject=link,linkat:error=EPERM", process.execPath, "--input-type=module", "-e", program], // prettier-ignore
+        {
+          encoding: "utf8",
+          cwd: join(import.meta.dirname, "../.."),
+          env: { ...process.env, FILE: path, TEXT: text },
+        },
+      ).stdout.trim();
+    assert.equal(write("first"), "written");
+    assert.equal(write("second"), "EEXIST");
+    assert.equal(readFileSync(path, "utf8"), "first");
+    assert.deepEqual(readdirSync(folder.path), ["weir.backup"]);
   },
 );

@@ -1,6 +1,6 @@
 /** The dashboard of `external-ui`: downloaded on request, or at the start when its folder is missing or empty. */
 import { isAbsolute, relative } from "node:path";
-import { installPages, namesIn, refuseStrangeFolder } from "#archive/install.ts";
+import { finishSwap, installPages, namesIn, refuseStrangeFolder } from "#archive/install.ts";
 import type { Config } from "#config/config.ts";
 import { ABORTED, INTERRUPTED, ApiError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -49,8 +49,11 @@ export class ExternalUi implements AsyncDisposable {
     const { host, config } = this.#env;
     const folder = externalUiFolder(config(), host.home);
     if (folder === null || this.#running !== null) return;
+    const isThere = async (): Promise<boolean> => ((await namesIn(folder)) ?? []).length > 0;
     try {
-      if (((await namesIn(folder)) ?? []).length > 0) return;
+      if (await isThere()) return;
+      await finishSwap(folder);
+      if (await isThere()) return;
       await this.update();
     } catch (error) {
       if (!this.#stop.signal.aborted) host.log.warning(messageOf(error));

@@ -1,0 +1,31 @@
+/** The power goes behind a write that has been reported as done: what it replaced, or what it wrote, is there whole. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { afterPowerCut, powerCutFault } from "../support/power-cut.ts";
+
+const options = { skip: powerCutFault(), timeout: 60_000 };
+
+test("the pages of a dashboard", options, () => {
+  const said = afterPowerCut(
+    `import { installPages } from "#archive/install.ts";
+    import { zip } from "./test/support/archives.ts";
+    const pages = [{ name: "index.html", text: "<title>new</title>" }, { name: "deep/a.js", text: "let a;" }];
+    await installPages(zip(pages), "/mnt/ui", { maxBytes: 1e6, maxEntries: 10, maxRatio: 100 });`,
+    `import { readFileSync } from "node:fs";
+    for (const name of ["index.html", "deep/a.js"]) console.log(readFileSync("/mnt/ui/" + name, "utf8"));`,
+  );
+  assert.equal(said, "<title>new</title>\nlet a;\n");
+});
+
+test("a configuration that weir import replaces", options, () => {
+  const said = afterPowerCut(
+    `import { writeFileSync } from "node:fs";
+    import { importCommand } from "#cli/import.ts";
+    writeFileSync("/mnt/links", "ss://YWVzLTEyOC1nY206c2VjcmV0@192.0.2.1:8388#new\\n");
+    for (let round = 0; round < 2; round++)
+      await importCommand(["share-links", "/mnt/links", "-d", "/mnt/home", "-force"], {});`,
+    `import { readFileSync } from "node:fs";
+    console.log(/name: new/.test(readFileSync("/mnt/home/config.yaml", "utf8")));`,
+  );
+  assert.equal(said, "true\n");
+});
