@@ -121,6 +121,14 @@ export class Checkpoint {
     });
   }
 
+  /** Writes the same, and takes log, open minute and free pages out of the file. Rejects with `StoreError`. */
+  shrink(books: OpenState, nowSeconds: number): Promise<void> {
+    return this.#queues.on("", async () => {
+      await this.#write(books, nowSeconds);
+      await this.#store.compact();
+    });
+  }
+
   /** The same with a change of what is counted, which is in force when this resolves, and taken back where it rejects. */
   change(books: OpenState, nowSeconds: number, make: () => () => void): Promise<void> {
     return this.#queues.on("", async () => {

@@ -20,7 +20,14 @@ import type { ForwardedSums, GovernedLedger } from "./ledger.ts";
 import { monthReport } from "./month-report.ts";
 import type { ReportTime } from "./portal-plot.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
-import { checkSize, closeStore, commitAndClose, openNowhere, openStoreFile } from "./opening.ts";
+import {
+  checkSize,
+  closeStore,
+  commitAndClose,
+  openNowhere,
+  openStoreFile,
+  type OpeningEnv,
+} from "./opening.ts";
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
 import type { SeriesRecords, StoreFile } from "./store.ts";
@@ -57,7 +64,7 @@ export class Governance implements Disposable {
     this.#env = env;
     this.#settled = new SettledClock(env.ledger.clock);
     this.#lateStore = new LateStore({
-      log: env.log,
+      ...this.#opening,
       running: () => this.#running,
       fileOf: (store) => env.storeFile(store).file,
       leave: (closing) => this.#leave(closing),
@@ -110,18 +117,18 @@ export class Governance implements Disposable {
     const repeated = repeatedId(entries);
     if (repeated !== null) throw new ConfigError(`traffic-control: policy id ${repeated} is used twice`);
     const { key, file } = this.#env.storeFile(settings.store);
-    const now = this.#running?.parts;
+    const running = this.#running;
     const maxBytes = settings.maxStoreSizeBytes;
     const common = { settings, entries, settled: this.#settled };
-    if (now?.storeKey === key) {
-      if (now.fault !== null) await this.#lateStore.open();
-      const { books, checkpoint, rollback } = this.#running?.parts ?? now;
-      checkSize(checkpoint.storeBytes, settings);
+    if (running?.parts.storeKey === key) {
+      if (running.parts.fault !== null) await this.#lateStore.open(settings);
+      const { books, checkpoint, rollback } = running.parts;
+      await checkSize(checkpoint, settings, () => running.shrink());
       return { ...common, storeKey: key, books, checkpoint, rollback, fault: null };
     }
     await this.#left; // it may have been this file
     try {
-      const { records, ...opened } = await openStoreFile(file, settings, this.#env.log);
+      const { records, ...opened } = await openStoreFile(file, settings, this.#opening);
       return { ...common, ...opened, storeKey: key, books: this.#load(records), fault: null };
     } catch (error) {
       if (!tolerant) throw error;
@@ -132,6 +139,11 @@ export class Governance implements Disposable {
       const { records, ...opened } = openNowhere(maxBytes, this.#env.log);
       return { ...common, ...opened, storeKey: key, books: this.#load(records), fault };
     }
+  }
+
+  get #opening(): OpeningEnv {
+    const { ledger, log } = this.#env;
+    return { clock: ledger.clock, log };
   }
 
   #load(records: SeriesRecords): GovernanceState {

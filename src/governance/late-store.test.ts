@@ -1,13 +1,16 @@
 /** A store that cannot be opened at the start: the limits hold, it is tried again, and nothing that was counted is lost. */
-import { NO_LEASES, NO_NEIGHBOURS } from "../../test/support/no-neighbours.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
-import { SILENT } from "#core/log.ts";
-import { governed, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
+import {
+  governanceWith,
+  governed,
+  policy,
+  settings,
+  TurnedClock,
+} from "../../test/support/governed-ledger.ts";
 import { until } from "../../test/support/until.ts";
-import { Governance } from "./governance.ts";
-import type { StoreFile } from "./store.ts";
+import type { MemoryStore, Part, StoreFile } from "./store.ts";
 
 const quota = {
   totalBytes: 1000,
@@ -35,14 +38,7 @@ test("what was counted without the store is added to what it holds, and is kept 
     opened++;
     return { store: core.store, records: core.store.records };
   };
-  const storeFile = (key: string) => ({ key, file: { open, sizeBytes: () => 0 } });
-  using governance = new Governance({
-    ledger: core.ledger,
-    log: SILENT,
-    storeFile,
-    neighbours: NO_NEIGHBOURS,
-    leases: NO_LEASES,
-  });
+  using governance = governanceWith(core.ledger, { open, sizeBytes: () => 0 });
   (await governance.prepare(BOOK, { tolerant: true })).activate();
   const status = () => governance.status().policies[0] ?? assert.fail();
   core.session().reserve("upload", 500);
@@ -71,4 +67,30 @@ test("what was counted without the store is added to what it holds, and is kept 
   await again.apply(BOOK);
   assert.equal(again.governance.status().policies[0]?.counters.upload, 1100);
   await again.apply(null);
+});
+
+test("the log and the open minute do not make a store too large, at a start as at a change", async () => {
+  const rows = (store: MemoryStore, part: Part): number => store.parts.get(part)?.size ?? 0;
+  const sizeBytes = (store: MemoryStore): number =>
+    30_000 * rows(store, "reports") + 60_000 * rows(store, "journal");
+  const cap = (maxStoreSizeBytes: number) => ({ ...BOOK, maxStoreSizeBytes });
+  const first = governed(undefined, undefined, sizeBytes);
+  await first.apply(cap(100_000));
+  const count = async (): Promise<void> => {
+    first.session().reserve("upload", 600);
+    await first.governance.tick();
+  };
+  await count();
+  assert.equal(rows(first.store, "journal"), 2);
+  await first.apply(cap(100_000));
+  await count();
+  await assert.rejects(first.apply(cap(20_000)), /30000 bytes, more than max-store-size 20000/);
+  await count();
+
+  const again = governed(first.clock, first.store, sizeBytes);
+  await again.apply(cap(100_000));
+  const [status] = again.governance.status().policies;
+  assert.deepEqual([status?.counters.upload, status?.overQuota], [1800, true]);
+  await again.apply(null);
+  await first.apply(null);
 });

@@ -1,13 +1,12 @@
 /** A store that could not be opened when its policies were put in force: it is tried again, by itself and when asked. */
-import { messageOf } from "#core/errors.ts";
-import type { Log } from "#core/log.ts";
+import { messageOf, StoreError } from "#core/errors.ts";
 import { Retry } from "#lib/retry.ts";
-import { closeStore, openStoreFile } from "./opening.ts";
+import { closeStore, openStoreFile, type OpeningEnv, TooLargeError } from "./opening.ts";
 import type { ActiveGovernance } from "./running.ts";
+import type { GovernanceSettings } from "./settings.ts";
 import type { StoreFile } from "./store.ts";
 
-export interface LateStoreEnv {
-  readonly log: Log;
+export interface LateStoreEnv extends OpeningEnv {
   /** Null: traffic control is switched off. */
   readonly running: () => ActiveGovernance | null;
   /** Throws `ConfigError`. */
@@ -18,16 +17,21 @@ export interface LateStoreEnv {
 
 export class LateStore {
   readonly #env: LateStoreEnv;
-  readonly #retry = new Retry(() => this.open());
+  readonly #retry = new Retry(() => this.#retryOnce());
   #opening: Promise<void> | null = null;
+  /** It had so many bytes when it was too large: opening it again would only cost. */
+  #tooLargeBytes: number | null = null;
 
   constructor(env: LateStoreEnv) {
     this.#env = env;
   }
 
-  /** Nothing to do where the store is open. Rejects with `StoreError`: not yet. */
-  open(): Promise<void> {
-    return (this.#opening ??= this.#tryOnce().finally(() => (this.#opening = null)));
+  /**
+   * Nothing to do where the store is open. `settings`: they say how large it may be, before they are in force. Rejects with
+   * `StoreError`: not yet.
+   */
+  open(settings: GovernanceSettings): Promise<void> {
+    return (this.#opening ??= this.#tryOnce(settings).finally(() => (this.#opening = null)));
   }
 
   /** Of a configuration that is put in force; `fault`: why its store is not open, null: it is. */
@@ -36,13 +40,22 @@ export class LateStore {
     else this.#retry.start();
   }
 
-  async #tryOnce(): Promise<void> {
+  async #retryOnce(): Promise<void> {
+    const parts = this.#env.running()?.parts;
+    if (parts === undefined || parts.fault === null) return;
+    const { settings, fault } = parts;
+    if (this.#env.fileOf(settings.store).sizeBytes() === this.#tooLargeBytes) throw new StoreError(fault);
+    await this.open(settings);
+  }
+
+  async #tryOnce(settings: GovernanceSettings): Promise<void> {
     const { log, leave } = this.#env;
     const running = this.#env.running();
     if (running === null || running.parts.fault === null) return;
-    const { settings } = running.parts;
+    const file = this.#env.fileOf(settings.store);
+    this.#tooLargeBytes = null;
     try {
-      const opened = await openStoreFile(this.#env.fileOf(settings.store), settings, log);
+      const opened = await openStoreFile(file, settings, this.#env);
       if (this.#env.running() !== running) return leave(closeStore(opened, log));
       running.takeIn(opened);
       log.warning(`traffic control: ${settings.store} is open; what it holds counts, and all is kept again`);
@@ -50,6 +63,7 @@ export class LateStore {
       const fault = messageOf(error);
       if (fault !== running.parts.fault) log.error(`traffic control: ${fault}; it is tried again`);
       running.stayClosed(fault);
+      if (error instanceof TooLargeError) this.#tooLargeBytes = file.sizeBytes();
       throw error;
     }
   }

@@ -1,20 +1,36 @@
 /** How the store of traffic control is opened and left. */
 import { messageOf, StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { Checkpoint } from "./checkpoint.ts";
+import { SteadyTime } from "#lib/steady-time.ts";
+import { Checkpoint, loadState } from "./checkpoint.ts";
+import type { GovernanceClock } from "./clock.ts";
 import type { ActiveGovernance, OpenedLate } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
 import { MemoryStore, type StoreFile } from "./store.ts";
+
+export interface OpeningEnv {
+  readonly clock: GovernanceClock;
+  readonly log: Log;
+}
+
+/** What is kept is more than `max-store-size`. */
+export class TooLargeError extends StoreError {}
 
 /** Rejects with `StoreError`. */
 export async function openStoreFile(
   file: StoreFile,
   settings: GovernanceSettings,
-  log: Log,
+  { clock, log }: OpeningEnv,
 ): Promise<OpenedLate> {
-  checkSize(file.sizeBytes(), settings);
   const { store, records, rollback = null } = await file.open();
   const checkpoint = new Checkpoint(store, records, file, settings.maxStoreSizeBytes, log);
+  try {
+    const books = () => loadState(records, new SteadyTime(clock), log);
+    await checkSize(checkpoint, settings, () => checkpoint.shrink(books, Math.floor(clock.wallMs() / 1000)));
+  } catch (error) {
+    await closeStore({ checkpoint }, log);
+    throw error;
+  }
   return { checkpoint, records, rollback };
 }
 
@@ -45,8 +61,17 @@ export function openNowhere(maxBytes: number, log: Log): OpenedLate {
   return { checkpoint: new Checkpoint(store, records, nowhere, maxBytes, log), records, rollback: null };
 }
 
-/** Throws `StoreError`. */
-export function checkSize(sizeBytes: number, { store, maxStoreSizeBytes }: GovernanceSettings): void {
-  if (sizeBytes > maxStoreSizeBytes)
-    throw new StoreError(`${store} has ${sizeBytes} bytes, more than max-store-size ${maxStoreSizeBytes}`);
+/** Rejects with `StoreError`: with `TooLargeError` where `shrink`, which a larger file is given, is not enough. */
+export async function checkSize(
+  checkpoint: Pick<Checkpoint, "storeBytes">,
+  { store, maxStoreSizeBytes }: GovernanceSettings,
+  shrink: () => Promise<void>,
+): Promise<void> {
+  if (checkpoint.storeBytes <= maxStoreSizeBytes) return;
+  await shrink();
+  const { storeBytes } = checkpoint;
+  if (storeBytes > maxStoreSizeBytes)
+    throw new TooLargeError(
+      `${store} has ${storeBytes} bytes, more than max-store-size ${maxStoreSizeBytes}`,
+    );
 }

@@ -73,13 +73,12 @@ export class ActiveGovernance {
 
   /** What the store holds and what has been counted without it are added up, and kept from now on. Never throws. */
   takeIn({ checkpoint, records, rollback }: OpenedLate): void {
-    const { books, entries, settings } = this.#parts;
+    const { books, entries } = this.#parts;
     this.#ledger.settle(0);
     const older = loadState(records, books.states.time, this.#log);
     older.reports.rename(older.states.reconcile(entries, this.nowSeconds()));
     books.states.takeIn(older.states);
     books.reports.takeIn(older.reports);
-    checkpoint.maxBytes = settings.maxStoreSizeBytes;
     this.#parts = { ...this.#parts, checkpoint, rollback, fault: null };
     this.#soonAfter(() => this.commit());
   }
@@ -165,6 +164,12 @@ export class ActiveGovernance {
     this.#tidy();
     await this.parts.checkpoint.commit(this.#booksNow, this.nowSeconds());
     this.#committedAtMs = this.#ledger.clock.monotonicMs();
+  }
+
+  /** The same, and the file becomes as small as what is kept. Rejects with `StoreError`. */
+  async shrink(): Promise<void> {
+    this.#tidy();
+    await this.parts.checkpoint.shrink(this.#booksNow, this.nowSeconds());
   }
 
   /** Rejects with `StoreError`, and with the state as it was. */

@@ -9,7 +9,7 @@ import type { GovernanceClock } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
 import type { GovernanceSettings, PolicySettings } from "#governance/settings.ts";
-import { MemoryStore } from "#governance/store.ts";
+import { MemoryStore, type StoreFile } from "#governance/store.ts";
 import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { decisionOf, metadataOf } from "./metadata.ts";
 
@@ -106,15 +106,7 @@ export function governed(
 ): Governed {
   const ledger = new GovernedLedger(clock);
   const open = async () => ({ store, records: store.records });
-  const file = { open, sizeBytes: () => sizeBytes(store) };
-  const storeFile = (key: string) => ({ key, file });
-  const governance = new Governance({
-    ledger,
-    log: SILENT,
-    storeFile,
-    neighbours,
-    leases: NO_LEASES,
-  });
+  const governance = governanceWith(ledger, { open, sizeBytes: () => sizeBytes(store) }, neighbours);
   return {
     clock,
     ledger,
@@ -135,3 +127,17 @@ export function governed(
     },
   };
 }
+
+/** Every store of it is this file. */
+export const governanceWith = (
+  ledger: GovernedLedger,
+  file: StoreFile,
+  neighbours = NO_NEIGHBOURS,
+): Governance =>
+  new Governance({
+    ledger,
+    log: SILENT,
+    storeFile: (key) => ({ key, file }),
+    neighbours,
+    leases: NO_LEASES,
+  });
