@@ -11,8 +11,8 @@ const MOST_TOKENS = 1000;
 const MOST_NAME_CHARACTERS = 64;
 /** So much may be between a use and what is kept of it. */
 const USED_STEP_MS = 3_600_000;
-/** The longest that a timer of the runtime can wait. */
-const MOST_TIMER_MS = 0x7fff_ffff;
+/** So long a clock that was set ahead goes unnoticed. */
+const MOST_WAIT_MS = 60_000;
 
 interface StoredToken {
   readonly name: string;
@@ -63,8 +63,9 @@ export class TokenBook implements Disposable {
   find(text: string): TokenGrant | null {
     const token = this.#tokens.get(idOf(text) ?? "");
     if (token === undefined || !matches(text, token.hash) || this.#isExpired(token)) return null;
+    const { grant } = token.end.signal.aborted ? this.#put(token.view, token.hash) : token; // the clock was set back
     this.#noteUse(token);
-    return token.grant;
+    return grant;
   }
 
   views(): readonly TokenView[] {
@@ -132,12 +133,15 @@ export class TokenBook implements Disposable {
     return name;
   }
 
-  #put(view: TokenView, hash: Buffer): void {
+  #put(view: TokenView, hash: Buffer): Token {
     const known = this.#tokens.get(view.id);
-    const end = known?.end ?? new AbortController();
+    const live = known?.end.signal.aborted === false ? known : null;
+    const end = live?.end ?? new AbortController();
     const { id, name, scopes, listener } = view;
-    const grant = known?.grant ?? { id, name, scopes, listener, gone: end.signal };
-    this.#tokens.set(id, { view, hash, grant, end });
+    const grant = live?.grant ?? { id, name, scopes, listener, gone: end.signal };
+    const token = { view, hash, grant, end };
+    this.#tokens.set(id, token);
+    return token;
   }
 
   #forget(id: string): void {
@@ -153,14 +157,15 @@ export class TokenBook implements Disposable {
   #watchExpiry(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    let next = Infinity;
+    let delayMs = Infinity;
     for (const token of this.#tokens.values()) {
-      if (this.#isExpired(token)) token.end.abort(ABORTED);
-      else next = Math.min(next, token.view.expiresAtMs ?? Infinity);
+      const { expiresAtMs } = token.view;
+      if (expiresAtMs === null) continue;
+      const leftMs = expiresAtMs - this.#nowMs();
+      if (leftMs <= 0) token.end.abort(ABORTED);
+      delayMs = Math.min(delayMs, MOST_WAIT_MS, leftMs > 0 ? leftMs : MOST_WAIT_MS);
     }
-    if (next === Infinity) return;
-    const delayMs = Math.min(MOST_TIMER_MS, Math.max(1, next - this.#nowMs()));
-    this.#timer = setTimeout(() => this.#watchExpiry(), delayMs).unref();
+    if (delayMs < Infinity) this.#timer = setTimeout(() => this.#watchExpiry(), delayMs).unref();
   }
 
   #noteUse({ view, hash }: Token): void {
