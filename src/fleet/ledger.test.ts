@@ -9,6 +9,7 @@ const moved = (user: string, upload: number, atMs = 1000): Moved => ({
   user,
   generation: 1,
   atMs,
+  steadyMs: atMs,
   seconds: 1,
   upload,
   download: 0,

@@ -14,6 +14,8 @@ export interface LedgerEntry {
   readonly generation: number;
   /** When the interval ended, by this machine's clock. */
   readonly atMs: number;
+  /** The same by a clock that is never set; null: it was another process. */
+  readonly steadyMs: number | null;
   readonly seconds: number;
   readonly upload: number;
   readonly download: number;
@@ -162,11 +164,10 @@ export class Ledger {
 const NOTHING = { upload: 0, download: 0 };
 
 function foldedOf(group: readonly LedgerEntry[], seq: number): LedgerEntry {
-  const [first] = group;
-  if (first === undefined) throw new RangeError("nothing to fold");
+  const last = group.at(-1);
+  if (last === undefined) throw new RangeError("nothing to fold");
   const sum = (key: "upload" | "download" | "seconds") => group.reduce((total, one) => total + one[key], 0);
-  const atMs = Math.max(...group.map((one) => one.atMs));
-  return { ...first, seq, atMs, seconds: sum("seconds"), upload: sum("upload"), download: sum("download") };
+  return { ...last, seq, seconds: sum("seconds"), upload: sum("upload"), download: sum("download") };
 }
 
 interface StoredEntry {
@@ -194,5 +195,6 @@ function decode(key: string, value: Buffer): LedgerEntry {
   const numbers = [generation, at, seconds, upload, download];
   const isSound = epoch !== "" && numbers.every((one) => Number.isSafeInteger(one) && one >= 0);
   if (!isSound) throw new StoreError(`ledger entry ${key}: the record contradicts itself`);
-  return { epoch: Number(epoch), seq: Number(seq), user, generation, atMs: at, seconds, upload, download };
+  const moved = { user, generation, atMs: at, steadyMs: null, seconds, upload, download };
+  return { ...moved, epoch: Number(epoch), seq: Number(seq) };
 }

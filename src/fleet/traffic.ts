@@ -141,7 +141,7 @@ export class Traffic {
     const { registry, nowMs, monotonicMs } = this.#env;
     const seconds = Math.ceil((monotonicMs() - this.#cutAtMs) / 1000);
     this.#cutAtMs = monotonicMs();
-    const atMs = Math.trunc(nowMs());
+    const [atMs, steadyMs] = [Math.trunc(nowMs()), registry.time.nowMs()];
     const moved: Moved[] = [];
     for (const counter of new Set([...this.#moved, ...registry.counters.changed])) {
       // Less than before: what was counted and never went out. It is settled with what comes next.
@@ -152,7 +152,7 @@ export class Traffic {
       if (registry.counters.get(counter.listener, counter.id) !== counter) continue; // reset, or gone
       counter.accountedUpload += upload;
       counter.accountedDownload += download;
-      moved.push({ user: counter.id, generation, atMs, seconds, upload, download });
+      moved.push({ user: counter.id, generation, atMs, steadyMs, seconds, upload, download });
     }
     this.#moved.clear();
     const sum = (key: "upload" | "download") => moved.reduce((total, one) => total + one[key], 0);
@@ -165,7 +165,6 @@ export class Traffic {
   /** False: there is no more to send now. */
   async #upload(epoch: number, after: number, entries: readonly LedgerEntry[]): Promise<boolean> {
     const { identity, ledger, connection, log } = this.#env;
-    const nowMs = this.#env.nowMs();
     const column = <T>(of: (entry: LedgerEntry) => T): readonly T[] => entries.map(of);
     const rows = await connection.query<{ received: string | null }>(
       "SELECT weir.upload($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS received",
@@ -177,7 +176,7 @@ export class Traffic {
         column(({ seq }) => seq),
         column(({ user }) => user),
         column(({ generation }) => generation),
-        column(({ atMs }) => Math.max(0, Math.trunc(nowMs - atMs))),
+        column((entry) => this.#ageMs(entry)),
         column(({ seconds }) => seconds),
         column(({ upload }) => upload),
         column(({ download }) => download),
@@ -191,6 +190,12 @@ export class Traffic {
       );
     ledger.acknowledge(epoch, Number(received));
     return true;
+  }
+
+  /** A clock that was set since puts nothing into another month. */
+  #ageMs({ atMs, steadyMs }: LedgerEntry): number {
+    const { nowMs, registry } = this.#env;
+    return Math.max(0, Math.trunc(steadyMs === null ? nowMs() - atMs : registry.time.nowMs() - steadyMs));
   }
 
   async #keepUp(): Promise<void> {
