@@ -45,24 +45,68 @@ export function mihomoProfile(view: SubscriptionView): string | null {
   });
 }
 
-/** For version 1.12 and later. Null for transports that it does not have. */
-export function singBoxProfile(view: SubscriptionView): string | null {
+const LOCAL = { type: "local", tag: "local" };
+const PORT = { type: "mixed", tag: "mixed", listen: "127.0.0.1", listen_port: 2080 };
+
+/** For who starts sing-box as a program: a port. */
+const ONE_PORT = { dns: { servers: [LOCAL] }, inbounds: [PORT], rules: {}, more: {} };
+
+/**
+ * For sing-box's own apps: they make a VPN of the TUN, and where there is none nothing of the device enters. Names go to the
+ * node as names, so that no nameserver of the place where the client is decides.
+ */
+const WHOLE_DEVICE = {
+  dns: {
+    servers: [
+      LOCAL,
+      { type: "fakeip", tag: "fakeip", inet4_range: "198.18.0.0/15", inet6_range: "fc00::/18" },
+    ],
+    rules: [
+      { query_type: ["A", "AAAA"], server: "fakeip" },
+      { query_type: ["HTTPS", "SVCB"], action: "predefined", rcode: "NOERROR" },
+    ],
+    final: "local",
+  },
+  inbounds: [
+    {
+      type: "tun",
+      tag: "tun",
+      address: ["172.19.0.1/30", "fdfe:dcba:9876::1/126"],
+      auto_route: true,
+      strict_route: true,
+    },
+    PORT,
+  ],
+  rules: {
+    rules: [
+      { port: 53, action: "hijack-dns" },
+      { ip_is_private: true, outbound: "direct" },
+    ],
+  },
+  more: { experimental: { cache_file: { enabled: true, store_fakeip: true } } },
+};
+
+/** For version 1.12 and later. `isApp`: it is one of its own apps. Null for transports that it does not have. */
+export function singBoxProfile(view: SubscriptionView, isApp: boolean): string | null {
   const outbounds = linksOf(view).flatMap(({ singBox }) => singBox ?? []);
   const [first] = outbounds;
   if (first === undefined) return null;
   const tags = outbounds.map(({ tag }) => tag);
   const choice = tags.length === 1 ? [] : [{ type: "selector", tag: CHOICE, outbounds: tags }];
+  const { dns, inbounds, rules, more } = isApp ? WHOLE_DEVICE : ONE_PORT;
   return `${JSON.stringify(
     {
       log: { level: "warn" },
-      dns: { servers: [{ type: "local", tag: "local" }] },
-      inbounds: [{ type: "mixed", tag: "mixed", listen: "127.0.0.1", listen_port: 2080 }],
+      dns,
+      inbounds,
       outbounds: [...choice, ...outbounds, { type: "direct", tag: "direct" }],
       route: {
+        ...rules,
         final: tags.length === 1 ? first.tag : CHOICE,
         default_domain_resolver: "local",
         auto_detect_interface: true,
       },
+      ...more,
     },
     null,
     2,

@@ -121,7 +121,7 @@ test("a name with signs that YAML's readers refuse is in the YAML profile all th
 });
 
 const outboundOf = (link: string) => {
-  const text = singBoxProfile({ ...VIEW, link, ...clientForms(link) });
+  const text = singBoxProfile({ ...VIEW, link, ...clientForms(link) }, false);
   return text === null ? null : (JSON.parse(text) as { outbounds: Record<string, unknown>[] }).outbounds[0];
 };
 
@@ -169,6 +169,38 @@ test("the JSON profile says the node in its own words", () => {
     password: "pw",
     tls,
   });
+});
+
+test("sing-box's own apps, which make a VPN of a TUN alone, get one, with names that go to the node; programs get a port", async () => {
+  const { app } = await apiApp({
+    secret: "s",
+    mounts: () =>
+      subscriptionRoutes({ admin: { subscription: () => VIEW } } as unknown as UsersControl, SILENT),
+  });
+  const profileFor = async (agent: string) => {
+    const headers = { "user-agent": agent };
+    const { body } = await app.inject({ url: "/sub/svc/good?format=sing-box", headers });
+    return JSON.parse(body) as { inbounds: { type: string }[]; dns: object; route: object };
+  };
+  for (const app of ["SFA", "SFI", "SFM", "SFT"]) {
+    const { inbounds, dns, route } = await profileFor(`${app}/1.12.12 (561; sing-box 1.12.12)`);
+    assert.deepEqual(
+      inbounds.map(({ type }) => type),
+      ["tun", "mixed"],
+      app,
+    );
+    assert.match(JSON.stringify(dns), /"fakeip"/);
+    assert.match(JSON.stringify(route), /"hijack-dns"/);
+  }
+  for (const agent of ["sing-box 1.12.12", "curl/8", ""]) {
+    const { inbounds, dns } = await profileFor(agent);
+    assert.deepEqual(
+      inbounds.map(({ type }) => type),
+      ["mixed"],
+      agent,
+    );
+    assert.deepEqual(dns, { servers: [{ type: "local", tag: "local" }] });
+  }
 });
 
 test("the page escapes names, loads nothing, and has two codes", async () => {

@@ -24,6 +24,8 @@ const PAGE_HEADERS = {
 };
 /** Characters of a `User-Agent` that are looked at. */
 const LONGEST_AGENT = 256;
+/** sing-box for Android, iOS, macOS and tvOS. */
+const SING_BOX_APP = /\bSF[AIMT]\b/;
 /** Hours after which clients are to ask again. */
 const UPDATE_HOURS = 12;
 
@@ -31,17 +33,26 @@ interface Format {
   readonly type: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Null: the link cannot be said in this form. */
-  readonly body: (view: SubscriptionView, language: Language) => string | null;
+  readonly body: (view: SubscriptionView, asked: Asked) => string | null;
 }
+
+const SING_BOX: Format = {
+  type: "application/json; charset=utf-8",
+  body: (view, { headers }) => singBoxProfile(view, SING_BOX_APP.test(agentOf(headers))),
+};
 
 /** What `?format=` may be; the first name of each is the one in the manual. */
 const FORMATS: Readonly<Record<string, Format>> = {
   base64: { type: TEXT, body: linkList },
   mihomo: { type: "text/yaml; charset=utf-8", body: mihomoProfile },
   clash: { type: "text/yaml; charset=utf-8", body: mihomoProfile },
-  "sing-box": { type: "application/json; charset=utf-8", body: singBoxProfile },
-  singbox: { type: "application/json; charset=utf-8", body: singBoxProfile },
-  html: { type: "text/html; charset=utf-8", headers: PAGE_HEADERS, body: subscriptionPage },
+  "sing-box": SING_BOX,
+  singbox: SING_BOX,
+  html: {
+    type: "text/html; charset=utf-8",
+    headers: PAGE_HEADERS,
+    body: (view, { language }) => subscriptionPage(view, language),
+  },
 };
 
 /** The contract's own answer: one link, byte for byte; of a fleet one a line. */
@@ -104,8 +115,14 @@ const AGENTS: readonly (readonly [agent: RegExp, format: string])[] = [
   [/sing-box|\bSF[AIMT]\b/i, "sing-box"],
 ];
 
-function formatOf({ "user-agent": agent = "", accept = "" }: IncomingHttpHeaders): string | undefined {
-  const known = AGENTS.find(([pattern]) => pattern.test(agent.slice(0, LONGEST_AGENT)));
+function agentOf({ "user-agent": agent = "" }: IncomingHttpHeaders): string {
+  return agent.slice(0, LONGEST_AGENT);
+}
+
+function formatOf(headers: IncomingHttpHeaders): string | undefined {
+  const agent = agentOf(headers);
+  const { accept = "" } = headers;
+  const known = AGENTS.find(([pattern]) => pattern.test(agent));
   if (known !== undefined) return known[1];
   return agent.startsWith("Mozilla/") && accept.includes("text/html") ? "html" : undefined;
 }
@@ -123,23 +140,24 @@ interface Asked {
   readonly headers: IncomingHttpHeaders;
 }
 
-function find({ admin }: UsersControl, token: string, { format, language, headers }: Asked): Found | null {
+function find({ admin }: UsersControl, token: string, asked: Asked): Found | null {
+  const { format, headers } = asked;
   const view = joinedSubscription(token.split("."), admin);
   if (view === null) return null;
   const found = (name: string): Found | null => {
     const wanted = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
-    const body = wanted?.body(view, language) ?? null;
+    const body = wanted?.body(view, asked) ?? null;
     if (wanted === undefined || body === null) return null;
     return { type: wanted.type, headers: { ...wanted.headers, ...usageHeaders(view) }, body };
   };
   if (format !== undefined) return found(format);
   const byAgent = view.byAgent ? formatOf(headers) : undefined;
   // what was chosen for a client may not be able to say the link
-  return (byAgent === undefined ? null : found(byAgent)) ?? plain(view, language);
+  return (byAgent === undefined ? null : found(byAgent)) ?? plain(view, asked);
 }
 
-function plain(view: SubscriptionView, language: Language): Found | null {
-  const body = PLAIN.body(view, language);
+function plain(view: SubscriptionView, asked: Asked): Found | null {
+  const body = PLAIN.body(view, asked);
   const isLimited = view.totalBytes > 0 || view.expiresAtMs !== null;
   return body === null ? null : { type: PLAIN.type, headers: isLimited ? usageHeaders(view) : {}, body };
 }
