@@ -266,3 +266,34 @@ test("a client that does not read makes the origin wait", async () => {
   assert.equal(sent < 64 * 1024 * 1024, true, `the origin could send ${sent} bytes`);
   assert.equal(process.memoryUsage().rss - before < 128 * 1024 * 1024, true);
 });
+
+test("103 without end is not kept for a client that does not read", async () => {
+  const hints = Buffer.from(`HTTP/1.1 103 Early Hints\r\nLink: </${"a".repeat(1000)}>\r\n\r\n`.repeat(64));
+  let sentBytes = 0;
+  const { promise: sent, resolve: onSent } = Promise.withResolvers<void>();
+  await using origin = await openTcpOrigin((socket) => {
+    const more = (): void => {
+      while (sentBytes < 2 ** 26) {
+        sentBytes += hints.length;
+        if (!socket.write(hints)) return void socket.once("drain", more);
+      }
+      socket.write(NO_LENGTH, () => onSent());
+    };
+    socket.once("data", more);
+  });
+  await using proxy = await openTestInbound(http, {}, { accept: directAccept().accept });
+  using client = await openRawClient(proxy.port);
+  client.socket.removeAllListeners("data").pause();
+  client.send(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await sent;
+  let [receivedBytes, last] = [0, ""];
+  const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
+  client.socket.on("data", (bytes: Buffer) => {
+    receivedBytes += bytes.length;
+    last = (last + bytes.toString("latin1", Math.max(0, bytes.length - 200))).slice(-200);
+    if (last.includes("200 OK")) onAnswer();
+  });
+  client.socket.resume();
+  await answered;
+  assert.ok(receivedBytes < 2 ** 25, `${receivedBytes} bytes were kept`);
+});

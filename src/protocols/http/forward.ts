@@ -142,16 +142,17 @@ const BAD_CODING: Answer = {
   text: "The destination used a transfer coding that was not asked for.",
 };
 
-/** 1xx answers belong to HTTP/1.1. */
+/** 1xx answers belong to HTTP/1.1. An origin may say them without end: those that its client is behind with are left out. */
 function inform(
   request: IncomingMessage,
   response: ServerResponse,
   status: number,
   rawFields: readonly string[],
 ): void {
-  if (response.headersSent || request.httpVersion === "1.0") return;
+  const { socket } = request;
+  if (response.headersSent || request.httpVersion === "1.0" || socket.writableNeedDrain) return;
   const line = `HTTP/1.1 ${status} ${status === 100 ? "Continue" : "Information"}`;
-  request.socket.write(encodeHead(line, endToEnd(rawFields)));
+  socket.write(encodeHead(line, endToEnd(rawFields)));
 }
 
 function giveUp(request: IncomingMessage, response: ServerResponse, error: Error, fail: Fail): void {
