@@ -10,6 +10,7 @@ import { openFfi, ffiFor } from "./ffi.ts";
 
 export {
   CHECKSUM_VALID,
+  GSO_TCP,
   GSO_UDP,
   isNameTaken,
   MOST_PACKET_BYTES,

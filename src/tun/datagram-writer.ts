@@ -1,11 +1,11 @@
 /** UDP of a TUN that is made here: replies, in runs where the kernel cuts them (RFC 768). */
 import { MOST_PACKET_BYTES, PACKET_AT } from "#platform/tun.ts";
 import type { PacketBuilder } from "./packet-builder.ts";
-import { UDP, UDP_HEADER_BYTES, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { LEAST_MTU, UDP, UDP_HEADER_BYTES, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import type { PathMtus } from "./path-mtus.ts";
 
 /** Every kernel that cuts takes so many. */
 const MOST_SEGMENTS = 64;
-const MORE_FRAGMENTS = 0x2000;
 
 /** Datagrams of one size in the buffer of the device, behind one header. */
 interface Run {
@@ -23,6 +23,8 @@ interface Run {
 export class DatagramWriter {
   readonly #builder: PacketBuilder;
   readonly #mtu: number;
+  /** Over IPv6; packets of IPv4 are cut on their way. */
+  readonly #paths: PathMtus;
   /** A whole datagram, while it is cut into fragments. */
   #whole: Uint8Array | null = null;
   /** What waits for the end of the turn, or for what cannot join it. */
@@ -33,15 +35,16 @@ export class DatagramWriter {
     this.#flush();
   };
 
-  constructor(builder: PacketBuilder, mtu: number) {
+  constructor(builder: PacketBuilder, mtu: number, paths: PathMtus) {
     this.#builder = builder;
     this.#mtu = mtu;
+    this.#paths = paths;
     builder.beforeReuse(() => this.#flush());
   }
 
   /**
    * A datagram from `source` to `destination`, both of one family, which must not change: equal objects are equal
-   * addresses. Longer than the MTU it is cut into fragments in IPv4. Sent at the end of the turn at the latest: a
+   * addresses. Longer than the MTU it is cut into fragments. Sent at the end of the turn at the latest: a
    * packet costs the kernel far more than its bytes, so datagrams of one flow and size go as one, which the kernel
    * splits at the far end. False: too long, and nothing was sent.
    */
@@ -65,8 +68,8 @@ export class DatagramWriter {
       return true;
     const length = UDP_HEADER_BYTES + size;
     const headerBytes = source.length === 4 ? V4_HEADER_BYTES : V6_HEADER_BYTES;
-    const fits = headerBytes + length <= this.#mtu;
-    if (headerBytes + length > MOST_PACKET_BYTES || (!fits && source.length !== 4)) return false;
+    if (headerBytes + length > MOST_PACKET_BYTES) return false;
+    const most = this.#mostTo(destination, headerBytes + length);
     const at = this.#builder.header(source, destination, UDP, length);
     const view = this.#builder.view;
     view.setUint16(at, sourcePort);
@@ -74,7 +77,7 @@ export class DatagramWriter {
     view.setUint16(at + 4, length);
     view.setUint16(at + 6, 0);
     this.#builder.bytes.set(payload, at + UDP_HEADER_BYTES);
-    if (!fits) this.#fragments(at, length);
+    if (headerBytes + length > most) this.#fragments(at, length, most);
     else {
       const end = at + length;
       this.#run = { source, sourcePort, destination, destinationPort, at, size, end, count: 1 };
@@ -114,18 +117,22 @@ export class DatagramWriter {
     this.#builder.send(end);
   }
 
-  #fragments(at: number, length: number): void {
+  /** The longest packet that arrives there. */
+  #mostTo(destination: Uint8Array, length: number): number {
+    const short = destination.length === 4 || length <= LEAST_MTU;
+    return short ? this.#mtu : this.#paths.most(destination, 0, this.#mtu);
+  }
+
+  #fragments(at: number, length: number, mtu: number): void {
     this.#builder.sum(at, 6, UDP, length);
     this.#whole ??= new Uint8Array(MOST_PACKET_BYTES);
     this.#whole.set(this.#builder.bytes.subarray(at, at + length));
-    const most = Math.max(8, Math.floor((this.#mtu - V4_HEADER_BYTES) / 8) * 8);
+    const dataAt = this.#builder.beginFragments(at, UDP);
+    const most = Math.max(8, Math.floor((mtu - (dataAt - PACKET_AT)) / 8) * 8);
     for (let from = 0; from < length; from += most) {
       const piece = Math.min(most, length - from);
-      this.#builder.bytes.set(this.#whole.subarray(from, from + piece), at);
-      this.#builder.view.setUint16(PACKET_AT + 2, V4_HEADER_BYTES + piece);
-      this.#builder.view.setUint16(PACKET_AT + 6, (from + piece < length ? MORE_FRAGMENTS : 0) | (from / 8));
-      this.#builder.sumHeader();
-      this.#builder.send(at + piece);
+      this.#builder.bytes.set(this.#whole.subarray(from, from + piece), dataAt);
+      this.#builder.sendFragment(dataAt, piece, from, from + piece === length);
     }
   }
 }

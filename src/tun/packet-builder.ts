@@ -1,10 +1,14 @@
 /** IP packets in the outgoing buffer of a TUN: headers, sums (RFC 791, 8200, 1071), and off they go. */
-import { GSO_UDP, NEEDS_CHECKSUM, PACKET_AT, type PacketDevice, VNET_BYTES } from "#platform/tun.ts";
+import { randomInt } from "node:crypto";
+import { GSO_UDP, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
 import { fold, pseudoSum, sumOf } from "./checksum.ts";
-import { ICMP, UDP, UDP_HEADER_BYTES, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { FRAGMENT, FRAGMENT_HEADER_BYTES, ICMP, UDP, UDP_HEADER_BYTES } from "./packet.ts";
+import { V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { leaveChecksum, leaveCutting } from "./virtio-header.ts";
 
 const HOP_LIMIT = 64;
-const LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+const MORE_FRAGMENTS_V4 = 0x2000;
+const MORE_FRAGMENTS_V6 = 0x0001;
 
 export class PacketBuilder {
   readonly device: PacketDevice;
@@ -56,12 +60,35 @@ export class PacketBuilder {
     view.setUint16(PACKET_AT + 10, 0xffff - fold(sumOf(view, PACKET_AT, PACKET_AT + V4_HEADER_BYTES)));
   }
 
+  /** What follows `header` goes in fragments: answers with where the data of each goes. */
+  beginFragments(at: number, protocol: number): number {
+    if (at === PACKET_AT + V4_HEADER_BYTES) return at;
+    const view = this.view;
+    view.setUint8(PACKET_AT + 6, FRAGMENT);
+    view.setUint8(at, protocol);
+    view.setUint8(at + 1, 0);
+    view.setUint32(at + 4, randomInt(2 ** 32)); // RFC 7739: not to be guessed
+    return at + FRAGMENT_HEADER_BYTES;
+  }
+
+  /** `length` bytes of data at `dataAt`, which come `from` bytes behind the first of all. */
+  sendFragment(dataAt: number, length: number, from: number, isLast: boolean): void {
+    const view = this.view;
+    if (dataAt === PACKET_AT + V4_HEADER_BYTES) {
+      view.setUint16(PACKET_AT + 2, V4_HEADER_BYTES + length);
+      view.setUint16(PACKET_AT + 6, (isLast ? 0 : MORE_FRAGMENTS_V4) | (from / 8));
+      this.sumHeader();
+    } else {
+      view.setUint16(PACKET_AT + 4, FRAGMENT_HEADER_BYTES + length);
+      view.setUint16(dataAt - FRAGMENT_HEADER_BYTES + 2, from | (isLast ? 0 : MORE_FRAGMENTS_V6));
+    }
+    this.send(dataAt + length);
+  }
+
   /** What has been begun as one datagram is a run of `count`, `length` bytes from the UDP header on, for the kernel to cut. */
   makeRun(at: number, length: number, size: number, count: number): void {
     const view = this.view;
-    view.setUint8(1, GSO_UDP);
-    view.setUint16(2, at + UDP_HEADER_BYTES - VNET_BYTES, LITTLE_ENDIAN);
-    view.setUint16(4, size, LITTLE_ENDIAN);
+    leaveCutting(view, GSO_UDP, at + UDP_HEADER_BYTES, size);
     view.setUint16(at + 4, length);
     if (at === PACKET_AT + V6_HEADER_BYTES) return view.setUint16(PACKET_AT + 4, length);
     view.setUint16(PACKET_AT + 2, V4_HEADER_BYTES + length);
@@ -80,9 +107,7 @@ export class PacketBuilder {
   leaveChecksum(at: number, offset: number, protocol: number, length: number): void {
     if (!this.device.hasHeader) return this.sum(at, offset, protocol, length);
     const view = this.view;
-    view.setUint8(0, NEEDS_CHECKSUM);
-    view.setUint16(6, at - VNET_BYTES, LITTLE_ENDIAN);
-    view.setUint16(8, offset, LITTLE_ENDIAN);
+    leaveChecksum(view, at, offset);
     view.setUint16(at + offset, fold(this.#pseudo(at, protocol, length)));
   }
 

@@ -4,6 +4,7 @@ import { DatagramWriter } from "./datagram-writer.ts";
 import { PacketBuilder } from "./packet-builder.ts";
 import { ICMP, ICMP6, LEAST_MTU, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./packet.ts";
 import { type Packet, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { PathMtus } from "./path-mtus.ts";
 import { byteAt } from "#lib/at.ts";
 
 /** An ICMP error is not longer than this (RFC 1812 §4.3.2.3, RFC 4443 §2.4). */
@@ -23,19 +24,21 @@ const UNREACHABLE = {
 export class PacketWriter {
   /** See `DatagramWriter.write`. */
   readonly udp: DatagramWriter["write"];
+  /** What is known of the ways to clients. */
+  readonly paths = { 4: new PathMtus(4), 6: new PathMtus(6) } as const;
   readonly #builder: PacketBuilder;
   readonly #mtu: number;
 
   constructor(device: PacketDevice, mtu: number) {
     this.#builder = new PacketBuilder(device);
     this.#mtu = mtu;
-    const datagrams = new DatagramWriter(this.#builder, mtu);
+    const datagrams = new DatagramWriter(this.#builder, mtu, this.paths[6]);
     this.udp = datagrams.write.bind(datagrams);
   }
 
   /**
-   * The longest payload that arrives between addresses of so many bytes. Behind the TUN a way may be narrower than it is;
-   * there a packet of IPv4 is cut, and one of IPv6 lost.
+   * The longest payload that arrives at once between addresses of so many bytes. Behind the TUN a way may be narrower than it
+   * is; there a packet of IPv4 is cut, and one of IPv6 lost.
    */
   udpRoom(addressBytes: number): number {
     return addressBytes === 4

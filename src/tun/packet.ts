@@ -10,6 +10,7 @@ export const ICMP6 = 58;
 
 const HOP_BY_HOP = 0;
 const ROUTING = 43;
+export const FRAGMENT = 44;
 const DESTINATION_OPTIONS = 60;
 /** No honest packet has a longer chain of extension headers. */
 const MOST_EXTENSIONS = 8;
@@ -20,6 +21,8 @@ export const V4_HEADER_BYTES = 20;
 export const V6_HEADER_BYTES = 40;
 export const UDP_HEADER_BYTES = 8;
 export const TCP_HEADER_BYTES = 20;
+/** Of IPv6 (RFC 8200 §4.5). */
+export const FRAGMENT_HEADER_BYTES = 8;
 const ICMP_HEADER_BYTES = 8;
 
 const SHORTEST: Readonly<Record<number, number>> = {

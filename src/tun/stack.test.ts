@@ -236,31 +236,143 @@ function finishChecksum(frame: Buffer): void {
   frame.fill(0, 0, 10);
 }
 
-test("a reply longer than the MTU goes in fragments over IPv4 and not at all over IPv6", () => {
-  const { send, opened, device } = memoryStack();
-  for (const family of [4, 6] as const) send(udp(FAMILIES[family].client, FAMILIES[family].far, 5000, 7000));
-  const [four, six] = opened as [Opened, Opened];
-  const payload = Buffer.from(Array.from({ length: 60_001 }, (_, at) => at % 251));
-  device.written.length = 0;
-  four.flow.send({ payload, destination: four.destination });
-  const pieces = device.written.map((frame) => readPacket(frame.subarray(10)));
-  assert.ok(device.written.every(({ length }) => length - 10 <= MTU));
-  assert.ok(pieces.every(({ intact }) => intact));
-  const whole = Buffer.alloc(8 + payload.length);
-  for (const { transport, fragmentAt } of pieces) whole.set(transport, fragmentAt);
-  assert.deepEqual(pieces.map(({ moreFragments }) => moreFragments).lastIndexOf(true), pieces.length - 2);
-  assert.deepEqual(whole.subarray(8), payload);
-  const { client, far } = FAMILIES[4];
-  assert.equal(
-    onesSum(pseudoHeader(addressBytes(far), addressBytes(client), 17, whole.length), whole),
-    0xffff,
+/** Puts fragments together again, which are no longer than this. Offsets of IPv6 are in a header of their own. */
+function joined(frames: readonly Buffer[], family: 4 | 6, mtu: number): Buffer {
+  const pieces = frames.map((frame) => {
+    const packet = frame.subarray(10);
+    assert.ok(packet.length <= mtu, `${packet.length} bytes`);
+    if (family === 4) {
+      const { transport, fragmentAt, moreFragments, intact } = readPacket(packet);
+      assert.ok(intact);
+      return { data: transport, from: fragmentAt, isLast: !moreFragments };
+    }
+    assert.deepEqual([packet[6], packet[40], packet.readUInt16BE(4)], [44, 17, packet.length - 40]);
+    const place = packet.readUInt16BE(42);
+    return { data: packet.subarray(48), from: place & 0xfff8, isLast: (place & 1) === 0 };
+  });
+  assert.deepEqual(
+    pieces.map(({ isLast }) => isLast),
+    pieces.map((_, at) => at === pieces.length - 1),
   );
-  device.written.length = 0;
-  six.flow.send({ payload, destination: six.destination });
-  four.flow.send({ payload: Buffer.alloc(65_508), destination: four.destination });
-  four.flow.send({ payload, destination: six.destination }); // no address of the other family can reply
-  four.flow.send({ payload, destination: { host: "a.test", ip: null, port: 1 } });
-  assert.deepEqual(device.written, []);
+  const whole = Buffer.alloc(pieces.reduce((sum, { data }) => sum + data.length, 0));
+  for (const { data, from } of pieces) whole.set(data, from);
+  return whole;
+}
+
+for (const family of [4, 6] as const)
+  test(`IPv${family}: a reply longer than the MTU goes in fragments, one longer than a packet not at all`, () => {
+    const { send, opened, device } = memoryStack();
+    const { client, far } = FAMILIES[family];
+    send(udp(client, far, 5000, 7000));
+    const [{ flow, destination }] = opened as [Opened];
+    const payload = Buffer.from(Array.from({ length: 60_001 }, (_, at) => at % 251));
+    device.written.length = 0;
+    flow.send({ payload, destination });
+    const whole = joined(device.written, family, MTU);
+    assert.ok(whole.subarray(8).equals(payload));
+    const pseudo = pseudoHeader(addressBytes(far), addressBytes(client), 17, whole.length);
+    assert.equal(onesSum(pseudo, whole), 0xffff);
+    device.written.length = 0;
+    const other = FAMILIES[family === 4 ? 6 : 4].far as Ip;
+    flow.send({ payload: Buffer.alloc(65_508), destination });
+    flow.send({ payload, destination: { host: null, ip: other, port: 1 } }); // no address of the other family can reply
+    flow.send({ payload, destination: { host: "a.test", ip: null, port: 1 } });
+    assert.equal(device.written.length, 0);
+  });
+
+/** What a hop says of a packet that is longer than `mtu`. */
+function tooBig(about: Buffer, mtu: number): Buffer {
+  const { source } = readPacket(about);
+  const v6 = source.includes(":");
+  const head = Buffer.from(
+    v6 ? [2, 0, 0, 0, 0, 0, mtu >> 8, mtu & 0xff] : [3, 4, 0, 0, 0, 0, mtu >> 8, mtu & 0xff],
+  );
+  const transport = Buffer.concat([head, about.subarray(0, v6 ? 1200 : 28)]);
+  return ipPacket({
+    source: FAMILIES[v6 ? 6 : 4].other,
+    destination: source,
+    protocol: v6 ? 58 : 1,
+    transport,
+  });
+}
+
+for (const family of [4, 6] as const) {
+  const { client, far, own, next, other } = FAMILIES[family];
+  const headers = family === 4 ? 40 : 60;
+
+  test(`IPv${family}: segments to a client behind a narrow hop are cut to what it takes, for ten minutes`, () => {
+    const { send, stack, clock, device } = memoryStack();
+    const natPort = (from: string, port: number): number => {
+      const [there] = send(tcp(from, far, { sourcePort: port, destinationPort: 443, flags: SYN }));
+      return readPacket(there!).transport.readUInt16BE(0);
+    };
+    const [narrow, wide] = [natPort(client, 40_000), natPort(other, 40_000)];
+    const payload = Buffer.alloc(1400, "weir");
+    const answer = (port: number, bytes = payload, header?: Buffer): Buffer => {
+      send(tcp(own, next, { sourcePort: PORT, destinationPort: port, flags: ACK, payload: bytes }), header);
+      return device.written[0]!;
+    };
+    const cutTo = (frame: Buffer) => (frame[1] === 0 ? null : frame.readUInt16LE(4));
+    const whole = answer(narrow).subarray(10);
+    const says = (mtu: number, about = whole) => assert.deepEqual(send(tooBig(about, mtu)), []);
+
+    const unknown = { sourcePort: 443, destinationPort: 40_001, flags: ACK, payload };
+    says(1300, tcp(far, client, unknown)); // no such flow
+    const damaged = tooBig(whole, 1300);
+    damaged.writeUInt8(7, damaged.length - 1);
+    send(damaged);
+    assert.equal(cutTo(answer(narrow)), null);
+
+    says(1300);
+    const frame = answer(narrow);
+    assert.deepEqual([frame[1], cutTo(frame)], [family === 4 ? 1 : 4, 1300 - headers]);
+    assert.deepEqual([frame.readUInt16LE(2), frame.readUInt16LE(6)], [headers, headers - 20]);
+    finishChecksum(frame);
+    const read = readPacket(frame.subarray(10));
+    assert.deepEqual([read.source, read.destination, read.intact], [far, client, true]);
+    assert.ok(read.transport.subarray(20).equals(payload));
+    const run = Buffer.from("0100000000000000000000", "hex").subarray(0, 10);
+    run[1] = family === 4 ? 0x81 : 0x84; // of segments, which may be marked for congestion
+    run.writeUInt16LE(1448, 4);
+    const cut = answer(narrow, Buffer.alloc(20_000), run);
+    assert.deepEqual([cut[1], cutTo(cut)], [run[1], 1300 - headers]);
+    assert.equal(cutTo(answer(narrow, Buffer.alloc(1300 - headers))), null);
+    assert.equal(cutTo(answer(wide)), null);
+
+    says(1400); // further on the way, or an old one
+    assert.equal(cutTo(answer(narrow)), 1300 - headers);
+    says(100);
+    assert.equal(cutTo(answer(narrow)), (family === 4 ? 576 : 1280) - headers);
+    clock.nowMs = 599_000;
+    stack.tick();
+    assert.notEqual(cutTo(answer(natPort(client, 40_000))), null);
+    clock.nowMs = 600_000;
+    stack.tick();
+    assert.equal(cutTo(answer(natPort(client, 40_000))), null);
+  });
+}
+
+test("datagrams of IPv6 to a client behind a narrow hop go in fragments, those of IPv4 are cut on the way", () => {
+  for (const family of [4, 6] as const) {
+    const { client, far } = FAMILIES[family];
+    const { send, opened, device } = memoryStack();
+    send(udp(client, far, 5000, 7000));
+    const [{ flow, destination }] = opened as [Opened];
+    const payload = Buffer.from(Array.from({ length: 1400 }, (_, at) => at % 251));
+    const reply = (): readonly Buffer[] => {
+      device.written.length = 0;
+      flow.send({ payload, destination });
+      return device.written.slice();
+    };
+    const [whole] = reply();
+    send(tooBig(whole!.subarray(10), 1400));
+    const pieces = reply();
+    assert.equal(pieces.length, family === 4 ? 1 : 2);
+    if (family === 4) continue;
+    assert.ok(joined(pieces, 6, 1400).subarray(8).equals(payload));
+    send(tooBig(pieces[0]!.subarray(10), 1300)); // a second hop says so of a fragment
+    assert.ok(joined(reply(), 6, 1300).subarray(8).equals(payload));
+  }
 });
 
 test("what goes to a loopback-address comes back", () => {

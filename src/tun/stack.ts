@@ -10,6 +10,7 @@ import { NatTable } from "./nat-table.ts";
 import { ICMP, ICMP6, Packet, TCP, UDP, UDP_HEADER_BYTES } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 import { SystemTcp } from "./system-tcp.ts";
+import { readTooBig } from "./too-big.ts";
 import { UdpSessions, type UdpSessionsEnv } from "./udp-sessions.ts";
 import { byteAt } from "#lib/at.ts";
 
@@ -82,6 +83,8 @@ export class Stack {
       family?.nat.sweep(this.#nowMs);
       family?.udp.tick(this.#nowMs);
     }
+    this.#env.writer.paths[4].tick(this.#nowMs);
+    this.#env.writer.paths[6].tick(this.#nowMs);
   }
 
   close(): void {
@@ -126,12 +129,26 @@ export class Stack {
       this.#env.writer.unreachable(packet, "port");
   }
 
-  #icmp(packet: Packet, { next }: Family): void {
+  #icmp(packet: Packet, family: Family): void {
     const { bytes, transportAt, protocol } = packet;
     const type = bytes[transportAt];
-    if (type !== ECHO_REQUEST[protocol as typeof ICMP | typeof ICMP6] || bytes[transportAt + 1] !== 0) return;
-    if (packet.hasAt(packet.destinationAt, next)) echoBack(packet, this.#env.device);
+    if (type !== ECHO_REQUEST[protocol as typeof ICMP | typeof ICMP6] || bytes[transportAt + 1] !== 0)
+      return this.#learn(packet, family);
+    if (packet.hasAt(packet.destinationAt, family.next)) echoBack(packet, this.#env.device);
     else this.#env.echo(packet);
+  }
+
+  /** A hop between us and a client takes no packet of that length. Believed of flows that there are: no one else knows their ports. */
+  #learn(packet: Packet, { tcp, udp }: Family): void {
+    const found = readTooBig(packet);
+    if (found === null) return;
+    const { mtu, protocol, addressesAt, portsAt } = found;
+    const clientAt = addressesAt + packet.addressBytes;
+    const isOurs =
+      protocol === TCP
+        ? tcp.knows(packet, addressesAt, portsAt)
+        : protocol === UDP && udp.knows(packet, clientAt, portsAt + 2);
+    if (isOurs) this.#env.writer.paths[packet.family].learn(packet.bytes, clientAt, mtu, this.#nowMs);
   }
 
   #isHijacked({ bytes, destinationAt, addressBytes, destinationPort }: Packet): boolean {

@@ -2,11 +2,12 @@
  * TCP of the system stack: packets of clients are turned towards a listener of the kernel, and its packets back, by
  * changing addresses and ports where they lie. What is TCP about TCP stays with the kernel.
  */
-import { NEEDS_CHECKSUM, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
-import { adjust, adjustPartial, sumOf, takenFrom } from "./checksum.ts";
+import { GSO_TCP, NEEDS_CHECKSUM, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
+import { adjust, adjustPartial, fold, pseudoSum, sumOf, takenFrom } from "./checksum.ts";
 import type { NatTable } from "./nat-table.ts";
-import type { Packet } from "./packet.ts";
+import { type Packet, TCP } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
+import { leaveChecksum, leaveCutting, pieceSize } from "./virtio-header.ts";
 import { byteAt } from "#lib/at.ts";
 
 const FIN = 0x01;
@@ -46,6 +47,18 @@ export class SystemTcp {
     const ofListener = packet.sourcePort === listenPort && packet.hasAt(packet.sourceAt, address);
     if (ofListener && packet.hasAt(packet.destinationAt, next)) this.#toClient(packet, nowMs);
     else this.#toListener(packet, nowMs);
+  }
+
+  /** Is there a flow of the client at the far end of a packet that `mend` has written? Offsets: source and destination, ports. */
+  knows({ view, addressBytes }: Packet, addressesAt: number, portsAt: number): boolean {
+    const { flows } = this.#env.nat;
+    const words = addressBytes / 4;
+    for (let index = 0; index < words; index++) {
+      flows.key[index] = view.getInt32(addressesAt + addressBytes + index * 4);
+      flows.key[words + index] = view.getInt32(addressesAt + index * 4);
+    }
+    flows.key[words * 2] = (view.getUint16(portsAt + 2) << 16) | view.getUint16(portsAt);
+    return flows.find() >= 0;
   }
 
   #toListener(packet: Packet, nowMs: number): void {
@@ -94,8 +107,28 @@ export class SystemTcp {
     addresses += sumOf(view, sourceAt, sourceAt + addressBytes * 2);
     ports += sumOf(view, transportAt, transportAt + 4);
     mend(packet, addresses, ports);
+    this.#narrow(packet);
     device.write(device.incoming, packet.length);
   }
+
+  /** Where a hop on the way takes less the kernel cuts the segment, or cuts its run of segments into shorter ones. */
+  #narrow(packet: Packet): void {
+    const { writer, device } = this.#env;
+    const { view, bytes, family, destinationAt, transportAt, length } = packet;
+    const most = writer.paths[family].most(bytes, destinationAt, length);
+    const payloadAt = transportAt + (byteAt(bytes, transportAt + 12) >> 4) * 4;
+    const room = most - (payloadAt - PACKET_AT);
+    const kind = byteAt(bytes, 1);
+    if (most === length || !device.hasHeader || (kind !== 0 && pieceSize(view) <= room)) return;
+    if ((byteAt(bytes, 0) & NEEDS_CHECKSUM) === 0) leaveSum(packet);
+    leaveCutting(view, kind === 0 ? GSO_TCP[family] : kind, payloadAt, room);
+  }
+}
+
+function leaveSum({ view, sourceAt, addressBytes, transportAt, end }: Packet): void {
+  leaveChecksum(view, transportAt, CHECKSUM_AT);
+  const pseudo = pseudoSum(view, sourceAt, addressBytes, TCP, end - transportAt);
+  view.setUint16(transportAt + CHECKSUM_AT, fold(pseudo));
 }
 
 /** See `NatTable.flows`. */

@@ -60,14 +60,23 @@ export class UdpSessions {
     this.#nowMs = nowMs;
   }
 
-  /** False: there are too many sessions. */
-  deliver(packet: Packet): boolean {
-    const { view, sourceAt, addressBytes, transportAt } = packet;
+  /** Is there one of the client whose address and port are at these offsets? */
+  knows(packet: Packet, addressAt: number, portAt: number): boolean {
+    return this.#find(packet, addressAt, portAt) !== NONE;
+  }
+
+  #find({ view, addressBytes }: Packet, addressAt: number, portAt: number): number {
     const { key } = this.#table;
     const words = addressBytes / 4;
-    for (let index = 0; index < words; index++) key[index] = view.getInt32(sourceAt + index * 4);
-    key[words] = view.getUint16(transportAt);
-    const slot = this.#table.find();
+    for (let index = 0; index < words; index++) key[index] = view.getInt32(addressAt + index * 4);
+    key[words] = view.getUint16(portAt);
+    return this.#table.find();
+  }
+
+  /** False: there are too many sessions. */
+  deliver(packet: Packet): boolean {
+    const { sourceAt, transportAt } = packet;
+    const slot = this.#find(packet, sourceAt, transportAt);
     const session = slot === NONE ? this.#open(packet) : itemAt(this.#sessions, slot);
     if (session === null) return false;
     this.#line.touch(session.slot, this.#nowMs);

@@ -53,6 +53,7 @@ async function echoTcp(port: number, bytes: number, seed: number): Promise<void>
   const sent = Buffer.alloc(bytes, `connection ${seed} `);
   const socket = connect(port, host);
   const chunks: Buffer[] = [];
+  socket.setTimeout(5_000, () => void socket.destroy(new Error(`connection ${seed} is silent`)));
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
   socket.end(sent);
   await once(socket, "end");

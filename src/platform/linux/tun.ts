@@ -13,6 +13,8 @@ import { itemAt, int32At } from "#lib/at.ts";
 export const VNET_BYTES = 10;
 /** flags: the checksum field holds the sum of the pseudo-header only. */
 export const NEEDS_CHECKSUM = 1;
+/** gso_type: a TCP segment, to be cut into segments of gso_size. */
+export const GSO_TCP = { 4: 1, 6: 4 } as const;
 /** gso_type: UDP, to be cut into datagrams of gso_size (Linux 6.2). */
 export const GSO_UDP = 5;
 /** flags: the kernel has verified the checksum. */
