@@ -1,10 +1,7 @@
 /** The accepting side of QUIC behind one UDP socket: which connection a datagram is for, and who may begin one. */
-import { randomBytes } from "node:crypto";
 import type { Endpoint } from "#core/endpoint.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { byteAt } from "#lib/at.ts";
-import { type PendingEntry, PendingLimiter } from "#net/listen/pending-limiter.ts";
-import { sourceKey } from "#net/listen/unauthenticated-clients.ts";
 import type { Congestion } from "#transport/quic/congestion/congestion.ts";
 import type { ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
 import { QuicFault } from "#transport/quic/fault.ts";
@@ -19,8 +16,8 @@ import {
 import { readHeader, VERSION_1 } from "#transport/quic/wire/header.ts";
 import type { PacketHeader } from "#transport/quic/wire/header.ts";
 import { WireReader } from "#transport/quic/wire/reader.ts";
+import { ClientTable, type NewClient } from "./client-table.ts";
 import { QuicServerConnection, type QuicServerEvents, type ServerConnectionHost } from "./connection.ts";
-import { IdTable } from "./id-table.ts";
 import type { InitialSieve } from "./initial-sieve.ts";
 import { PerSecond } from "./per-second.ts";
 import type { ServerSecrets } from "./secrets.ts";
@@ -40,12 +37,6 @@ export interface QuicServerOptions extends Omit<ConnectionOptions, "congestion">
   readonly onConnection: (connection: QuicServerConnection) => QuicServerEvents;
 }
 
-/** Clients that have not shown who they are. Beyond it the oldest are closed, first of a source that has more than half. */
-const UNSETTLED = { count: 1024, bytes: 64 * 1024 * 1024 };
-/** What one weighs: its packet spaces, keys, and the object of the TLS library. */
-const UNSETTLED_BYTES = 64 * 1024;
-/** With so many handshakes of addresses that may be invented, others have to show theirs first (Retry). */
-const MOST_UNVALIDATED = 64;
 /** The least that a client's first destination has (RFC 9000 §7.2). */
 const LEAST_FIRST_ID_BYTES = 8;
 /**
@@ -58,33 +49,21 @@ const RESETS = [100, 20] as const;
 /** The same of Retries and of versions: in a flood most of the time is left for the clients that are known. */
 const ANSWERS = [10_000, 64] as const;
 
-/** What the endpoint notes of a connection. */
-interface Place {
-  /** The destination of its first packets, which is not one of its ids. */
-  readonly initial: Uint8Array;
-  entry: PendingEntry | null;
-  isUnvalidated: boolean;
-}
-
 export class QuicEndpoint implements ServerConnectionHost {
   readonly #socket: DatagramListener;
   readonly #secrets: ServerSecrets;
   readonly #sieve: InitialSieve;
   readonly #options: QuicServerOptions;
-  readonly #ids = new IdTable<QuicServerConnection>(randomBytes(8));
-  readonly #connections = new Map<QuicServerConnection, Place>();
-  readonly #unsettled = new PendingLimiter(UNSETTLED);
+  readonly #clients = new ClientTable();
   readonly #reader = new WireReader();
   readonly sendRun?: (datagrams: Uint8Array, size: number, to: Endpoint, isMarked: boolean) => void;
   readonly #sendSealed = (datagram: Uint8Array, to: Endpoint): void => this.#socket.send(datagram, to);
-  #unvalidated = 0;
   readonly #resets = new PerSecond(...RESETS);
   readonly #answers = new PerSecond(...ANSWERS);
   /** First packets that were not authentic. */
   readonly #forged = new PerSecond(...FORGED);
   /** Something was not answered since the last look: `refuses` is to look at all that comes. */
   #isFlooded = false;
-  #onEmpty: () => void = () => {};
 
   constructor(
     socket: DatagramListener,
@@ -106,12 +85,12 @@ export class QuicEndpoint implements ServerConnectionHost {
 
   /** Connections that are open, or not yet forgotten. */
   get size(): number {
-    return this.#connections.size;
+    return this.#clients.size;
   }
 
   /** Ids by which they are found. */
   get ids(): number {
-    return this.#ids.size;
+    return this.#clients.ids;
   }
 
   /**
@@ -122,7 +101,7 @@ export class QuicEndpoint implements ServerConnectionHost {
     const { filter } = this.#options;
     const datagram = filter === null ? payload : filter.open(payload, from);
     if (datagram === null || datagram.length < 1 + CID_BYTES) return false;
-    const known = this.#find(datagram);
+    const known = this.#clients.find(datagram);
     if (known !== null) known.receive(datagram, from, ecn);
     else if (accepts) this.#answerUnknown(datagram, from);
     return known !== null || accepts;
@@ -145,13 +124,7 @@ export class QuicEndpoint implements ServerConnectionHost {
   /** Is this datagram of the socket perhaps of a connection here? */
   mayKnow(datagram: Uint8Array): boolean {
     if (this.#options.filter !== null) return true;
-    return datagram.length > CID_BYTES && this.#find(datagram) !== null;
-  }
-
-  #find(datagram: Uint8Array): QuicServerConnection | null {
-    if (isShortHeader(byteAt(datagram, 0))) return this.#ids.find(datagram, 1, CID_BYTES);
-    const size = datagram.length > 5 ? byteAt(datagram, 5) : 0;
-    return 6 + size <= datagram.length ? this.#ids.find(datagram, 6, size) : null;
+    return datagram.length > CID_BYTES && this.#clients.find(datagram) !== null;
   }
 
   /** A datagram that is for no connection. */
@@ -200,20 +173,13 @@ export class QuicEndpoint implements ServerConnectionHost {
   }
 
   /** The closure is kept for long, and must not keep more than it needs. */
-  #enter(
-    made: QuicServerConnection,
-    { initial, from, isUnvalidated }: Omit<Place, "entry"> & { readonly from: Endpoint },
-  ): void {
+  #enter(made: QuicServerConnection, client: NewClient): void {
     const { closeCode } = this.#options;
-    this.#ids.add(initial, made);
-    const close = (): void => made.connection.close(closeCode, "");
-    const entry = this.#unsettled.enter(sourceKey(from.ip), UNSETTLED_BYTES, close);
-    this.#connections.set(made, { initial, entry, isUnvalidated });
-    if (isUnvalidated) this.#unvalidated++;
+    this.#clients.enter(made, client, () => made.connection.close(closeCode, ""));
   }
 
   #mustShowAddress(nowMs: number): boolean {
-    return this.#unvalidated >= MOST_UNVALIDATED || this.#sieve.isOn || this.#forged.isFull(nowMs);
+    return this.#clients.isCrowded || this.#sieve.isOn || this.#forged.isFull(nowMs);
   }
 
   /** Null: the library of TLS has no memory for one more. */
@@ -254,56 +220,38 @@ export class QuicEndpoint implements ServerConnectionHost {
   }
 
   onId(connection: QuicServerConnection, id: Uint8Array, isGiven: boolean): void {
-    if (isGiven) this.#ids.add(id, connection);
-    else this.#ids.remove(id, connection);
+    if (isGiven) this.#clients.addId(connection, id);
+    else this.#clients.removeId(connection, id);
   }
 
   onConnected(connection: QuicServerConnection): void {
-    this.#validate(connection);
+    this.#clients.validate(connection);
   }
 
   eventsOf(connection: QuicServerConnection): QuicServerEvents {
     return this.#options.onConnection(connection);
   }
 
-  #validate(connection: QuicServerConnection): void {
-    const place = this.#connections.get(connection);
-    if (place === undefined || !place.isUnvalidated) return;
-    place.isUnvalidated = false;
-    this.#unvalidated--;
-  }
-
   onGrown(connection: QuicServerConnection, bytes: number): void {
-    const entry = this.#connections.get(connection)?.entry ?? null;
-    if (entry !== null) this.#unsettled.grow(entry, bytes);
+    this.#clients.grow(connection, bytes);
   }
 
   onSettled(connection: QuicServerConnection): void {
-    const place = this.#connections.get(connection);
-    if (place === undefined || place.entry === null) return;
-    this.#unsettled.leave(place.entry);
-    place.entry = null;
+    this.#clients.settle(connection);
   }
 
   onForgotten(connection: QuicServerConnection): void {
-    const place = this.#connections.get(connection);
-    if (place === undefined) return;
-    this.#validate(connection);
-    this.onSettled(connection);
-    this.#ids.remove(place.initial, connection);
-    this.#connections.delete(connection);
-    if (this.#connections.size === 0) this.#onEmpty();
+    this.#clients.forget(connection);
   }
 
   /** Calls `on` as soon as no connection is left, at once where there is none. */
   whenEmpty(on: () => void): void {
-    this.#onEmpty = on;
-    if (this.#connections.size === 0) on();
+    this.#clients.whenEmpty(on);
   }
 
   /** Says the end to all clients: the socket closes. */
   close(): void {
-    for (const { connection } of this.#connections.keys()) connection.close(this.#options.closeCode, "");
-    for (const connection of this.#connections.keys()) connection.forget();
+    for (const { connection } of this.#clients.all()) connection.close(this.#options.closeCode, "");
+    for (const client of this.#clients.all()) client.forget();
   }
 }
