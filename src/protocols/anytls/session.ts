@@ -7,6 +7,7 @@ import { PassingMap } from "#lib/passing-map.ts";
 import { abortStream } from "#core/stream.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { onEnd } from "#net/stream/late-end.ts";
+import { type Done, FULL_WRITE_BYTES, SessionOutput } from "./session-output.ts";
 import type { SessionStream, StreamOwner } from "./stream.ts";
 import {
   encodeData,
@@ -21,14 +22,7 @@ import {
   WASTE,
 } from "./wire.ts";
 
-type Done = () => void;
-
 const CLOSE_TIMEOUT_MS = 5_000;
-/** Frames that fill a TLS record wait for nothing. */
-const FULL_WRITE_BYTES = 16 * 1024;
-/** Frames for which no writer waits, to a peer that reads nothing meanwhile; beyond, it is flooding us and the session is closed. */
-const MOST_UNREAD_BYTES = 1 << 20;
-
 /**
  * Streams in one connection, which it owns. There is no flow control per stream: one that is not read holds up all, as
  * the protocol has it. Ends once, with an error or without; its streams end with it.
@@ -36,25 +30,11 @@ const MOST_UNREAD_BYTES = 1 << 20;
 export abstract class Session implements StreamOwner {
   protected readonly streams = new PassingMap<number, SessionStream>();
   readonly #wire: Duplex;
+  readonly #output: SessionOutput;
   readonly #arrived = new ByteQueue();
   /** Streams whose readers are slow; the wire is paused while there is one. */
   readonly #blocked = new Set<SessionStream>();
-  /** Writers that wait for the wire; each stream has one write under way. */
-  #waiting: Done[] = [];
-  /** Of frames for which no writer waits, since the wire was full. */
-  #unreadBytes = 0;
-  /** Frames that wait for company, less than `FULL_WRITE_BYTES` of them. */
-  #small: Buffer[] = [];
-  #smallBytes = 0;
-  #isTimed = false;
-  readonly #afterThisTurn = (): void => void setImmediate(this.#afterTheNext);
-  readonly #afterTheNext = (): void => {
-    this.#isTimed = false;
-    this.#flush();
-  };
   #closed = false;
-  /** A relay worker has the wire, for the only stream; what is sent waits until it is back. */
-  #away = false;
   /** The buffer of large frames that are written, for the next ones; none while there are no streams. */
   #memory: Buffer | null = null;
   /** What is left of a data frame that is passed on in parts, and the stream that gets it; null: the data is discarded. */
@@ -63,14 +43,13 @@ export abstract class Session implements StreamOwner {
 
   constructor(wire: Duplex) {
     this.#wire = wire;
+    const onFlood = (): void =>
+      this.close(new ProtocolError("the peer asks for answers and does not read them"));
+    this.#output = new SessionOutput(wire, onFlood);
     wire.on("data", (bytes: Buffer) => this.#receive(bytes));
     onEnd(wire, () => this.close(null));
     wire.on("error", (error) => this.close(error));
     wire.on("close", () => this.close(null));
-    wire.on("drain", () => {
-      this.#unreadBytes = 0;
-      this.#release();
-    });
     wire.resume(); // a handshake before may have paused it
   }
 
@@ -78,8 +57,9 @@ export abstract class Session implements StreamOwner {
     return this.#closed;
   }
 
+  /** A relay worker has the wire, for the only stream; what is sent waits until it is back. */
   protected get isAway(): boolean {
-    return this.#away;
+    return this.#output.isHeld;
   }
 
   /** Everything but data, waste and heartbeats. Throws `ProtocolError`. */
@@ -99,12 +79,12 @@ export abstract class Session implements StreamOwner {
     if (error === null) this.#closeWire();
     else abortStream(this.#wire, error);
     this.onClosed(error);
-    this.#release();
+    this.#output.release();
   }
 
   /** In an orderly way, unless the peer does not take what is left. */
   #closeWire(): void {
-    this.#flush();
+    this.#output.flush();
     const timer = setTimeout(() => this.#wire.destroy(), CLOSE_TIMEOUT_MS).unref();
     this.#wire.end(() => {
       clearTimeout(timer);
@@ -112,23 +92,10 @@ export abstract class Session implements StreamOwner {
     });
   }
 
-  /** Sends frames; `done` runs when the wire takes more, `through` perhaps, when it needs these no more. */
+  /** As `SessionOutput.send`. */
   send(bytes: Buffer, done?: Done, through?: Done): void {
     if (this.#closed) return done?.();
-    if (bytes.length < FULL_WRITE_BYTES || this.#away) this.#wait(bytes);
-    else {
-      this.#flush();
-      this.#wire.write(bytes, through);
-    }
-    if (!this.#wire.writableNeedDrain) done?.();
-    else if (done !== undefined) this.#waiting.push(done);
-    else this.#countUnread(bytes.length);
-  }
-
-  #countUnread(bytes: number): void {
-    this.#unreadBytes += bytes;
-    if (this.#unreadBytes > MOST_UNREAD_BYTES)
-      this.close(new ProtocolError("the peer asks for answers and does not read them"));
+    this.#output.send(bytes, done, through);
   }
 
   /** Sends bytes as one write of the wire, alone; `flushed` runs when they are out. */
@@ -166,33 +133,6 @@ export abstract class Session implements StreamOwner {
   /** The stream's reader has room again. */
   readable(stream: SessionStream): void {
     if (this.#blocked.delete(stream) && this.#blocked.size === 0) this.#wire.resume();
-  }
-
-  /**
-   * Small frames wait for the end of the next turn and go out as one write: a stream's last bytes and its end are two
-   * events of its origin, but one record of the peer's.
-   */
-  #wait(bytes: Buffer): void {
-    this.#small.push(bytes);
-    this.#smallBytes += bytes.length;
-    if (this.#smallBytes >= FULL_WRITE_BYTES) return this.#flush();
-    if (this.#isTimed) return;
-    this.#isTimed = true;
-    setImmediate(this.#afterThisTurn);
-  }
-
-  #flush(): void {
-    const small = this.#small;
-    if (small.length === 0 || this.#away || this.#wire.writableEnded || this.#wire.destroyed) return;
-    this.#small = [];
-    this.#smallBytes = 0;
-    this.#wire.write(small.length === 1 ? (small[0] as Buffer) : Buffer.concat(small));
-  }
-
-  #release(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const done of waiting) done();
   }
 
   #receive(bytes: Buffer): void {
@@ -234,7 +174,7 @@ export abstract class Session implements StreamOwner {
   #deliver(piece: Buffer): void {
     this.#dataLeft -= piece.length;
     const stream = this.#dataFor;
-    if (piece.length === 0 || stream === null || stream.arrive(piece) || this.#away) return;
+    if (piece.length === 0 || stream === null || stream.arrive(piece) || this.isAway) return;
     this.#block(stream);
   }
 
@@ -249,10 +189,10 @@ export abstract class Session implements StreamOwner {
    */
   detachableFor(stream: SessionStream): Detachable | null {
     const isAlone = this.streams.size === 1 && this.streams.get(stream.id) === stream;
-    const isBusy = this.#closed || this.#away || !this.mayLeave;
+    const isBusy = this.#closed || this.isAway || !this.mayLeave;
     if (!isAlone || isBusy || (this.#dataLeft > 0 && this.#dataFor !== stream)) return null;
-    this.#flush();
-    if (this.#waiting.length + this.#small.length + this.#blocked.size > 0) return null;
+    this.#output.flush();
+    if (!this.#output.isIdle || this.#blocked.size > 0) return null;
     const wire = detachable(this.#wire);
     if (wire === null || wire.isLayered === true || wire.reattach === undefined) return null;
     if (wire.kind !== "tls" && wire.kind !== "records") return null;
@@ -266,7 +206,7 @@ export abstract class Session implements StreamOwner {
   }
 
   #leave(stream: SessionStream, wire: Detachable): DetachedState {
-    this.#away = true;
+    this.#output.isHeld = true;
     const state = wire.detach();
     const unread = this.#arrived.length === 0 ? null : this.#arrived.takeAll();
     const { padding } = this;
@@ -282,7 +222,7 @@ export abstract class Session implements StreamOwner {
   }
 
   #takeBack(stream: SessionStream, remainder: WireRemainder | null, takeWire: () => void): void {
-    this.#away = false;
+    this.#output.isHeld = false;
     takeWire();
     if (remainder === null) return this.close(new Error("the thread that had the session is gone"));
     if (this.#closed) return;
@@ -292,7 +232,7 @@ export abstract class Session implements StreamOwner {
     const { undelivered } = remainder;
     if (undelivered !== null && this.#dataFor !== null && !stream.arrive(Buffer.from(undelivered)))
       this.#block(stream);
-    this.#flush();
+    this.#output.flush();
     this.#receive(Buffer.from(remainder.unread));
   }
 }
