@@ -10,8 +10,9 @@ import { EcnMarking } from "./ecn-marking.ts";
 import { APPLICATION_SPACE, type PacketSpace } from "./packet-space.ts";
 import { ProbeTimer } from "./probe-timer.ts";
 import { RateSampler } from "./rate-sampler.ts";
+import { sayAgain, sayFlightAgain } from "./resend.ts";
 import { RttEstimate } from "./rtt.ts";
-import { ACKED, IN_FLIGHT, LOST, type SentItem, type SentPackets } from "./sent-packets.ts";
+import { ACKED, IN_FLIGHT, LOST, type SentPacket, type SentPackets } from "./sent-packets.ts";
 
 /** A packet is lost when one with a number so much higher was acknowledged (RFC 9002 §6.1.1). */
 const REORDERING = 3;
@@ -20,21 +21,6 @@ const MOST_REORDERING = 32;
 const PERSISTENT_PROBES = 3;
 /** Sent for one probe timeout. */
 const PROBES = 2;
-
-/** What a packet carried. */
-export interface SentPacket {
-  readonly bytes: number;
-  readonly isEliciting: boolean;
-  /** With ECT(0). */
-  readonly isMarked: boolean;
-  /** -1: no stream. */
-  readonly stream: number;
-  readonly offset: number;
-  readonly length: number;
-  readonly isLast: boolean;
-  /** Null: nothing else that has to arrive. */
-  readonly items: readonly SentItem[] | null;
-}
 
 export class Recovery {
   readonly rtt = new RttEstimate();
@@ -80,26 +66,12 @@ export class Recovery {
     this.#acked = new AckedRanges(streams);
   }
 
-  /** Answers with the number; the packet was built with it. */
+  /** The packet was built with the next number of its space. */
   onSent(space: PacketSpace, packet: SentPacket, nowMs: number): void {
     const { sent } = space;
-    const number = sent.next;
-    const slot = sent.take();
-    sent.sentAt[slot] = nowMs;
-    sent.bytes[slot] = packet.bytes;
-    sent.eliciting[slot] = packet.isEliciting ? 1 : 0;
-    sent.isMarked[slot] = packet.isMarked ? 1 : 0;
+    const slot = sent.add(packet, nowMs);
     if (packet.isMarked) this.marking.onSent();
-    sent.stream[slot] = packet.stream;
-    sent.offset[slot] = packet.offset;
-    sent.length[slot] = packet.length;
-    sent.isLast[slot] = packet.isLast ? 1 : 0;
-    sent.state[slot] = packet.isEliciting ? IN_FLIGHT : ACKED; // what is not acknowledged is not waited for
-    if (!packet.isEliciting) {
-      sent.settle();
-      return;
-    }
-    if (packet.items !== null) sent.items.set(number, packet.items);
+    if (!packet.isEliciting) return;
     this.sampler.onSent(sent, slot, nowMs, this.inFlight);
     this.inFlight += packet.bytes;
     space.eliciting++;
@@ -239,25 +211,12 @@ export class Recovery {
       space.eliciting--;
       this.lostPackets++;
       if (byteAt(sent.isMarked, slot) === 1) this.marking.onLost();
-      this.#sayAgain(sent, number, slot);
+      sayAgain(this.#streams, sent, number);
     }
     sent.settle();
     if (bytes === 0) return;
     const mostMs = PERSISTENT_PROBES * (this.rtt.probeTimeoutMs + this.probes.peerMaxAckDelayMs);
     this.congestion.onLost(nowMs, bytes, newest, longestMs > mostMs);
-  }
-
-  #sayAgain(sent: SentPackets, number: number, slot: number): void {
-    const stream = float64At(sent.stream, slot);
-    if (stream >= 0)
-      this.#streams.onLost(
-        stream,
-        float64At(sent.offset, slot),
-        sent.length[slot] ?? 0,
-        byteAt(sent.isLast, slot) === 1,
-      );
-    for (const item of sent.items.get(number) ?? []) item.onLost();
-    sent.items.delete(number);
   }
 
   /** When `onTimeout` is due; Infinity: never. `mustProbe`: see `ProbeTimer.deadline`. */
@@ -273,29 +232,16 @@ export class Recovery {
         didLose = true;
       }
     if (didLose || this.deadline(spaces, mustProbe) > nowMs) return;
-    for (const space of this.probes.expire(spaces)) this.#probe(space);
-  }
-
-  /** What the oldest packets carried goes again, and they may still be acknowledged. */
-  #probe(space: PacketSpace): void {
-    const { sent } = space;
-    space.probes = PROBES;
-    let count = 0;
-    for (let number = sent.first; number < sent.next && count < PROBES; number++) {
-      const slot = sent.slotOf(number);
-      if (byteAt(sent.state, slot) !== IN_FLIGHT) continue;
-      count++;
-      this.#sayAgain(sent, number, slot);
+    for (const space of this.probes.expire(spaces)) {
+      space.probes = PROBES;
+      sayFlightAgain(this.#streams, space.sent, PROBES); // they may still be acknowledged
     }
   }
 
   /** None of it was understood, and nothing is to be concluded from that: a Retry. */
   sayAllAgain(space: PacketSpace): void {
     const { sent } = space;
-    for (let number = sent.first; number < sent.next; number++) {
-      const slot = sent.slotOf(number);
-      if (byteAt(sent.state, slot) === IN_FLIGHT) this.#sayAgain(sent, number, slot);
-    }
+    sayFlightAgain(this.#streams, sent);
     this.inFlight -= sent.forget();
     space.eliciting = 0;
     space.lossAtMs = Infinity;

@@ -11,6 +11,22 @@ export interface SentItem {
   onLost(): void;
 }
 
+/** What a packet carried. */
+export interface SentPacket {
+  readonly bytes: number;
+  /** Asks for an acknowledgement. */
+  readonly isEliciting: boolean;
+  /** With ECT(0). */
+  readonly isMarked: boolean;
+  /** The stream of its first STREAM frame; -1: there is none. */
+  readonly stream: number;
+  readonly offset: number;
+  readonly length: number;
+  readonly isLast: boolean;
+  /** Null: nothing else that has to arrive. */
+  readonly items: readonly SentItem[] | null;
+}
+
 const FIRST_SLOTS = 8;
 /** So many that are settled: some that were called lost are only late. */
 const REMEMBERED = 64;
@@ -31,9 +47,8 @@ export class SentPackets {
   sentAt = NO_FLOATS;
   bytes = NO_SHORTS;
   state = NO_BYTES;
-  /** Asks for an acknowledgement. */
+  // Of the packets, see `SentPacket`.
   eliciting = NO_BYTES;
-  /** The stream of its first STREAM frame; -1: there is none. */
   stream = NO_FLOATS;
   offset = NO_FLOATS;
   length = NO_SHORTS;
@@ -65,15 +80,33 @@ export class SentPackets {
     return number & (this.#slots - 1);
   }
 
+  /** Enters the next packet and answers with its slot; one that asks for no acknowledgement is settled at once. */
+  add(packet: SentPacket, nowMs: number): number {
+    const number = this.next;
+    const slot = this.#take();
+    this.sentAt[slot] = nowMs;
+    this.bytes[slot] = packet.bytes;
+    this.eliciting[slot] = packet.isEliciting ? 1 : 0;
+    this.isMarked[slot] = packet.isMarked ? 1 : 0;
+    this.stream[slot] = packet.stream;
+    this.offset[slot] = packet.offset;
+    this.length[slot] = packet.length;
+    this.isLast[slot] = packet.isLast ? 1 : 0;
+    this.state[slot] = packet.isEliciting ? IN_FLIGHT : ACKED;
+    if (!packet.isEliciting) this.settle();
+    else if (packet.items !== null) this.items.set(number, packet.items);
+    return slot;
+  }
+
   /** The slot of the next packet, whose number is taken with it. */
-  take(): number {
+  #take(): number {
     if (this.next - this.first >= this.#slots) this.#grow();
     return this.slotOf(this.next++);
   }
 
   /** Takes the number of a packet that is not waited for. */
   takeSettled(): void {
-    this.state[this.take()] = ACKED;
+    this.state[this.#take()] = ACKED;
     this.settle();
   }
 
