@@ -5,38 +5,26 @@
 import type { DetachedState, RecordState } from "#core/wire-state.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { RecordConnection } from "#transport/record-connection.ts";
-import { type AlertName, ALERT, decodeAlert, encodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
+import { type AlertName, ALERT, decodeAlert, PeerAlert, TlsFault } from "./alerts.ts";
 import type { CipherSuite } from "./cipher-suites.ts";
 import type { ConnectionOutput, Handshake } from "./handshake.ts";
-import { encodeMessage, type HandshakeMessage, MESSAGE, MessageReader } from "./handshake-messages.ts";
+import { type HandshakeMessage, MESSAGE, MessageReader } from "./handshake-messages.ts";
 import { decodeKeyUpdate, decodeTicket } from "./post-handshake.ts";
-import {
-  MAX_CONTENT_BYTES,
-  plainRecord,
-  type RawRecord,
-  RECORD,
-  RecordOpener,
-  RecordSealer,
-  takeRecord,
-} from "./records.ts";
+import { CHANGE_CIPHER_SPEC, RecordOutput, sealPayload } from "./record-output.ts";
+import { type RawRecord, RECORD, RecordOpener, takeRecord } from "./records.ts";
 
 /** Records and messages in a row that carry no payload: a peer that sends more keeps us busy for nothing. */
 const MAX_USELESS = 32;
-const CHANGE_CIPHER_SPEC = Buffer.of(1);
-const FIRST_VERSION = 0x0301;
 const NOTHING = Buffer.alloc(0);
 
 export class Tls13Connection<Kind extends Handshake = Handshake> implements RecordConnection {
   readonly wireKind = "records";
   protected readonly handshake: Kind;
   readonly #portable: boolean;
+  readonly #output: RecordOutput;
   readonly #arrived = new ByteQueue();
   readonly #messages = new MessageReader();
-  #output: Buffer[] = [];
   #opener: RecordOpener | null = null;
-  #sealer: RecordSealer | null = null;
-  #saidHello = false;
-  #saidChange = false;
   #useless = 0;
   /** The peer said close_notify. */
   #hasEnded = false;
@@ -46,12 +34,13 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
   /** `portable`: by `node:crypto` alone, without FFI. */
   constructor(make: (output: ConnectionOutput) => Kind, portable = false) {
     this.#portable = portable;
+    const output = (this.#output = new RecordOutput(portable));
     this.handshake = make({
-      send: (messages) => this.#send(messages),
+      send: (messages) => output.sendMessages(messages),
       openWith: (suite, secret) => this.#openWith(suite, secret),
-      sealWith: (suite, secret, mostContent) => this.#sealWith(suite, secret, mostContent),
-      sendRecords: (records) => void this.#output.push(records),
-      sendPadding: (recordBytes) => this.#sendPadding(recordBytes),
+      sealWith: (suite, secret, mostContent = null) => output.sealWith(suite, secret, mostContent),
+      sendRecords: (records) => output.sendRecords(records),
+      sendPadding: (recordBytes) => output.sendPadding(recordBytes),
     });
   }
 
@@ -100,26 +89,21 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
 
   /** Bytes for the peer that arose meanwhile; null: none. */
   takeOutput(): Buffer | null {
-    if (this.#output.length === 0) return null;
-    const [first = NOTHING, ...others] = this.#output;
-    this.#output = [];
-    return others.length === 0 ? first : Buffer.concat([first, ...others]);
+    return this.#output.take();
   }
 
   /** Records for the payload. Only once it is secure, and before `end`. */
   write(payload: Uint8Array): Buffer {
-    const sealer = this.#sealer;
+    const { sealer } = this.#output;
     if (sealer === null || !this.isSecure || this.#isClosed) throw new Error("no payload can be sent now");
-    if (!sealer.isWorn) return sealer.seal(RECORD.applicationData, payload);
-    const update = this.#updateWriting(sealer);
-    return Buffer.concat([update, sealer.seal(RECORD.applicationData, payload)]);
+    return sealPayload(sealer, payload);
   }
 
   /** The peer is told that no more payload comes. */
   end(): Buffer {
     if (this.#isClosed) return NOTHING;
     this.#isClosed = true;
-    return this.#alert("close_notify");
+    return this.#output.alert("close_notify");
   }
 
   /** Bytes behind the last record that was read, removed: for those who leave TLS behind. */
@@ -144,7 +128,7 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
 
   /** For those who go on with it in place of this one, once it is secure; nothing of it may be unread. */
   get state(): RecordState {
-    const [opening, sealing] = [this.#opener?.state, this.#sealer?.state];
+    const [opening, sealing] = [this.#opener?.state, this.#output.sealer?.state];
     if (!opening || !sealing) throw new Error("a connection that is not secure");
     const secrets = Buffer.concat([opening.secret, sealing.secret]);
     return { opened: opening.sequence, sealed: sealing.sequence, secrets };
@@ -157,8 +141,8 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
       this.handshake.suite !== null &&
       !this.#hasEnded &&
       !this.#isClosed &&
-      this.#output.length === 0;
-    return isOpen && this.#messages.waiting === 0 && this.#sealer?.canBeGiven === true;
+      this.#output.isEmpty;
+    return isOpen && this.#messages.waiting === 0 && this.#output.sealer?.canBeGiven === true;
   }
 
   /**
@@ -167,8 +151,9 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
    */
   depart(): DetachedState {
     const { suite } = this.handshake;
-    const { mostContent = 0 } = this.#sealer ?? {};
-    const [opening, sealing] = [this.#opener?.giveAway(), this.#sealer?.giveAway()];
+    const { sealer } = this.#output;
+    const { mostContent = 0 } = sealer ?? {};
+    const [opening, sealing] = [this.#opener?.giveAway(), sealer?.giveAway()];
     if (suite === null || !opening || !sealing) throw new Error("this connection cannot be given away");
     this.#isClosed = this.#hasEnded = true;
     return {
@@ -190,11 +175,9 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
     if (suite === null) throw new Error("a connection that has not departed");
     const bytes = Buffer.from(secrets);
     const { hashBytes } = suite;
-    const mostContent = this.#sealer?.mostContent ?? MAX_CONTENT_BYTES;
     const portable = this.#portable;
     this.#opener = new RecordOpener(suite, bytes.subarray(0, hashBytes), { portable, sequence: opened });
-    const ofSealing = bytes.subarray(hashBytes, 2 * hashBytes);
-    this.#sealer = new RecordSealer(suite, ofSealing, { mostContent, portable, sequence: sealed });
+    this.#output.sealOn(suite, bytes.subarray(hashBytes, 2 * hashBytes), sealed);
     this.#isClosed = this.#hasEnded = false;
     this.feed(bytes.subarray(2 * hashBytes));
   }
@@ -203,36 +186,14 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
     this.handshake[Symbol.dispose]?.();
     this.#isClosed = true;
     this.#opener?.[Symbol.dispose]();
-    this.#sealer?.[Symbol.dispose]();
-    this.#opener = this.#sealer = null;
+    this.#output[Symbol.dispose]();
+    this.#opener = null;
   }
 
   #fail(alert: AlertName, isPeers: boolean): void {
     this.#arrived.takeAll();
-    if (!isPeers && !this.#isClosed) this.#output.push(this.#alert(alert));
+    if (!isPeers && !this.#isClosed) this.#output.sendAlert(alert);
     this.#isClosed = this.#hasEnded = true;
-  }
-
-  #alert(name: AlertName): Buffer {
-    const body = encodeAlert(name);
-    return this.#sealer === null ? plainRecord(RECORD.alert, body) : this.#sealer.seal(RECORD.alert, body);
-  }
-
-  /** Of the dialling side. */
-  #send(messages: Buffer): void {
-    if (this.#saidHello && !this.#saidChange) {
-      this.#saidChange = true;
-      this.#output.push(plainRecord(RECORD.changeCipherSpec, CHANGE_CIPHER_SPEC)); // RFC 8446 §D.4
-    }
-    if (this.#sealer !== null) this.#output.push(this.#sealer.seal(RECORD.handshake, messages));
-    else
-      this.#output.push(plainRecord(RECORD.handshake, messages, this.#saidHello ? undefined : FIRST_VERSION));
-    this.#saidHello = true;
-  }
-
-  #sendPadding(recordBytes: number): void {
-    if (this.#sealer !== null)
-      this.#output.push(this.#sealer.seal(RECORD.applicationData, NOTHING, recordBytes));
   }
 
   #openWith(suite: CipherSuite, secret: Buffer): void {
@@ -245,14 +206,6 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
   #refuseWaiting(): void {
     if (this.#messages.waiting > 0)
       throw new TlsFault("unexpected_message", "handshake bytes behind the end of a key");
-  }
-
-  #sealWith(suite: CipherSuite, secret: Buffer, limit: number | null = null): void {
-    this.#sealer?.[Symbol.dispose]();
-    this.#sealer = new RecordSealer(suite, secret, {
-      portable: this.#portable,
-      ...(limit === null ? {} : { mostContent: limit }),
-    });
   }
 
   #takeRecord(record: RawRecord): Buffer | null {
@@ -320,13 +273,6 @@ export class Tls13Connection<Kind extends Handshake = Handshake> implements Reco
     const wantsOurs = decodeKeyUpdate(body);
     this.#refuseWaiting();
     this.#opener?.update();
-    if (wantsOurs && this.#sealer !== null && !this.#isClosed)
-      this.#output.push(this.#updateWriting(this.#sealer));
-  }
-
-  #updateWriting(sealer: RecordSealer): Buffer {
-    const told = sealer.seal(RECORD.handshake, encodeMessage(MESSAGE.keyUpdate, Buffer.of(0)));
-    sealer.update();
-    return told;
+    if (wantsOurs && !this.#isClosed) this.#output.sendKeyUpdate();
   }
 }
