@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -202,3 +202,14 @@ test(
       assert.match(String(warnings), /no category missing/);
     }),
 );
+
+test("a link to nowhere is a file that cannot be used, and nothing more", () =>
+  withFolder(async (home) => {
+    symlinkSync(join(home, "not-mounted", "geosite.dat"), join(home, "GeoSite.dat"));
+    const urls = { geosite: "s", geoip: "i", mmdb: "m", asn: "a" };
+    const env = { home, geodataMode: true, urls, compile, slices: new Slices(), log: SILENT };
+    const geodata = new Geodata(env, null);
+    geodata.geosite("google");
+    assert.deepEqual(geodata.pathOf("geosite"), { path: join(home, "GeoSite.dat"), changedAtMs: null });
+    await assert.rejects(geodata.refuseStrange("geosite"), /is no regular file; it is not replaced/);
+  }));

@@ -120,11 +120,11 @@ export class Geodata {
     return new Set([...this.#live.values()].map(({ kind }) => kind));
   }
 
-  /** Where the file is, or would be. */
+  /** Where the file is, or would be; null: there is none, or its age cannot be told, as that of a link to nowhere. */
   pathOf(kind: GeoKind): { readonly path: string; readonly changedAtMs: number | null } {
     const found = this.#find(kind);
     if (found === null) return { path: join(this.#env.home, GEO_FILES[kind].target), changedAtMs: null };
-    return { path: found, changedAtMs: statSync(found).mtimeMs };
+    return { path: found, changedAtMs: changedAtMs(found) };
   }
 
   /**
@@ -250,6 +250,14 @@ export class Geodata {
       const found = present.get(name);
       if (found !== undefined) return join(home, found);
     }
+    return null;
+  }
+}
+
+function changedAtMs(path: string): number | null {
+  try {
+    return statSync(path).mtimeMs;
+  } catch {
     return null;
   }
 }

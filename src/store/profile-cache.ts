@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ApiError, messageOf, StoreError, errnoOf } from "#core/errors.ts";
@@ -213,19 +213,32 @@ export class ProfileCache implements Choices, Disposable {
     if (this.#database !== null) return this.#database;
     const mark = markOf(this.#path);
     if (mark === "strange") throw new StoreError("something else has been put there");
-    makeFolder(dirname(this.#path));
+    if (mark === "missing") this.#make();
     const database = new DatabaseSync(this.#path);
     try {
-      // Before there is a log: its text in the file itself is the mark.
-      database.exec(TABLE.replace("TABLE", "TABLE IF NOT EXISTS"));
       database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     } catch (error) {
       database.close();
-      if (mark === "missing") this.#remove(); // an empty one, on a full disk, would be taken for a file of others
       throw error;
     }
     this.#database = database;
     return database;
+  }
+
+  /** Under another name first: an empty file, as a full disk or a kill leaves it, would be taken for one of others. */
+  #make(): void {
+    makeFolder(dirname(this.#path));
+    const made = `${this.#path}.new`;
+    removeDatabase(made); // of a process that was killed
+    try {
+      using database = new DatabaseSync(made);
+      database.exec(TABLE); // before there is a log: its text in the file itself is the mark
+      database.close();
+      renameSync(made, this.#path);
+    } catch (error) {
+      removeDatabase(made);
+      throw error;
+    }
   }
 
   #close(): void {
@@ -237,12 +250,12 @@ export class ProfileCache implements Choices, Disposable {
   #throwAway(error: unknown): void {
     this.#log.warning(`${this.#path} is damaged and is made anew: ${messageOf(error)}`);
     this.#close();
-    this.#remove();
+    removeDatabase(this.#path);
   }
+}
 
-  #remove(): void {
-    for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(this.#path + suffix, { force: true });
-  }
+function removeDatabase(path: string): void {
+  for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
 }
 
 function markOf(path: string): "missing" | "own" | "strange" {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -12,10 +12,13 @@ import {
   writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
+import { missing } from "../support/peer.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
 
 function inFolder(work: (path: string) => void): void {
   const folder = mkdtempSync(join(tmpdir(), "weir-cache-"));
@@ -148,6 +151,29 @@ test("a full disk leaves no file that cannot be used when there is room again", 
     new ProfileCache(path, SILENT).set("storage", "b", "2");
     assert.equal(new ProfileCache(path, SILENT).get("storage", "b"), "2");
   }));
+
+test("killed in the first write, it leaves no file that cannot be used", { skip: missing("strace") }, () =>
+  inFolder((path) => {
+    const program = `import { ProfileCache } from "#store/profile-cache.ts";
+      import { SILENT } from "#core/log.ts";
+      using cache = new ProfileCache(process.env.FILE, SILENT);
+      cache.select("group", "killed");`;
+    for (const [call, when] of ["pwrite64", "fsync,fdatasync", "unlink", "rename"].flatMap((name) =>
+      [1, 2].map((nth) => [name, nth] as const),
+    )) {
+      const inject = `inject=${call}:signal=SIGKILL:when=${when}`;
+      const words = ["-f", "-o", "/dev/null", "-e", `trace=${call}`, "-e", inject, process.execPath];
+      spawnSync("strace", [...words, "--input-type=module", "-e", program], { cwd: ROOT, env: { ...process.env, FILE: path } }); // prettier-ignore
+      {
+        using next = new ProfileCache(path, SILENT);
+        next.select("group", "member");
+      }
+      using again = new ProfileCache(path, SILENT);
+      assert.equal(again.selected("group"), "member", `${call} ${when}`);
+      rmSync(dirname(path), { recursive: true });
+    }
+  }),
+);
 
 test("while another process has the file a choice is refused, not forgotten", () =>
   inFolder((path) => {
