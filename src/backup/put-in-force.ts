@@ -70,9 +70,8 @@ export function settle(home: string): void {
 async function apply(home: string, plan: RestorePlan, files: OtherFiles): Promise<Outcome> {
   const folder = folderOf(home, "staged");
   try {
-    if (plan.configuration !== null)
-      keepCopy(plan.configuration, join(folder, PLAN_FILES.configurationBefore));
-    keepCopy(files.choices, join(folder, PLAN_FILES.choicesBefore));
+    if (plan.configuration !== null) keepCopy(plan.configuration, folder, PLAN_FILES.configurationBefore);
+    keepCopy(files.choices, folder, PLAN_FILES.choicesBefore);
     await using prepared =
       plan.configuration === null
         ? null
@@ -133,11 +132,13 @@ function discard(home: string, plan: RestorePlan): void {
   for (const { path } of plan.stores) removeStore(path + STAGED_SUFFIX);
 }
 
-/** Whole or not at all, and once: what is copied may be of the restore by the second time. */
-function keepCopy(from: string, to: string): void {
-  if (existsSync(to) || !existsSync(from)) return;
-  copyFileSync(from, `${to}.part`);
-  renameSync(`${to}.part`, to);
+/** Whole or not at all, and once: what is copied may be of the restore by the second time. On the medium before what it is a copy of is replaced. */
+function keepCopy(from: string, folder: string, name: string): void {
+  if (existsSync(join(folder, name)) || !existsSync(from)) return;
+  const part = `${name}.part`;
+  writePart(folder, part, readFileSync(from));
+  renameSync(join(folder, part), join(folder, name));
+  syncFolder(folder);
 }
 
 /** Without the lock, which is held. */

@@ -63,8 +63,16 @@ function isThere(path: string): boolean {
   return existsSync(path) || existsSync(`${path}.bak`);
 }
 
+/** Where what is there goes: nothing is there yet, also where two restores come within a second of a clock that may be set back. */
+export function asideOf(path: string, nowMs: number): string {
+  const wanted = `${path}.before-restore-${Math.trunc(nowMs / 1000)}`;
+  let aside = wanted;
+  for (let at = 2; pathsOfStore(aside).some((file) => existsSync(file)); at++) aside = `${wanted}-${at}`;
+  return aside;
+}
+
 function moveAside(path: string, nowMs: number): string {
-  const name = `${path}.before-restore-${Math.trunc(nowMs / 1000)}`;
+  const name = asideOf(path, nowMs);
   for (const file of pathsOfStore(path))
     if (existsSync(file) && !file.endsWith(".lock")) renameSync(file, name + file.slice(path.length));
   return name;

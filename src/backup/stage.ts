@@ -5,7 +5,7 @@ import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { pathsOfStore } from "#store/own-file.ts";
 import type { BackupContents } from "./contents.ts";
-import { checkContents, fillStore, type StoreTarget } from "./restore.ts";
+import { asideOf, checkContents, fillStore, type StoreTarget } from "./restore.ts";
 import {
   isIn,
   makeFolder,
@@ -66,7 +66,7 @@ function stageStore(target: StoreTarget, nowMs: () => number): RestorePlan["stor
     .filter((file) => existsSync(file))
     .map((file) => file.slice(staged.length))
     .sort((left, right) => right.length - left.length);
-  return { role: store.role, path, suffixes, aside: `${path}.before-restore-${Math.trunc(nowMs() / 1000)}` };
+  return { role: store.role, path, suffixes, aside: asideOf(path, nowMs()) };
 }
 
 /** Every file of a store at this path. */

@@ -4,7 +4,11 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { putStore } from "#backup/restore.ts";
+import { SILENT } from "#core/log.ts";
+import { STORE_PARTS } from "#host/store-parts.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { Store } from "#store/backup.ts";
 import { CONTROLLER_SECRET, ManagedCore, managedConfig, stateFolder } from "../support/managed-core.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { missing } from "../support/peer.ts";
@@ -192,3 +196,21 @@ test(
     assert.deepEqual(readdirSync(folder.path), ["weir.backup"]);
   },
 );
+
+test("two restores within a second of the clock keep both states aside", () => {
+  using folder = stateFolder();
+  const path = join(folder.path, "users.db");
+  const parts = STORE_PARTS.users;
+  const [first] = parts;
+  const restored = (text: string): string | null => {
+    const records = [["a", Buffer.from(text)] as const];
+    const store = { role: "users", path: "users.db", parts: [{ name: first, records }] } as const;
+    return putStore({ path, store, parts }, SILENT, () => 1_000_000);
+  };
+  const asides = ["one", "two", "three"].map(restored);
+  const found = [...asides.filter((aside) => aside !== null), path].map((at) => {
+    using opened = Store.open({ path: at, parts, nowMs: Date.now, log: SILENT });
+    return [...opened.entries(first)].map(([, value]) => value.toString()).join();
+  });
+  assert.deepEqual(found, ["one", "two", "three"]);
+});

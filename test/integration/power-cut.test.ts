@@ -29,3 +29,28 @@ test("a configuration that weir import replaces", options, () => {
   );
   assert.equal(said, "true\n");
 });
+
+test("the configuration that a restore which is taken back brings back", options, () => {
+  const files = `import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+    import { giveUp } from "#backup/put-in-force.ts";
+    import { stageRestore } from "#backup/stage.ts";
+    import { restoreAtStart } from "#cli/staged-restore.ts";
+    import { SILENT } from "#core/log.ts";
+    const home = "/mnt/home";
+    const file = home + "/config.yaml";`;
+  const said = afterPowerCut(
+    `${files}
+    mkdirSync(home, { mode: 0o700 });
+    writeFileSync(file, "mode: rule # old", { flush: true });
+    const choices = { selected: {}, storage: {} };
+    const contents = { createdAtMs: 0, version: "1", configuration: "mode: rule # new", stores: [], choices };
+    const by = { kind: "owner", name: "controller" };
+    stageRestore(contents, { home, file, stores: [], by, from: "" }, Date.now);
+    await restoreAtStart(home, SILENT);
+    giveUp(home, "a test");`,
+    `${files}
+    await restoreAtStart(home, SILENT);
+    console.log(readFileSync(file, "utf8"));`,
+  );
+  assert.equal(said, "mode: rule # old\n");
+});
