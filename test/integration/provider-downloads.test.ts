@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import type { Socket } from "node:net";
@@ -17,6 +18,8 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { replaceFile } from "#providers/replace-file.ts";
+import { missing } from "../support/peer.ts";
 import { openTcpOrigin, type Origin } from "../support/origin.ts";
 import { NEW_NODES, NEW_RULES, OLD_NODES, OLD_RULES, openKit } from "../support/provider-kit.ts";
 
@@ -259,6 +262,55 @@ test("kill -9 in mid-write leaves the old or the new file, never half of one", a
     rmSync(home, { recursive: true });
   }
 });
+
+test("what kill -9 has left beside a file goes with a later write, a write that is on its way stays", async () => {
+  const home = mkdtempSync(join(tmpdir(), "weir-stale-"));
+  try {
+    const names = [
+      ".list.0123456789ab.tmp",
+      ".list.ba9876543210.tmp",
+      ".list.ffffffffffff.tmp",
+      ".list.notes.tmp",
+    ];
+    const ages = [3600, -3600, 10, 3600];
+    for (const [at, name] of names.entries()) {
+      writeFileSync(join(home, name), "half of a li");
+      const changedAt = Date.now() / 1000 - (ages[at] as number);
+      utimesSync(join(home, name), changedAt, changedAt);
+    }
+    await replaceFile(join(home, "list"), Buffer.from("new"));
+    assert.deepEqual(readdirSync(home).sort(), [".list.ffffffffffff.tmp", ".list.notes.tmp", "list"]);
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+});
+
+test(
+  "a folder that cannot be flushed has the new file, and the new file is in use",
+  { skip: missing("strace") },
+  () => {
+    const home = mkdtempSync(join(tmpdir(), "weir-folder-"));
+    const program = `
+    import { replaceFile } from "#providers/replace-file.ts";
+    console.log(await replaceFile(process.env.FILE, Buffer.from("new")).then(() => "written", (error) => error.message));`;
+    try {
+      const said = execFileSync(
+        "strace",
+        // The file is flushed first, then its folder, as some shared folders of virtual machines refuse it.
+        ["-f", "-o", "/dev/null", "-e", "inject=fsync:error=EINVAL:when=2", process.execPath, "--input-type=module", "-e", program], // prettier-ignore
+        {
+          encoding: "utf8",
+          cwd: root,
+          env: { ...process.env, FILE: join(home, "list"), UV_THREADPOOL_SIZE: "1" },
+        },
+      );
+      assert.equal(said.trim(), "written");
+      assert.equal(readFileSync(join(home, "list"), "utf8"), "new");
+    } finally {
+      rmSync(home, { recursive: true });
+    }
+  },
+);
 
 const noTmpfs = tmpfsFault();
 
