@@ -67,11 +67,12 @@ export class UserCounter implements Traffic {
 
   /** All nodes of the fleet together have moved so much, without what was counted here and is not accounted for. */
   correct(uploadBytes: number, downloadBytes: number, wallMs: number): void {
-    this.uploadBytes += uploadBytes - this.accountedUpload;
-    this.downloadBytes += downloadBytes - this.accountedDownload;
-    this.accountedUpload = uploadBytes;
-    this.accountedDownload = downloadBytes;
-    this.share?.learn(uploadBytes + downloadBytes);
+    const [upload, download] = [sumOf(uploadBytes, 0), sumOf(downloadBytes, 0)];
+    this.uploadBytes = sumOf(this.uploadBytes, upload - this.accountedUpload);
+    this.downloadBytes = sumOf(this.downloadBytes, download - this.accountedDownload);
+    this.accountedUpload = upload;
+    this.accountedDownload = download;
+    this.share?.learn(upload + download);
     this.look(wallMs);
   }
 
