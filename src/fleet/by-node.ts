@@ -2,6 +2,7 @@
 import type { Client } from "pg";
 import type { HourAt, OnlineAt, OnNode } from "#core/fleet.ts";
 import type { Ip } from "#core/session.ts";
+import { summed } from "./schema/ceilings.ts";
 
 /** Connections of a user by node. */
 export type Online = ReadonlyMap<string, ReadonlyMap<string, number>>;
@@ -45,7 +46,7 @@ export async function fetchAddresses(
 export async function fetchHours(client: Client, userId: string): Promise<readonly HourAt[]> {
   const { rows } = await client.query<{ node: string; hour: Date; upload: string; download: string }>(
     `SELECT coalesce(n.name, h.node_id::text) AS node, h.hour,
-       sum(h.upload)::bigint AS upload, sum(h.download)::bigint AS download
+       ${summed("sum(h.upload)")} AS upload, ${summed("sum(h.download)")} AS download
      FROM weir.usage_hour h
      JOIN weir.app_user u ON u.id = h.user_id
      LEFT JOIN weir.node n ON n.id = h.node_id

@@ -1,6 +1,6 @@
 /** What `weir fleet check` says of the database, as this node's login sees it. */
 import type { ClientBase } from "pg";
-import { VERSIONS } from "./schema/versions.ts";
+import { OLDEST, VERSIONS } from "./schema/versions.ts";
 import { schemaVersion } from "./migrate.ts";
 
 export interface CheckReport {
@@ -50,8 +50,9 @@ export async function checkDatabase(client: ClientBase, listeners: readonly stri
     missing.push(`GRANT weir_node TO ${facts.login}; (or weir_admin), by an administrator of the database`);
   else {
     const version = await schemaVersion(client);
-    lines.push(`schema: version ${version} of ${VERSIONS.length}`);
-    if (version < VERSIONS.length) missing.push("the schema is not complete: weir fleet migrate");
+    const rest = version < VERSIONS.length ? ", weir fleet migrate brings the rest" : "";
+    lines.push(`schema: version ${version} of ${VERSIONS.length}${rest}`);
+    if (version < OLDEST) missing.push("the schema is not complete: weir fleet migrate");
     else if (version > VERSIONS.length) missing.push("the schema is newer than this weir: update weir here");
     else await lookAtListeners(client, listeners, { lines, missing, login: facts.login });
   }

@@ -36,6 +36,8 @@ const BY_CODE: Readonly<Record<string, string>> = {
   "53300": "it has too many connections already",
   "57P01": "it is being shut down",
   "57P03": "it is starting or ending",
+  "55P03":
+    "another session holds a lock for long (a backup does): look for old transactions in pg_stat_activity, then try again",
   "57014": "a statement took too long",
   "42501": "the role may not do this; weir fleet check says what is missing",
   "25006": "it takes no writes (a replica)",

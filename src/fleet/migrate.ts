@@ -1,7 +1,7 @@
 /** Brings the schema to the version of this program, forward only. */
 import type { ClientBase } from "pg";
 import { FleetError } from "./errors.ts";
-import { VERSIONS } from "./schema/versions.ts";
+import { OLDEST, VERSIONS } from "./schema/versions.ts";
 
 export interface Migration {
   /** 0: there was no schema. */
@@ -11,6 +11,9 @@ export interface Migration {
 
 /** Any number that no other program is likely to take: `weir` in ASCII. */
 const LOCK = 0x77656972;
+
+/** For a table that another session reads. */
+const MOST_WAIT_MS = 2_000;
 
 const ROLES = ["weir_admin", "weir_node"] as const;
 
@@ -28,6 +31,8 @@ export async function migrate(
     await client.query("SELECT pg_advisory_xact_lock($1)", [LOCK]);
     const from = await schemaVersion(client);
     refuseNewer(from);
+    // What waits for a table keeps all nodes waiting behind itself.
+    await client.query(`SET LOCAL lock_timeout = ${MOST_WAIT_MS}`);
     if (from === 0) await lay(client);
     for (const [at, text] of VERSIONS.entries()) {
       if (at < from) continue;
@@ -53,14 +58,14 @@ export async function schemaVersion(client: ClientBase): Promise<number> {
   return found.rows[0]?.number ?? 0;
 }
 
-/** Throws `FleetError` where the schema is not the one that this program knows. */
+/** Throws `FleetError` where the schema is not one that this program works with. */
 export async function refuseOtherSchema(client: ClientBase): Promise<void> {
   const version = await schemaVersion(client);
   refuseNewer(version);
   if (version === 0) throw new FleetError("the database has no schema weir yet: run weir fleet migrate");
-  if (version < VERSIONS.length)
+  if (version < OLDEST)
     throw new FleetError(
-      `the schema has version ${version}, this weir needs ${VERSIONS.length}: run weir fleet migrate`,
+      `the schema has version ${version}, this weir needs ${OLDEST} at least: run weir fleet migrate`,
     );
 }
 

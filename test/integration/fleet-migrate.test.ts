@@ -6,7 +6,10 @@ import { noPostgres, startPostgres, type TestPostgres } from "../support/postgre
 import { checkDatabase } from "#fleet/check.ts";
 import { connect, type DatabaseOptions } from "#fleet/connection.ts";
 import { migrate, refuseOtherSchema, schemaVersion } from "#fleet/migrate.ts";
-import { VERSIONS } from "#fleet/schema/versions.ts";
+import { OLDEST, VERSIONS } from "#fleet/schema/versions.ts";
+import { LoginNode } from "../support/fleet-logins.ts";
+import { until } from "../support/until.ts";
+import { Bench, listener } from "../support/users-bench.ts";
 
 let server: TestPostgres;
 const skip = noPostgres ?? false;
@@ -53,6 +56,71 @@ test("the schema is made once, by one program at a time, and a trial leaves noth
     server.sql("DELETE FROM weir.version WHERE number = 99");
   });
 });
+
+/** A database as a program of that version has left it. */
+async function laid(client: Client, version: number): Promise<void> {
+  await client.query("CREATE SCHEMA weir; CREATE TABLE weir.version (number integer PRIMARY KEY)");
+  for (const [at, text] of VERSIONS.slice(0, version).entries()) {
+    await client.query(text);
+    await client.query("INSERT INTO weir.version (number) VALUES ($1)", [at + 1]);
+  }
+}
+
+test(
+  "nodes go on before, during and after a migration from the oldest version they know",
+  { skip },
+  async () => {
+    server.sql("CREATE DATABASE older");
+    server.sql("CREATE DATABASE oldest");
+    const dsn = server.dsn("postgres", undefined, "older");
+    const node = { dsn, dsnFile: null, ca: server.authority.cert, node: "fra-1", address: "x", labels: {} };
+    using bench = new Bench({ fleet: { ...node, onPartition: "allow" } });
+    await withClient(optionsOf(dsn), async (client) => {
+      await laid(client, OLDEST);
+      const { missing, lines } = await checkDatabase(client, []);
+      assert.deepEqual(missing, []);
+      assert.match(lines.join("\n"), /schema: version \d+ of \d+, weir fleet migrate brings the rest/);
+      const total = async (): Promise<string | undefined> => {
+        const { rows } = await client.query<{ sum: string }>("SELECT sum(upload) FROM weir.totals(-1)");
+        return rows[0]?.sum;
+      };
+      await bench.adopt([listener("edge", "alice")]);
+      const { id } = bench.first();
+      const entries = [1, 2, 3].map((seq) => ({ seq, user: id, upload: 10 }));
+      const other = new LoginNode(client, "other");
+      await other.enroll();
+      await other.upload(entries);
+      await client.query("SELECT weir.fold(1)");
+      bench.meterOf(id).reserve("upload", 1000);
+      await until("it is there", async () => (await total()) === "1030");
+      const before = bench.admin.fleet?.seen.database;
+      await withClient(optionsOf(dsn), async (reader) => {
+        await reader.query("BEGIN; SELECT FROM weir.ledger; SELECT FROM weir.app_user"); // as a backup does
+        await withClient(optionsOf(dsn), (owner) =>
+          assert.rejects(migrate(owner, { isDry: false }), /lock timeout/),
+        );
+        assert.equal(await schemaVersion(client), OLDEST);
+      });
+      const { to } = await withClient(optionsOf(dsn), (owner) => migrate(owner, { isDry: false }));
+      assert.equal(to, VERSIONS.length);
+      await other.upload([...entries, { seq: 4, user: id, upload: 500 }]);
+      bench.meterOf(id).reserve("upload", 7);
+      await until("what came later, once", async () => (await total()) === "1537");
+      while (Number(await other.one("SELECT weir.fold(1000)")) > 0);
+      assert.equal(await total(), "1537");
+      await bench.admin.fleet?.view();
+      assert.deepEqual(bench.admin.fleet?.seen.database, before, "it was never away");
+      assert.equal(await other.enroll(2), null, "an earlier program does not know the difference");
+    });
+    await withClient(optionsOf(server.dsn("postgres", undefined, "oldest")), async (client) => {
+      await laid(client, OLDEST - 1);
+      await assert.rejects(
+        refuseOtherSchema(client),
+        /has version 5, this weir needs 6 at least: run weir fleet migrate/,
+      );
+    });
+  },
+);
 
 test("a check says role, version, listeners and what is missing", { skip }, async () => {
   server.sql("CREATE ROLE outsider LOGIN PASSWORD 'outside'");

@@ -199,7 +199,7 @@ test("old partitions go when they are folded, and with them no total", { skip },
   sql("SELECT weir.make_partition(now() - interval '5 hours')");
   sql("SELECT weir.make_partition(now() - interval '4 hours')");
   const node = randomUUID();
-  sql(`INSERT INTO weir.ledger_mark VALUES ('${node}', 1, 1, 0)`);
+  sql(`INSERT INTO weir.ledger_mark VALUES ('${node}', 1, 1)`);
   sql(
     `INSERT INTO weir.ledger VALUES (now() - interval '4 hours', '${node}', 1, 1, '${randomUUID()}', 1, now(), 1, 5, 5)`,
   );

@@ -144,8 +144,8 @@ class Prover {
       settings,
       `CREATE VIEW weir.ledger_sum AS SELECT
          (SELECT coalesce(sum(upload), 0) FROM weir.usage_total) +
-         (SELECT coalesce(sum(l.upload), 0) FROM weir.ledger l JOIN weir.ledger_mark m USING (node_id, epoch)
-          WHERE l.seq > m.folded) AS upload`,
+         (SELECT coalesce(sum(l.upload), 0) FROM weir.ledger l LEFT JOIN weir.ledger_folded f USING (node_id, epoch)
+          WHERE l.seq > coalesce(f.seq, 0)) AS upload`,
     );
     await until(
       () => `the ledger has ${total()} of ${this.#moved}`,
