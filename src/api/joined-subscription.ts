@@ -39,7 +39,7 @@ function nameOf({ node }: SubscriptionLink): string {
 
 /** Profiles tell nodes apart by their names. */
 function renamed(one: SubscriptionLink, taken: Set<string>): SubscriptionLink {
-  const { link, node, singBox } = one;
+  const { link, node, mihomo, singBox } = one;
   const wanted = nameOf(one);
   let name = wanted;
   for (let number = 2; taken.has(name); number++) name = `${wanted} ${number}`;
@@ -47,6 +47,7 @@ function renamed(one: SubscriptionLink, taken: Set<string>): SubscriptionLink {
   return {
     link,
     node: node === null ? null : { ...node, name },
+    mihomo: mihomo === null ? null : { ...mihomo, name },
     singBox: singBox === null ? null : { ...singBox, tag: name },
   };
 }

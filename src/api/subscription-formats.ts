@@ -1,5 +1,4 @@
 /** A user's link as whole profiles of other clients. The names are those clients' own. */
-import type { LinkNode } from "#core/share-link.ts";
 import type { SubscriptionLink, SubscriptionView } from "#core/users.ts";
 import { yamlText } from "#lib/yaml-text.ts";
 
@@ -28,11 +27,9 @@ function listed(link: string): string {
   return `${head}${query.replaceAll("+", "%20")}${tail}\n`;
 }
 
-/** Also for every other client of that family, and for weir. */
+/** Also for every other client of that family, and for weir. Null: it has none of the nodes. */
 export function mihomoProfile(view: SubscriptionView): string | null {
-  const nodes = linksOf(view).flatMap(({ node }): readonly Readonly<LinkNode>[] =>
-    node === null ? [] : [node],
-  );
+  const nodes = linksOf(view).flatMap(({ mihomo }) => (mihomo === null ? [] : [mihomo]));
   if (nodes.length === 0) return null;
   const names = nodes.map((node) => String(node["name"]));
   return yamlText({

@@ -55,8 +55,8 @@ function rowsOf(view: SubscriptionView, words: PageWords): readonly (readonly [s
   ];
 }
 
-function importSection({ url, title, node, singBox }: SubscriptionView, { t }: PageWords): string {
-  const forms = { mihomo: node !== null, "sing-box": singBox !== null };
+function importSection({ url, title, mihomo, singBox }: SubscriptionView, { t }: PageWords): string {
+  const forms = { mihomo: mihomo !== null, "sing-box": singBox !== null };
   const buttons = importsOf(url, title, forms).map(
     ({ name, address }) => `<a class="import" href="${escapeHtml(address)}">${name}</a>`,
   );

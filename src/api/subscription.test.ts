@@ -112,9 +112,23 @@ test("the YAML profile holds the node as it is, in a group, and ends with it", (
   assert.deepEqual(profile["rules"], ["MATCH,PROXY"]);
 });
 
+test("mihomo gets no AnyTLS with REALITY, which it would log in with at the borrowed site", async () => {
+  const link =
+    "anytls://pw@h.example:443?fp=chrome&pbk=KEY&security=reality&sid=ab&sni=s.example&type=tcp#any";
+  const reality = { ...VIEW, link, ...clientForms(link) };
+  assert.equal(mihomoProfile(reality), null);
+  assert.notEqual(singBoxProfile(reality, false), null);
+  const profile = parse(mihomoProfile({ ...reality, further: [VIEW] }) ?? "") as Record<string, unknown>;
+  assert.deepEqual(profile["proxies"], [VIEW.node]);
+  const page = await (await served(reality))("good?format=html");
+  assert.doesNotMatch(page.body, /clash:/);
+  const plain = link.replace(/pbk.*sni/, "security=tls&sni");
+  assert.notEqual(mihomoProfile({ ...VIEW, link: plain, ...clientForms(plain) }), null);
+});
+
 test("a name with signs that YAML's readers refuse is in the YAML profile all the same", () => {
   const name = "edge - a\u2028b\u007fc\nd";
-  const text = mihomoProfile({ ...VIEW, node: { ...VIEW.node, name } }) ?? "";
+  const text = mihomoProfile({ ...VIEW, mihomo: { ...VIEW.node, name } }) ?? "";
   assert.doesNotMatch(text, /[\u2028\u007f]/);
   const profile = parse(text) as Record<string, unknown>;
   assert.deepEqual(profile["proxies"], [{ ...VIEW.node, name }]);
@@ -239,7 +253,7 @@ test("by the client's name only where that is switched on, and never against a f
   }
   assert.equal(await typeFor("Mozilla/5.0", true, "", VIEW, "text/html,*/*"), "text/html");
   assert.equal(await typeFor("mihomo/1.19", true, "?format=base64"), "text/plain");
-  const plainOnly = { ...VIEW, node: null, singBox: null };
+  const plainOnly = { ...VIEW, node: null, mihomo: null, singBox: null };
   assert.equal(
     await typeFor("mihomo/1.19", true, "", plainOnly),
     "text/plain",
@@ -267,7 +281,7 @@ test("the page has a button for each client that can read one of the forms", asy
     all[1],
     `sing-box://import-remote-profile?url=${address}%3Fformat%3Dsing-box#edge%20-%20%3Cb%3E`,
   );
-  const none = await (await served({ ...VIEW, node: null, singBox: null }))("good?format=html");
+  const none = await (await served({ ...VIEW, node: null, mihomo: null, singBox: null }))("good?format=html");
   assert.equal(hrefs(none.body).length, 4, "no profile, no button for it");
 });
 

@@ -41,6 +41,8 @@ export interface Protocol {
    * `UnusableError`, which names the keys, where a client that knows its link alone would not agree with the listener.
    */
   readonly listenerNodes?: (options: object, listener: ListenerContext) => readonly LinkNode[];
+  /** Does mihomo have such a node? Absent: it has all. */
+  readonly isOfMihomo?: (node: LinkNode) => boolean;
   /** A node for a profile of sing-box; null where it has no such outbound. */
   readonly singBox?: (node: LinkNode) => SingBoxOutbound | null;
   /** What the keys that only it has mean, for editors and the manual. */

@@ -52,5 +52,7 @@ export type SingBoxOutbound = Readonly<Record<string, unknown>> & { readonly tag
 /** One link in the forms that profiles are made of; null where a form cannot hold it. */
 export interface ClientForms {
   readonly node: Readonly<LinkNode> | null;
+  /** The same, where mihomo has it. */
+  readonly mihomo: Readonly<LinkNode> | null;
   readonly singBox: SingBoxOutbound | null;
 }

@@ -227,7 +227,7 @@ export class Users implements UsersControl {
     }
     await this.#left; // it may have been this file
     const env = {
-      formsOf: () => ({ node: null, singBox: null }),
+      formsOf: () => ({ node: null, mihomo: null, singBox: null }),
       openStore: openSupervisedStore,
       boot: null,
       events: NO_EVENTS,

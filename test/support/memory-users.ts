@@ -73,6 +73,7 @@ export class MemoryUsers implements UsersControl {
             link: "vless://x@127.0.0.1:443",
             status: "active",
             node: { name: "edge - alice", type: "vless", server: "127.0.0.1", port: 443, uuid: "x" },
+            mihomo: { name: "edge - alice", type: "vless", server: "127.0.0.1", port: 443, uuid: "x" },
             singBox: null,
             byAgent: false,
             title: "edge - alice",

@@ -2,7 +2,7 @@
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { outboundsOfReality } from "#transport/tls/fields.ts";
 import { descriptions } from "./descriptions.ts";
-import { links, listenerNodes, singBox } from "./links.ts";
+import { isOfMihomo, links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 
@@ -19,6 +19,7 @@ export const anytls: Protocol = {
   users: managedUsers,
   links,
   listenerNodes,
+  isOfMihomo,
   singBox,
   descriptions,
 };

@@ -54,6 +54,11 @@ export function managedLink(
   });
 }
 
+/** It has no REALITY here: it would open TLS with the site that REALITY borrows, and log in there. */
+export function isOfMihomo(node: LinkNode): boolean {
+  return node["reality-opts"] === undefined;
+}
+
 export function singBox(node: LinkNode): SingBoxOutbound {
   return { ...singBoxHead("anytls", node), password: node["password"], tls: singBoxTls(node) };
 }

@@ -42,7 +42,11 @@ export function renderLink(node: LinkNode): string | null {
 /** A link as a node, and as profiles of other programs have it. Throws `ConfigError`, which never shows the link. */
 export function clientForms(link: string): ClientForms {
   const node = parseLink(link);
-  return { node, singBox: singBoxOutbound(node) };
+  return { node, mihomo: isOfMihomo(node) ? node : null, singBox: singBoxOutbound(node) };
+}
+
+function isOfMihomo(node: LinkNode): boolean {
+  return PROTOCOLS.find(({ type }) => type === node["type"])?.isOfMihomo?.(node) ?? true;
 }
 
 /** Null for nodes that sing-box has no outbound for. */
