@@ -88,6 +88,18 @@ test("faults say where", () => {
   assert.deepEqual(faultsOf(" \n\t"), ["1:1 yaml: line 1: the configuration file is empty"]);
 });
 
+test("what stands in brackets has no indentation, and a comment may follow a quote or bracket at once", () => {
+  const text = 'a: [\nx,\n"y"\n]\nb:\n  - {c: d,\n\te: {\nf: g}\n}#h\n  - i\nj: "k"#l\nm: |\n  [\n';
+  assert.deepEqual(read(text), {
+    a: ["~x", "y"],
+    b: [{ c: "~d", e: { f: "~g" } }, "~i"],
+    j: "k",
+    m: "[\n",
+  });
+  const [unclosed = ""] = faultsOf("a: [\nx\nb: {c: d}\n");
+  assert.match(unclosed, /^2:1 yaml: line 2: Flow sequence .* end with a \]/);
+});
+
 test("a document of comments is an empty map; a second document is only warned about", () => {
   assert.deepEqual(read("# nothing\n"), {});
   const { root, warnings } = readYaml("a: 1\n---\nb: 2\n");

@@ -17,6 +17,9 @@ const DEEPEST_STACK = DEEPEST + 2;
 /** Signs and words: a rule line is six, so this is some 700,000 of them. At the bound the text is refused. */
 const MOST_LEXEMES = 4_000_000;
 
+/** What the library says of `"a"#b`, which other programs read as a comment, and so does it. */
+const COMMENT_TOO_NEAR = "Comments must be separated";
+
 /** The text is beyond a bound; `offset` is where. */
 export class YamlBoundError extends Error {
   readonly offset: number;
@@ -34,12 +37,20 @@ export type YamlOptions = Pick<SchemaOptions, "schema" | "resolveKnownTags"> &
  * length of the text; throws `YamlBoundError`.
  */
 export function parseYamlDocument(text: string, options: YamlOptions): Document.Parsed {
+  const document = readDocument(text, options, new Lexer().lex(text));
+  if (!document.errors.some(({ code }) => code === "BAD_INDENT")) return document;
+  const free = readDocument(text, options, withoutFlowIndent(text));
+  return free.errors.every(({ code }) => code === "MULTIPLE_DOCS") ? free : document;
+}
+
+function readDocument(text: string, options: YamlOptions, lexemes: Iterable<string>): Document.Parsed {
   const composer = new Composer({ ...options, prettyErrors: false, logLevel: "error" });
-  const [first, second] = firstTwo(documentsOf(text, composer));
+  const [first, second] = firstTwo(documentsOf(text, lexemes, composer));
   if (second !== undefined) {
     const [begin, end] = second.range;
     first.errors.push(new YAMLParseError([begin, end], "MULTIPLE_DOCS", "only the first document is read"));
   }
+  first.errors = first.errors.filter(({ message }) => !message.startsWith(COMMENT_TOO_NEAR));
   return first;
 }
 
@@ -50,10 +61,14 @@ function firstTwo(documents: Generator<Document.Parsed>): [Document.Parsed, Docu
   return second.done === true ? [first.value] : [first.value, second.value];
 }
 
-function* documentsOf(text: string, composer: Composer): Generator<Document.Parsed> {
+function* documentsOf(
+  text: string,
+  lexemes: Iterable<string>,
+  composer: Composer,
+): Generator<Document.Parsed> {
   const parser = new Parser();
   let count = 0;
-  for (const lexeme of new Lexer().lex(text)) {
+  for (const lexeme of lexemes) {
     if (++count > MOST_LEXEMES)
       throw new YamlBoundError(parser.offset, `larger than ${MOST_LEXEMES} signs and words`);
     for (const token of parser.next(lexeme)) yield* composer.next(token);
@@ -62,4 +77,23 @@ function* documentsOf(text: string, composer: Composer): Generator<Document.Pars
   }
   for (const token of parser.end()) yield* composer.next(token);
   yield* composer.end(true, text.length);
+}
+
+/**
+ * Indentation means nothing inside `{}` and `[]` to the readers of other programs: profiles have lists whose items begin in
+ * the first column or behind a tab. The lexer by itself ends a collection at such a line.
+ */
+function* withoutFlowIndent(text: string): Generator<string> {
+  const lexer = new Lexer();
+  let outside: number | null = null;
+  for (const lexeme of lexer.lex(text)) {
+    if (lexer["flowLevel"] > 0) {
+      outside ??= lexer["indentNext"];
+      lexer["indentNext"] = 0;
+    } else if (outside !== null) {
+      lexer["indentNext"] = outside;
+      outside = null;
+    }
+    yield lexeme;
+  }
 }
