@@ -216,6 +216,8 @@ test("keys: ranges of ports and seconds, rates as numbers, and words that are no
   });
   assert.deepEqual(parsed["hop-interval"], { from: 20, to: 40 });
   assert.equal(parsed.up, 50e6 / 8);
+  assert.ok(outboundSchema.safeParse({ server: "a.example", ports: "20000-20010" }).success, "no port");
+  assert.equal(outboundSchema.safeParse({ server: "a.example" }).error?.issues[0]?.path[0], "port");
   const listener = { users: { ann: "p" }, certificate: "c", "private-key": "k" };
   for (const masquerade of ["", "file:///srv/www", "https://a.example", "data:text/html,<p>"])
     assert.equal(inboundSchema.parse({ ...listener, masquerade }).masquerade, masquerade);

@@ -139,25 +139,32 @@ export const inboundSchema = z.object({
 });
 export type InboundOptions = z.output<typeof inboundSchema>;
 
-export const outboundSchema = z.object({
-  ...serverFields,
-  password: secret().default(""),
-  ports: unsetAs(ranges(1, 65_535), undefined).optional(),
-  "hop-interval": unsetAs(hopInterval(), undefined).optional(),
-  up: bandwidth().default(0),
-  down: bandwidth().default(0),
-  ...obfsFields,
-  sni: text().optional(),
-  "bbr-profile": choice(["", "conservative", "standard", "aggressive"]).default(""),
-  cwnd: int(0, 1_000_000).optional(),
-  "udp-mtu": unsetAs(int(300, 65_535), 65_535).default(65_535),
-  "handshake-timeout": int(0, 600).default(0),
-  "initial-stream-receive-window": window(),
-  "max-stream-receive-window": window(),
-  "initial-connection-receive-window": window(),
-  "max-connection-receive-window": window(),
-  udp: flag().default(true),
-  "realm-opts": unsupported("realms are not in this build"),
-  ...tlsClientFields,
-});
+/** A node has `port`, `ports` or both. */
+export const outboundSchema = z
+  .object({
+    ...serverFields,
+    port: serverFields.port.optional(),
+    password: secret().default(""),
+    ports: unsetAs(ranges(1, 65_535), undefined).optional(),
+    "hop-interval": unsetAs(hopInterval(), undefined).optional(),
+    up: bandwidth().default(0),
+    down: bandwidth().default(0),
+    ...obfsFields,
+    sni: text().optional(),
+    "bbr-profile": choice(["", "conservative", "standard", "aggressive"]).default(""),
+    cwnd: int(0, 1_000_000).optional(),
+    "udp-mtu": unsetAs(int(300, 65_535), 65_535).default(65_535),
+    "handshake-timeout": int(0, 600).default(0),
+    "initial-stream-receive-window": window(),
+    "max-stream-receive-window": window(),
+    "initial-connection-receive-window": window(),
+    "max-connection-receive-window": window(),
+    udp: flag().default(true),
+    "realm-opts": unsupported("realms are not in this build"),
+    ...tlsClientFields,
+  })
+  .superRefine(({ port, ports }, context) => {
+    if (port !== undefined || ports !== undefined) return;
+    context.addIssue({ code: "custom", path: ["port"], message: "is required", params: { missing: true } });
+  });
 export type OutboundOptions = z.output<typeof outboundSchema>;

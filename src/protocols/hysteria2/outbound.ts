@@ -80,10 +80,8 @@ class Client {
   }
 
   async #dial(signal: AbortSignal): Promise<Hysteria2Session> {
-    const { server, port, ports } = this.#options;
-    const first = ports === undefined ? port : this.#somePort();
-    const target = toDestination(server, first);
-    const session = await this.#open(target, signal);
+    const { server, ports } = this.#options;
+    const session = await this.#open(toDestination(server, this.#somePort()), signal);
     if (ports !== undefined) this.#hop(session);
     return session;
   }
@@ -116,18 +114,13 @@ class Client {
   }
 
   #somePort(): number {
-    const ranges = this.#options.ports ?? [];
-    let place = randomInt(
-      Math.max(
-        1,
-        ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0),
-      ),
-    );
-    for (const { from, to } of ranges) {
+    const { port = 0, ports = [{ from: port, to: port }] } = this.#options;
+    let place = randomInt(ports.reduce((sum, { from, to }) => sum + to - from + 1, 0));
+    for (const { from, to } of ports) {
       if (place <= to - from) return from + place;
       place -= to - from + 1;
     }
-    return this.#options.port;
+    return port;
   }
 
   /** Another port now and then; the connection does not notice. */
