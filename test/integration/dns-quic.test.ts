@@ -15,7 +15,7 @@ import { takeHeaders } from "#transport/http3/request.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { freePorts } from "../support/free-ports.ts";
-import { openQuicServer, type QuicServer } from "../support/quic-server.ts";
+import { openQuicServer, type QuicServer, type QuicServerOptions } from "../support/quic-server.ts";
 import { quicCertificate } from "../support/quic-tls.ts";
 import { until } from "../support/until.ts";
 import { address, ENV, HOST, openTestDns, reply, server } from "./dns-kit.ts";
@@ -32,6 +32,7 @@ interface DoqServer extends QuicServer {
 async function openDoqServer(
   answer: (query: Message, stream: QuicStream) => Uint8Array | null = (query) =>
     frameOf(encodeMessage(answerTo(query))),
+  limits: Pick<QuicServerOptions, "mostStreams"> = {},
 ): Promise<DoqServer> {
   const asked: Buffer[] = [];
   const onStream = (stream: QuicStream) => {
@@ -43,7 +44,7 @@ async function openDoqServer(
     });
     stream.on("data", (chunk: Buffer) => frames.push(chunk));
   };
-  return Object.assign(await openQuicServer({ alpn: "doq", onStream }), { asked });
+  return Object.assign(await openQuicServer({ ...limits, alpn: "doq", onStream }), { asked });
 }
 
 /** Answers GET requests over HTTP/3 with `status` and what DNS over HTTPS says. */
@@ -116,6 +117,25 @@ describe("DNS over QUIC", { skip: SKIP }, () => {
     await until("another connection is dialled", () => peer.ports.size === 2);
     peer.isOnline = true;
     await asked;
+  });
+
+  test("a server that allows no further stream is asked by another connection, and the first ends with its last question", async () => {
+    const held: (() => void)[] = [];
+    const answer = (query: Message, stream: QuicStream) => {
+      const bytes = frameOf(encodeMessage(answerTo(query)));
+      if (query.questions[0]?.name !== "slow.org") return bytes;
+      held.push(() => stream.end(bytes));
+      return null;
+    };
+    await using peer = await openDoqServer(answer, { mostStreams: 1 });
+    await using upstream = openUpstream(`quic://${HOST}:${peer.port}${TRUSTING}`);
+    const slow = upstream.ask("slow.org");
+    await until("the question is there", () => held.length === 1);
+    await upstream.ask("a.org", AbortSignal.timeout(5000));
+    assert.equal(peer.connections.length, 2);
+    held[0]?.();
+    await slow;
+    await until("the first connection ends", () => peer.ends.length === 1);
   });
 
   test("a question that is given up resets its stream, and no other", async () => {

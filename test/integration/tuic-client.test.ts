@@ -116,6 +116,17 @@ describe("the client of TUIC", { skip: SKIP }, () => {
     for (const stream of streams) stream.destroy();
   });
 
+  test("a server that allows no further stream is dialled anew for what is new", async () => {
+    await using server = await openTuicServer(false, { mostStreams: 2 });
+    await using node = await openNode(server.port);
+    const within = { signal: AbortSignal.timeout(8000), metadata: null };
+    const streams = [];
+    for (let count = 0; count < 4; count++) streams.push(await node.connect(TO, within));
+    assert.equal(server.connections.length, 2);
+    for (const stream of streams) stream.destroy();
+    await until("the first connection ends", () => server.ends.length === 1);
+  });
+
   test("a server that is silent is dialled anew for what is new", async () => {
     await using server = await openTuicServer();
     await using node = await openNode(server.port);

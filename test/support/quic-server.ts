@@ -17,6 +17,8 @@ export interface QuicServerOptions {
   readonly port?: number;
   /** Absent: one for `server.test`. */
   readonly certificate?: TestCertificate;
+  /** Absent: as many as a connection allows by itself. */
+  readonly mostStreams?: number;
   readonly onStream: (stream: QuicStream, connection: Connection) => void;
   readonly onDatagram?: (payload: Uint8Array, connection: Connection) => void;
 }
@@ -35,7 +37,8 @@ export interface QuicServer extends AsyncDisposable {
 export async function openQuicServer(options: QuicServerOptions): Promise<QuicServer> {
   const ciphers = quicLibrary()?.ciphers ?? null;
   assert.ok(ciphers !== null);
-  const { certificate, onStream, onDatagram = () => {} } = options;
+  const { certificate, onStream, onDatagram = () => {}, mostStreams } = options;
+  const numbers = mostStreams === undefined ? {} : { numbers: { maxStreamsBidi: mostStreams } };
   const openTls = openQuicServerTls({
     alpn: [options.alpn],
     ...(certificate === undefined ? {} : { certificate }),
@@ -51,7 +54,7 @@ export async function openQuicServer(options: QuicServerOptions): Promise<QuicSe
     const { destination, source } = readHeader(new WireReader().reset(first));
     const wake = (): void => void setImmediate(flush);
     const connection: Connection = new Connection(
-      { ciphers, openTls, congestion: new NewReno() },
+      { ciphers, openTls, congestion: new NewReno(), ...numbers },
       {
         send: (datagram) => {
           if (network.isOnline) socket.send(Buffer.from(datagram), port, "127.0.0.1");

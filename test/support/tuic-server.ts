@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { decodePacket } from "#protocols/tuic/wire.ts";
 import type { Connection } from "#transport/quic/connection.ts";
 import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
-import { openQuicServer, type QuicServer } from "./quic-server.ts";
+import { openQuicServer, type QuicServer, type QuicServerOptions } from "./quic-server.ts";
 
 export const TUIC_UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
 export const TUIC_PASSWORD = "letmein";
@@ -17,7 +17,10 @@ export interface TuicServer extends QuicServer {
 }
 
 /** `refuses`: streams for connections are reset. */
-export async function openTuicServer(refuses = false): Promise<TuicServer> {
+export async function openTuicServer(
+  refuses = false,
+  limits: Pick<QuicServerOptions, "mostStreams"> = {},
+): Promise<TuicServer> {
   const commands: string[] = [];
   const asked: string[] = [];
   const onCommand = (bytes: Buffer, connection: Connection, answer: (packet: Buffer) => void) => {
@@ -26,6 +29,7 @@ export async function openTuicServer(refuses = false): Promise<TuicServer> {
     if (bytes[1] === 2 && decodePacket(bytes) !== null) answer(bytes);
   };
   const server = await openQuicServer({
+    ...limits,
     alpn: "h3",
     onStream(stream, connection) {
       stream.on("error", () => {});

@@ -39,11 +39,11 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     type: "Hysteria2",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     sendsDatagrams: true,
-    connect: async (destination, context) =>
-      (await client.session(context.signal)).connect(destination, context.signal),
-    async associate(_destination, context) {
+    connect: (destination, { signal }) =>
+      client.sessions.open(signal, (session) => session.connect(destination, signal)),
+    async associate(_destination, { signal }) {
       if (!options.udp) throw new DialError("unsupported", `${name}: udp is not enabled for this proxy`);
-      return (await client.session(context.signal)).associate();
+      return (await client.sessions.get(signal)).associate();
     },
     [Symbol.asyncDispose]: () => client.retire(),
   };
@@ -55,7 +55,7 @@ class Client {
   readonly #openTls: OpenQuicTls;
   readonly #library: QuicLibrary;
   readonly #timeoutMs: number;
-  readonly #sessions: QuicSessions<Hysteria2Session>;
+  readonly sessions: QuicSessions<Hysteria2Session>;
 
   constructor(options: OutboundOptions, env: OutboundEnv, openTls: OpenQuicTls, library: QuicLibrary) {
     this.#options = options;
@@ -63,20 +63,16 @@ class Client {
     this.#openTls = openTls;
     this.#library = library;
     this.#timeoutMs = options["handshake-timeout"] * 1000 || DEFAULT_TIMEOUT_MS;
-    this.#sessions = new QuicSessions({
+    this.sessions = new QuicSessions({
       node: env.name,
       timeoutMs: this.#timeoutMs,
       open: (signal) => this.#dial(signal),
     });
   }
 
-  session(signal: AbortSignal): Promise<Hysteria2Session> {
-    return this.#sessions.get(signal);
-  }
-
   /** Connections that are open live on. */
   retire(): Promise<void> {
-    return this.#sessions.retire();
+    return this.sessions.retire();
   }
 
   async #dial(signal: AbortSignal): Promise<Hysteria2Session> {

@@ -34,8 +34,8 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     timeoutMs: options["request-timeout"] || DEFAULT_TIMEOUT_MS,
     open: (signal) => openSession(options, env, openTls, signal),
   });
-  const connect = async (destination: Destination, { signal }: DialContext) =>
-    (await sessions.get(signal)).connect(destination, signal);
+  const connect = (destination: Destination, { signal }: DialContext) =>
+    sessions.open(signal, (session) => session.connect(destination, signal));
   const version = options["udp-over-stream-version"] === 2 ? 2 : 1;
   return {
     name,

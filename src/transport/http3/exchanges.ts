@@ -37,8 +37,9 @@ export class Http3Exchanges implements HttpClient {
 
   async open(request: HttpRequest, { signal }: DialContext): Promise<Duplex> {
     const { method, scheme, authority, path, headers, body } = request;
-    const session = await this.#sessions.get(signal);
-    const stream = await openBidi(session.connection, this.#node, signal);
+    const stream = await this.#sessions.open(signal, ({ connection }) =>
+      openBidi(connection, this.#node, signal),
+    );
     stream.write(
       encodeHeaders([
         [":method", method],

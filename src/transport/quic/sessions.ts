@@ -1,5 +1,6 @@
 /** The connections of one node to its QUIC server, which all that goes through it shares. */
 import { DialError } from "#core/errors.ts";
+import { NoStream } from "./open-bidi.ts";
 
 /** How long the end of a node waits for the last bytes of its connections. */
 const MOST_END_MS = 500;
@@ -30,9 +31,23 @@ export class QuicSessions<Session extends QuicSession> {
   readonly #life = new AbortController();
   /** Not yet retired; the last one takes what is new. */
   #current: Promise<Session> | null = null;
+  /** Their servers allow no stream. */
+  readonly #full = new WeakSet<Session>();
 
   constructor(options: QuicSessionsOptions<Session>) {
     this.#options = options;
+  }
+
+  /** Opens something; where the server allows no stream, by another connection. Throws `DialError`. */
+  async open<Opened>(signal: AbortSignal, open: (session: Session) => Promise<Opened>): Promise<Opened> {
+    const session = await this.get(signal);
+    try {
+      return await open(session);
+    } catch (error) {
+      if (!(error instanceof NoStream)) throw error;
+      this.#full.add(session);
+      return open(await this.get(signal));
+    }
   }
 
   /** Throws `DialError`. The dial goes on where one caller gives up: others may wait for it, too. */
@@ -40,7 +55,7 @@ export class QuicSessions<Session extends QuicSession> {
     for (let ends = 0; ;) {
       const made = this.#current ?? this.#begin();
       const session = await this.#waitFor(made, signal);
-      if (!session.isClosedToMore) return session;
+      if (!session.isClosedToMore && !this.#full.has(session)) return session;
       if (session.isOver && ++ends > 1)
         throw new DialError("failed", `${this.#options.node}: the server ends connections at once`);
       // Of those who find it so together, the first dials for all.

@@ -97,9 +97,9 @@ export async function openHttpUpgradeClient(
 ): Promise<Duplex> {
   const upgrade = new Upgrade(options, false);
   wire.on("error", () => wire.destroy());
-  wire.write(upgrade.head());
-  if (options.fastOpen) return new CodecStream(wire, new LateAnswer(upgrade));
   try {
+    wire.write(upgrade.head());
+    if (options.fastOpen) return new CodecStream(wire, new LateAnswer(upgrade));
     upgrade.expect(await readHead(wire, ANSWER_TIMEOUT_MS, signal));
     return wire;
   } catch (error) {
