@@ -192,7 +192,7 @@ function keptSecret({ home, log }: Host): string {
   if (known !== "") return known;
   const made = newSecret();
   makeFolder(home);
-  writeFileSync(file, `${made}\n`, { mode: 0o600, flag: stats === undefined ? "wx" : "w" });
+  writeFileSync(file, `${made}\n`, { mode: 0o600, flag: stats === undefined ? "wx" : "w", flush: true });
   chmodSync(file, 0o600);
   return made;
 }

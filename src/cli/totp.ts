@@ -30,7 +30,7 @@ export function totpCommand(args: readonly string[], env: NodeJS.ProcessEnv): nu
   const path = resolve(file);
   const secret = encodeBase32(randomBytes(KEY_BYTES));
   try {
-    writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
+    writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx", flush: true });
   } catch (error) {
     throw new ConfigError(`totp: nothing was written: ${messageOf(error)}`, { cause: error });
   }

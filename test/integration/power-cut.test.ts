@@ -54,3 +54,21 @@ test("the configuration that a restore which is taken back brings back", options
   );
   assert.equal(said, "mode: rule # old\n");
 });
+
+test("secrets that weir makes", options, () => {
+  const said = afterPowerCut(
+    `import { spawn } from "node:child_process";
+    import { mkdirSync, writeFileSync } from "node:fs";
+    import { totpCommand } from "#cli/totp.ts";
+    totpCommand(["/mnt/totp"], {});
+    mkdirSync("/mnt/home", { mode: 0o700 });
+    writeFileSync("/mnt/home/config.yaml", "external-controller: 0.0.0.0:0");
+    const weir = spawn("bin/weir", ["-d", "/mnt/home"], { stdio: ["ignore", "pipe", "inherit"] });
+    let printed = "";
+    for await (const text of weir.stdout) if (/is running/.test((printed += text))) break;
+    weir.kill("SIGKILL");`,
+    `import { readFileSync } from "node:fs";
+    for (const name of ["totp", "home/controller-secret"]) console.log(readFileSync("/mnt/" + name, "utf8").trim().length);`,
+  );
+  assert.equal(said, "32\n32\n");
+});
