@@ -89,7 +89,8 @@ export function lockStore(path: string): Disposable {
   // An empty database: SQLite's file lock is the only advisory lock of this runtime.
   const holder = new DatabaseSync(file, { timeout: 0 });
   try {
-    holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+    // Nothing is ever written, on a full disk either: the journal is no file, and the transaction does not end.
+    holder.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
     holder.close();
     if (isBusy(error)) throw new InUseError(`${path}: in use by another process`, { cause: error });

@@ -1,6 +1,7 @@
 import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import { ApiError, messageOf, StoreError, errnoOf } from "#core/errors.ts";
 import type { Choices } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
@@ -152,12 +153,27 @@ export class ProfileCache implements Choices, Disposable {
 
   #read(): void {
     try {
-      for (const row of this.#open().prepare("SELECT bucket, key, value FROM entry").all())
-        this.#bucket(String(row["bucket"])).set(String(row["key"]), String(row["value"]));
+      this.#take(this.#open());
     } catch (error) {
-      if (!isDamaged(error)) throw error;
-      this.#throwAway(error);
+      if (isDamaged(error)) this.#throwAway(error);
+      else this.#readAsItLies(error);
     }
+  }
+
+  /** A full disk has no room for what SQLite keeps beside a file that it may write to. */
+  #readAsItLies(why: unknown): void {
+    const url = pathToFileURL(this.#path);
+    url.searchParams.set("immutable", "1");
+    using database = new DatabaseSync(url, { readOnly: true });
+    this.#take(database);
+    this.#log.warning(
+      `${this.#path} can only be read, choices are kept in memory until it can be written: ${messageOf(why)}`,
+    );
+  }
+
+  #take(database: DatabaseSync): void {
+    for (const row of database.prepare("SELECT bucket, key, value FROM entry").all())
+      this.#bucket(String(row["bucket"])).set(String(row["key"]), String(row["value"]));
   }
 
   #save(bucket: Bucket, changes: readonly Change[]): void {

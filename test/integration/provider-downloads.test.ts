@@ -1,6 +1,6 @@
 /** The ways in which a download fails. Each leaves the old nodes and the old rules in use, and the files as they were. */
 import assert from "node:assert/strict";
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   mkdirSync,
@@ -22,6 +22,7 @@ import { replaceFile } from "#providers/replace-file.ts";
 import { missing } from "../support/peer.ts";
 import { openTcpOrigin, type Origin } from "../support/origin.ts";
 import { NEW_NODES, NEW_RULES, OLD_NODES, OLD_RULES, openKit } from "../support/provider-kit.ts";
+import { tmpfsFault } from "../support/tmpfs.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
@@ -312,18 +313,7 @@ test(
   },
 );
 
-const noTmpfs = tmpfsFault();
-
-function tmpfsFault(): string | false {
-  const tried = spawnSync("unshare", ["-rm", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs /mnt"], {
-    encoding: "utf8",
-  });
-  return tried.status === 0
-    ? false
-    : `SKIP full disk: no tmpfs in a namespace of one's own (${tried.stderr?.trim() || tried.error?.message})`;
-}
-
-test("a full disk leaves the old file and nothing beside it", { skip: noTmpfs }, () => {
+test("a full disk leaves the old file and nothing beside it", { skip: tmpfsFault() }, () => {
   const program = `
     import { readFileSync, readdirSync, writeFileSync } from "node:fs";
     const { replaceFile } = await import(${JSON.stringify(new URL("../../src/providers/replace-file.ts", import.meta.url).href)});
