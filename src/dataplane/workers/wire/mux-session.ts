@@ -1,15 +1,13 @@
 import { performance } from "node:perf_hooks";
 import { BUFFER_BYTES, EAGAIN, EINTR, WRITABLE } from "#platform/linux/relay-calls.ts";
-import { ROOM_BYTES, TICK_MS } from "#transport/mux/session.ts";
-import { ByteStore } from "./byte-store.ts";
+import { TICK_MS } from "#transport/mux/session.ts";
 import type { MuxFraming, SessionStream } from "./mux-framing.ts";
-import { hasArrived } from "./has-arrived.ts";
 import { MuxInput, type MuxListener } from "./mux-input.ts";
 import { MuxOutput } from "./mux-output.ts";
+import { SessionEnd } from "./session-end.ts";
+import { StreamMemory } from "./stream-memory.ts";
 import { LONGEST_TURN_MS, type Wire, type WireIo } from "./wire.ts";
 
-/** Of streams that have nothing waiting: memory that is kept for others. */
-const MOST_SPARE = 4;
 /** What is read in one turn, before the streams have theirs. */
 const TURN_BYTES = 256 * 1024;
 /** A read of so much is followed by a larger one, where the frames in it were few. */
@@ -18,9 +16,6 @@ const READ_BYTES = 64 * 1024;
 const QUICK_MS = 1;
 /** A read counts for so much at least. */
 const LEAST_BYTES = 16 * 1024;
-/** By then all that was said has gone out, and has arrived, or the connection is closed as it is. */
-const CLOSING_MS = 10_000;
-
 /**
  * Many streams over the wire of one connection. What comes is kept at the streams until their tasks have their turn; what they
  * say is gathered until the session has its own.
@@ -36,9 +31,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   readonly #output: MuxOutput;
   /** The session wants a turn. */
   readonly #wake: () => void;
-  readonly #spare: ByteStore[] = [];
-  #heldBytes = 0;
-  #isPaused = false;
+  readonly memory: StreamMemory;
   #isRunning = false;
   /** Its streams have found it blocked, perhaps. */
   #wasBlocked = false;
@@ -49,11 +42,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   #idleSinceMs = performance.now();
   #tickAtMs = performance.now() + TICK_MS;
   #isRetiring = false;
-  /** Nothing more is read, and it ends once all is out. */
-  #isClosing = false;
-  #closeAtMs = Infinity;
-  #isEnded = false;
-  #isOver = false;
+  readonly #end = new SessionEnd();
   #isDead = false;
 
   /** `idleMs`: how long it stays without streams. */
@@ -62,6 +51,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
     this.framing = framing;
     this.#idleMs = idleMs;
     this.#output = new MuxOutput(inner, framing);
+    this.memory = new StreamMemory(framing.mostHeldBytes);
     this.#wake = wake;
     this.input = new MuxInput(framing, this.opened, this);
   }
@@ -82,7 +72,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
 
   /** Nothing is left to be done with it. */
   get isOver(): boolean {
-    return this.#isDead || this.#isOver;
+    return this.#isDead || this.#end.isOver;
   }
 
   get takesData(): boolean {
@@ -157,7 +147,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   }
 
   say(frame: Uint8Array): void {
-    if (this.#isDead || this.#isClosing) return;
+    if (this.#isDead || this.#end.isBegun) return;
     this.#output.say(frame);
     this.#onSaid();
   }
@@ -177,29 +167,13 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
 
   /** Bytes that wait for readers have grown (or shrunk, negative) by so many. */
   holds(bytes: number): void {
-    this.#heldBytes += bytes;
-    const roomBytes = this.framing.mostHeldBytes - this.#heldBytes;
-    if (roomBytes < 0) this.#isPaused = true;
-    else if (this.#isPaused && roomBytes >= ROOM_BYTES) {
-      this.#isPaused = false;
-      this.#wake();
-    }
+    if (this.memory.count(bytes)) this.#wake();
     if (bytes < 0) this.share();
   }
 
   share(): void {
-    const frame = this.framing.encodeShared(this.#heldBytes);
+    const frame = this.framing.encodeShared(this.memory.heldBytes);
     if (frame !== null) this.say(frame);
-  }
-
-  /** An empty one. */
-  takeStore(): ByteStore {
-    return this.#spare.pop() ?? new ByteStore();
-  }
-
-  /** It is empty. */
-  giveStore(store: ByteStore): void {
-    if (this.#spare.length < MOST_SPARE) this.#spare.push(store);
   }
 
   /** It is over for its user. */
@@ -224,22 +198,21 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   }
 
   #close(): void {
-    if (this.#isClosing || this.#isDead) return;
+    if (this.#end.isBegun || this.#isDead) return;
     this.closeWith(false);
   }
 
   /** What it has said until now goes out still. */
   protected closeWith(isFault: boolean): void {
     this.say(this.framing.encodeFinal(isFault));
-    this.#isClosing = true;
-    this.#closeAtMs = performance.now() + CLOSING_MS;
+    this.#end.begin();
   }
 
   // For its connection.
 
   /** Of its socket. False: it is nothing new. */
   onEvents(events: number): boolean {
-    const isWaiting = !this.#output.isOwing && this.inner.writable && !this.#isClosing;
+    const isWaiting = !this.#output.isOwing && this.inner.writable && !this.#end.isBegun;
     if (events === WRITABLE && isWaiting) return false;
     if (events !== 0) this.inner.onEvents(events);
     return true;
@@ -254,22 +227,13 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
     if (performance.now() >= this.#tickAtMs) this.#tick();
     this.#flush(io);
     this.#isRunning = false;
-    if (this.#isClosing) this.#end(io);
-    io.wakeAtMs = Math.min(io.wakeAtMs, this.#tickAtMs, this.#closeAtMs);
+    if (this.#end.isBegun) this.#end.turn(io, this.inner, this.#output);
+    io.wakeAtMs = Math.min(io.wakeAtMs, this.#tickAtMs, this.#end.atMs);
     return this.#reads || (!this.#isDead && this.#output.canFlush);
   }
 
-  #end(io: WireIo): void {
-    if (!this.#output.isOwing && !this.#isEnded) {
-      this.#isEnded = true;
-      this.inner.endWriting(io);
-    }
-    const isOut = this.#isEnded && !this.#output.isOwing && hasArrived(io.calls, this.inner.fd);
-    this.#isOver = isOut || performance.now() >= this.#closeAtMs;
-  }
-
   get #reads(): boolean {
-    return this.inner.readable && !this.#isPaused && !this.#isClosing && !this.#isDead;
+    return this.inner.readable && !this.memory.isFull && !this.#end.isBegun && !this.#isDead;
   }
 
   #flush(io: WireIo): void {
@@ -314,7 +278,7 @@ export abstract class MuxSession<Stream extends SessionStream = SessionStream> i
   /** The peer has broken the protocol, or answers no more. */
   #fail(): void {
     this.#isRetiring = true;
-    if (!this.#isClosing) this.closeWith(true);
+    if (!this.#end.isBegun) this.closeWith(true);
     for (const stream of this.all) stream.onReset();
   }
 

@@ -85,7 +85,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
   #took(arrived: ByteStore, bytes: number): number {
     if (arrived.size === 0) {
       this.#arrived = null;
-      this.session.giveStore(arrived);
+      this.session.memory.giveStore(arrived);
     }
     this.session.holds(-bytes);
     this.taken(bytes);
@@ -132,7 +132,7 @@ export abstract class MuxStream<Session extends MuxSession = MuxSession> impleme
 
   #store(bytes: Uint8Array, from: number, to: number): void {
     if (from === to || this.#isRefused) return;
-    this.#arrived ??= this.session.takeStore();
+    this.#arrived ??= this.session.memory.takeStore();
     this.#arrived.push(bytes, from, to);
     this.session.holds(to - from);
   }
