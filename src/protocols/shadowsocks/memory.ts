@@ -1,6 +1,7 @@
 import { SharedSalts } from "#lib/shared-salts.ts";
 import { PacketWindows } from "#protocols/crypto/packet-windows.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { PacketUsers } from "./packet-users.ts";
 
 /** Salts that are remembered, in two generations of so many. */
 const SALTS = 131_072;
@@ -13,10 +14,12 @@ export class CipherMemory {
   /** Of the AEAD ciphers, which know no time: as many as there is room for. */
   readonly salts: ReplayFilter;
   readonly windows: PacketWindows;
+  readonly packetUsers: PacketUsers;
 
   constructor(now: () => number = () => performance.now()) {
     this.salts2022 = new ReplayFilter({ capacity: SALTS, windowMs: WINDOW_MS, now });
     this.salts = new ReplayFilter({ capacity: SALTS, windowMs: Infinity, now });
+    this.packetUsers = new PacketUsers(now);
     this.windows = new PacketWindows(WINDOW_MS, now);
   }
 }

@@ -17,7 +17,7 @@ export interface ServerKeys {
   readonly candidates: readonly UserKey[];
   /** The key that opens identity headers and names users below it; null: clients use the only candidate's key. */
   readonly identity: Buffer | null;
-  /** With `identity`: by the name that an identity header holds, in latin1. */
+  /** With `identity` by the name that an identity header holds, in latin1; without it by the user's. */
   readonly byName: ReadonlyMap<string, UserKey>;
 }
 
@@ -42,7 +42,8 @@ export function serverKeys(method: Method, password: string, users: readonly Use
     );
   if (method.edition === "sip004") {
     const candidates = users.map(({ id, credential }) => ({ user: id, key: masterKey(method, credential) }));
-    return { method, candidates: distinct(candidates), identity: null, byName: new Map() };
+    const byName = new Map(candidates.map((entry) => [entry.user, entry]));
+    return { method, candidates: distinct(candidates), identity: null, byName };
   }
   if (method.aead === "chacha20-poly1305")
     throw new ConfigError(`${method.name} knows no users: identity headers exist for the AES methods only`);

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { type Datagram, type Endpoint, endpointText } from "#core/session.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
+import { itemAt } from "#lib/at.ts";
 import type { Aead } from "#protocols/crypto/aead.ts";
 import type { PacketWindow } from "#protocols/crypto/packet-window.ts";
 import type { PacketWindows } from "#protocols/crypto/packet-windows.ts";
@@ -45,13 +46,16 @@ export function openRequest(
   memory: CipherMemory,
 ): OpenedRequest | null {
   if (keys.method.edition === "2022") return open022(keys, packet, find, nowMs, memory);
-  for (const entry of keys.candidates) {
+  const open = (entry: UserKey): OpenedRequest | null => {
     const item = addressed(openPacket004(keys.method, entry.key, packet));
-    if (item === null) continue;
+    if (item === null) return null;
     const key = `${endpointText(source)} ${entry.user ?? ""}`;
     return { session: find(key) ?? session004(keys.method, entry, key), item };
-  }
-  return null;
+  };
+  // Where a key proves nothing there is one, and it costs nothing.
+  return keys.method.edition === "sip004"
+    ? memory.packetUsers.find(keys, source, open)
+    : open(itemAt(keys.candidates, 0));
 }
 
 function session004(method: Method, { user, key: master }: UserKey, key: string): PeerSession {

@@ -2,6 +2,7 @@
 import type { Endpoint } from "#core/endpoint.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { byteAt } from "#lib/at.ts";
+import { PerSecond } from "#lib/per-second.ts";
 import type { Congestion } from "#transport/quic/congestion/congestion.ts";
 import type { ConnectionOptions, ServerStart } from "#transport/quic/connection-options.ts";
 import { QuicFault } from "#transport/quic/fault.ts";
@@ -19,7 +20,6 @@ import { WireReader } from "#transport/quic/wire/reader.ts";
 import { ClientTable, type NewClient } from "./client-table.ts";
 import { QuicServerConnection, type QuicServerEvents, type ServerConnectionHost } from "./connection.ts";
 import type { InitialSieve } from "./initial-sieve.ts";
-import { PerSecond } from "./per-second.ts";
 import type { ServerSecrets } from "./secrets.ts";
 import { encodeReset, encodeRetry, encodeVersions } from "./stateless-answers.ts";
 
