@@ -14,6 +14,7 @@ import { encodeAuthenticate, encodeConnect, encodePacket, TOKEN_BYTES } from "#p
 import { QuicClient } from "#transport/quic/client.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { NewReno } from "#transport/quic/congestion/new-reno.ts";
+import type { QuicStream } from "#transport/quic/streams/quic-stream.ts";
 import { openTestInbound, openTestOutbound } from "../support/inbound-env.ts";
 import { echo, exchange } from "../support/echo-session.ts";
 import { openQuicEngine } from "../support/quic-engine.ts";
@@ -241,6 +242,25 @@ for (const [where, memory] of [
       assert.ok(taken() <= 131_072, `${taken()} bytes were taken`);
       assert.equal(await endOf(client), 0xfffffff2);
       assert.ok(taken() <= 131_072, `${taken()} bytes were taken`);
+    });
+
+    test("of commands by streams an unauthenticated client has 128 KiB kept, and can still show who it is", async () => {
+      await using listener = await openListener(echo, { "authentication-timeout": 60_000 });
+      const client = await openUnauthenticated(listener.port);
+      const data = randomBytes(50_000);
+      const streams = Array.from({ length: 20 }, (_, association) => {
+        const stream = client.connection.open(false) ?? assert.fail("no stream");
+        const packet = { association, packet: 1, fragments: 1, fragment: 0, address: TO, data };
+        stream.on("error", () => {}).write(encodePacket(packet));
+        return stream;
+      });
+      const keeps = (stream: QuicStream) => stream.send?.resetCode === null;
+      await until("no more than two are left", () => streams.filter(keeps).length <= 2);
+      const tunnel = client.connection.open(true) ?? assert.fail("no stream");
+      tunnel.on("error", () => {}).write(encodeConnect(TO));
+      authenticate(client, ADA, "letmein");
+      assert.equal(sha(await exchange(tunnel, data)), sha(data));
+      client.close(0);
     });
 
     test("a user who is taken away loses the connection at once, and others keep theirs", async () => {

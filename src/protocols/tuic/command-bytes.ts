@@ -1,26 +1,50 @@
 /** The bytes of a stream of one direction, which are one command, as they come. */
 import { MOST_PACKET_BYTES } from "./wire.ts";
 
-/** Further pieces are joined with those before: a peer may send single bytes, and each piece costs more than a hundred. */
-const MOST_PIECES = 64;
+/** The longest authentication fits. */
+const LEAST_BYTES = 64;
 
 export class CommandBytes {
-  #pieces: Buffer[] = [];
+  /** In one piece: a peer may send single bytes, and each piece would cost more than a hundred. */
+  #memory = Buffer.alloc(0);
   #length = 0;
 
-  /** False: no command has so many bytes, and nothing of it is kept. */
+  /** Of memory that it holds. */
+  get heldBytes(): number {
+    return this.#memory.length;
+  }
+
+  /** It may be an authentication. */
+  get isShort(): boolean {
+    return this.#length <= LEAST_BYTES;
+  }
+
+  /** Copies it. False: no command has so many bytes, and nothing of it is kept. */
   push(piece: Buffer): boolean {
-    this.#length += piece.length;
-    if (this.#length > MOST_PACKET_BYTES) {
-      this.#pieces = [];
+    const length = this.#length + piece.length;
+    if (length > MOST_PACKET_BYTES) {
+      this.clear();
       return false;
     }
-    this.#pieces.push(piece);
-    if (this.#pieces.length === MOST_PIECES) this.#pieces = [Buffer.concat(this.#pieces)];
+    if (length > this.#memory.length) this.#grow(length);
+    piece.copy(this.#memory, this.#length);
+    this.#length = length;
     return true;
   }
 
+  #grow(length: number): void {
+    const wanted = Math.max(LEAST_BYTES, length, Math.min(2 * this.#memory.length, MOST_PACKET_BYTES));
+    const grown = Buffer.allocUnsafeSlow(wanted);
+    this.#memory.copy(grown, 0, 0, this.#length);
+    this.#memory = grown;
+  }
+
+  clear(): void {
+    this.#memory = Buffer.alloc(0);
+    this.#length = 0;
+  }
+
   get whole(): Buffer {
-    return Buffer.concat(this.#pieces);
+    return this.#memory.subarray(0, this.#length);
   }
 }

@@ -15,8 +15,13 @@ import type { TuicUser, TuicUsers } from "./users.ts";
 import * as wire from "./wire.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Of streams before the client is known; their bytes are bounded by the first window of the connection. */
+/** Of commands and streams before the client is known. */
 const MOST_HELD = 1024;
+/**
+ * Of commands that are not whole, or wait until the client is known: what is read of them no window bounds. Further ones are
+ * dropped, as packets are on any network, but for those as short as an authentication.
+ */
+const MOST_COMMAND_BYTES = { unknown: 128 * 1024, known: 16 * 1024 * 1024 };
 /** Datagrams have no window: further ones are dropped. */
 const MOST_HELD_DATAGRAMS = 32;
 /** Where packets have streams: so many may be open before further ones are dropped. */
@@ -54,6 +59,9 @@ export class ServerSession implements ServedEvents {
   #known: Known | null = null;
   #held: ((known: Known) => void)[] = [];
   #heldDatagrams = 0;
+  #heldBytes = 0;
+  /** Of commands that are not whole. */
+  #unfinishedBytes = 0;
 
   constructor(client: ServedClient, options: ServerSessionOptions) {
     this.#client = client;
@@ -94,7 +102,7 @@ export class ServerSession implements ServedEvents {
   }
 
   onDatagram(payload: Uint8Array): void {
-    if (this.#known === null && ++this.#heldDatagrams > MOST_HELD_DATAGRAMS) return;
+    if (this.#known === null && (++this.#heldDatagrams > MOST_HELD_DATAGRAMS || this.#hasTooMuch)) return;
     try {
       this.#take(this.#known === null ? new Uint8Array(payload) : payload, this.#native);
     } catch (error) {
@@ -106,8 +114,12 @@ export class ServerSession implements ServedEvents {
   #readCommand(stream: ServedStream): void {
     const bytes = new CommandBytes();
     stream.on("data", (piece: Buffer) => {
-      if (!bytes.push(piece)) this.#end(wire.END.protocol);
+      this.#unfinishedBytes -= bytes.heldBytes;
+      if (!bytes.push(piece)) return this.#end(wire.END.protocol);
+      this.#unfinishedBytes += bytes.heldBytes;
+      if (!bytes.isShort && this.#hasTooMuch) stream.destroy();
     });
+    stream.on("close", () => (this.#unfinishedBytes -= bytes.heldBytes));
     stream.on("end", () => {
       try {
         this.#take(bytes.whole, this.#byStreams);
@@ -116,6 +128,11 @@ export class ServerSession implements ServedEvents {
         this.#end(wire.END.protocol);
       }
     });
+  }
+
+  get #hasTooMuch(): boolean {
+    const most = this.#known === null ? MOST_COMMAND_BYTES.unknown : MOST_COMMAND_BYTES.known;
+    return this.#unfinishedBytes + this.#heldBytes > most;
   }
 
   /** Throws `ProtocolError`. The bytes are kept where the client is not known yet. */
@@ -129,6 +146,7 @@ export class ServerSession implements ServedEvents {
     }
     const packet = wire.decodePacket(bytes);
     if (packet === null) return this.#end(wire.END.command);
+    if (this.#known === null) this.#heldBytes += bytes.length;
     this.#whenKnown(({ associations }) => associations.take(packet.association, { packet, way }));
   }
 
@@ -182,6 +200,7 @@ export class ServerSession implements ServedEvents {
     this.#client.connection.widen(this.#options.windowBytes);
     const known = { connection, associations: newServerAssociations(connection.onFlow) };
     this.#known = known;
+    this.#heldBytes = 0;
     for (const run of this.#held.splice(0)) run(known);
   }
 
