@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
+import type { QuicClient } from "#transport/quic/client.ts";
 import { PeerClosed } from "#transport/quic/connection-end.ts";
 import { encodeVersions } from "#transport/quic/server/stateless-answers.ts";
 import { readHeader, RETRY, VERSION_NEGOTIATION } from "#transport/quic/wire/header.ts";
@@ -222,6 +223,31 @@ describe("a QUIC server", { skip: SKIP }, () => {
     assert.equal(String(await echoed(client, Buffer.from("old"))), "old");
     assert.equal(String(await echoed(late, Buffer.from("new"))), "new");
     assert.deepEqual([before.size, after.size], [1, 1]);
+  });
+
+  test("streams of clients that have not shown who they are count: the oldest give way to others", async () => {
+    await using network = new ServerNetwork();
+    network.serve({
+      onConnection: (client) => {
+        if (client.peer.port === 1) client.settle();
+        return { onStream: (stream) => void stream.on("error", () => {}).resume(), onDatagram() {} };
+      },
+    });
+    const clients: QuicClient[] = [];
+    for (let port = 1; port <= 6; port++) {
+      const client = await network.dial(at(port));
+      for (let count = 0; count < 1000; count++)
+        client.connection
+          .open(true)
+          ?.on("error", () => {})
+          .write("x");
+      clients.push(client);
+    }
+    await until("one has given way", () => clients.some(({ connection }) => connection.isClosed));
+    assert.deepEqual(
+      clients.map(({ connection }) => connection.isClosed),
+      [false, true, false, false, false, false],
+    );
   });
 
   test("when the socket closes the clients hear of it", async () => {

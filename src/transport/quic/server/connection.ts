@@ -12,6 +12,9 @@ const HANDSHAKE_MS = 10_000;
 /** So many probe timeouts after its end a connection is still known, for packets that come late (RFC 9000 §10.2). */
 const CLOSING_PROBES = 3;
 
+/** What an open stream holds besides its bytes, here and in the thread that serves it. Measured, rounded up. */
+const STREAM_BYTES = 8 * 1024;
+
 /** What the owner of a connection does with what comes. None of it may throw. */
 export interface QuicServerEvents {
   /** Called where it was made before the handshake was done, when that is. */
@@ -88,7 +91,7 @@ export class QuicServerConnection {
         wake: () => this.#clock.wake(),
         early: (alpn) => this.#onEarly(alpn),
         connected: (alpn) => this.#onConnected(alpn),
-        stream: (stream) => this.#events?.onStream(stream),
+        stream: (stream) => this.#onStream(stream),
         datagram: (payload) => this.#events?.onDatagram(payload),
         idle() {},
         ownId: (id, isGiven) => this.#isOpen && host.onId(this, id, isGiven),
@@ -144,6 +147,14 @@ export class QuicServerConnection {
   /** Nothing of the client was authentic. */
   discard(): void {
     this.connection.discard();
+  }
+
+  #onStream(stream: QuicStream): void {
+    if (!this.isSettled) {
+      this.grow(STREAM_BYTES);
+      stream.once("close", () => this.grow(-STREAM_BYTES));
+    }
+    this.#events?.onStream(stream);
   }
 
   #onConnected(alpn: string | null): void {
