@@ -1,10 +1,10 @@
 /** What a start does with a restore that waits: all of it or nothing, before anything else of the state is opened. */
-import { copyFileSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { messageOf } from "#core/errors.ts";
 import { lockStore } from "#store/file-safety.ts";
-import { pathsOfStore } from "#store/own-file.ts";
 import { removeStore } from "./stage.ts";
+import { moveFiles, removeFiles, suffixesOf } from "./store-files.ts";
 import {
   drop,
   folderOf,
@@ -57,7 +57,11 @@ export async function finishRestore(home: string, files: OtherFiles): Promise<Ou
 /** The start that was to follow has failed; the next one takes it back. False: there is nothing to take back. */
 export function giveUp(home: string, reason: string): boolean {
   if (!isIn(home, "applied")) return false;
-  writePart(folderOf(home, "applied"), PLAN_FILES.reason, Buffer.from(reason));
+  try {
+    writePart(folderOf(home, "applied"), PLAN_FILES.reason, Buffer.from(reason));
+  } catch {
+    // A full disk may be why the start has failed; it is taken back without the reason.
+  }
   turnInto(home, "applied", "back");
   return true;
 }
@@ -109,8 +113,7 @@ function moveOut({ path, suffixes, aside }: RestorePlan["stores"][number]): void
 }
 
 function moveBack(path: string, aside: string): void {
-  for (const suffix of suffixesOf(path))
-    if (existsSync(aside + suffix)) renameSync(aside + suffix, path + suffix);
+  moveFiles(aside, path);
   syncFolder(dirname(path));
 }
 
@@ -139,15 +142,6 @@ function keepCopy(from: string, folder: string, name: string): void {
   writePart(folder, part, readFileSync(from));
   renameSync(join(folder, part), join(folder, name));
   syncFolder(folder);
-}
-
-/** Without the lock, which is held. */
-function suffixesOf(path: string): readonly string[] {
-  return pathsOfStore(path).flatMap((file) => (file.endsWith(".lock") ? [] : [file.slice(path.length)]));
-}
-
-function removeFiles(path: string): void {
-  for (const suffix of suffixesOf(path)) rmSync(path + suffix, { force: true });
 }
 
 function lockAll({ stores }: RestorePlan): Disposable {

@@ -1,12 +1,13 @@
 /** A store out of a backup, where none is, or in the place of one that is kept aside. */
-import { existsSync, renameSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Store } from "#store/backup.ts";
 import { lockStore } from "#store/file-safety.ts";
 import { acceptRollback } from "#store/high-mark.ts";
-import { pathsOfStore, refuseForeignFiles } from "#store/own-file.ts";
+import { refuseForeignFiles } from "#store/own-file.ts";
 import type { BackedUpStore } from "./contents.ts";
+import { asideOf, moveFiles, removeFiles } from "./store-files.ts";
 
 export interface StoreTarget {
   /** Absolute. */
@@ -40,14 +41,31 @@ export function refuseStrangeTables(store: BackedUpStore, parts: readonly string
     );
 }
 
-/** Answers with the name under which what was there is kept; null: nothing was. Throws `StoreError`. */
-export function putStore(target: StoreTarget, log: Log, nowMs: () => number): string | null {
+export interface PutStore {
+  /** The name under which what was there is kept; null: nothing was. */
+  readonly aside: string | null;
+  /** What was there is there again. */
+  takeBack(): void;
+}
+
+/** Throws `StoreError`, or what the file system throws, with everything as it was. */
+export function putStore(target: StoreTarget, log: Log, nowMs: () => number): PutStore {
   const { path } = target;
-  const aside = isThere(path) ? moveAside(path, nowMs()) : null;
+  const aside = isThere(path) ? asideOf(path, nowMs()) : null;
+  if (aside !== null) moveFiles(path, aside);
   if (existsSync(path)) throw new ConfigError(`${path} is there again; is weir running?`);
-  acceptRollback(path); // the mark of the store that was there
-  fillStore(target, log, nowMs);
-  return aside;
+  const takeBack = (): void => {
+    removeFiles(path);
+    if (aside !== null) moveFiles(aside, path);
+  };
+  try {
+    acceptRollback(path); // the mark of the store that was there
+    fillStore(target, log, nowMs);
+  } catch (error) {
+    takeBack();
+    throw error;
+  }
+  return { aside, takeBack };
 }
 
 /** A new store with these records. Throws `StoreError`. */
@@ -61,19 +79,4 @@ export function fillStore({ path, store, parts }: StoreTarget, log: Log, nowMs: 
 
 function isThere(path: string): boolean {
   return existsSync(path) || existsSync(`${path}.bak`);
-}
-
-/** Where what is there goes: nothing is there yet, also where two restores come within a second of a clock that may be set back. */
-export function asideOf(path: string, nowMs: number): string {
-  const wanted = `${path}.before-restore-${Math.trunc(nowMs / 1000)}`;
-  let aside = wanted;
-  for (let at = 2; pathsOfStore(aside).some((file) => existsSync(file)); at++) aside = `${wanted}-${at}`;
-  return aside;
-}
-
-function moveAside(path: string, nowMs: number): string {
-  const name = asideOf(path, nowMs);
-  for (const file of pathsOfStore(path))
-    if (existsSync(file) && !file.endsWith(".lock")) renameSync(file, name + file.slice(path.length));
-  return name;
 }

@@ -5,7 +5,8 @@ import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { pathsOfStore } from "#store/own-file.ts";
 import type { BackupContents } from "./contents.ts";
-import { asideOf, checkContents, fillStore, type StoreTarget } from "./restore.ts";
+import { checkContents, fillStore, type StoreTarget } from "./restore.ts";
+import { asideOf } from "./store-files.ts";
 import {
   isIn,
   makeFolder,

@@ -3,11 +3,11 @@ import { dirname, join, resolve } from "node:path";
 import { isAge, readIdentities } from "#backup/age.ts";
 import type { BackupContents } from "#backup/contents.ts";
 import { readBackup, type ReadingKeys } from "#backup/read.ts";
-import { checkTarget, putStore, type StoreTarget } from "#backup/restore.ts";
+import { checkTarget, putStore, type PutStore, type StoreTarget } from "#backup/restore.ts";
 import { BackupError } from "#backup/sealing.ts";
 import { writeWhole } from "#backup/write.ts";
 import { safePathEnvironment } from "#config/safe-path.ts";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
 import { SILENT, type Log } from "#core/log.ts";
 import { CACHE_FILE } from "#host/file-guard.ts";
 import { STORE_PARTS } from "#host/store-parts.ts";
@@ -105,14 +105,25 @@ function check({ configuration }: BackupContents, { file, stores, replace }: Tar
     throw new ConfigError(`${file} is there already and says something else; -replace keeps it as a version`);
 }
 
+/** Throws `ConfigError` with everything as it was. */
 async function restore(contents: BackupContents, { home, file, stores }: Target): Promise<void> {
   mkdirSync(home, { recursive: true, mode: 0o700 });
-  for (const one of stores) {
-    mkdirSync(dirname(one.path), { recursive: true, mode: 0o700 });
-    const aside = putStore(one, SILENT, Date.now);
-    say(`${one.store.role}: written to ${one.path}${aside === null ? "" : `; what was there is ${aside}`}`);
+  const made: PutStore[] = [];
+  try {
+    for (const one of stores) {
+      mkdirSync(dirname(one.path), { recursive: true, mode: 0o700 });
+      made.push(putStore(one, SILENT, Date.now));
+    }
+    if (contents.configuration !== null) await writeConfiguration(file, contents.configuration);
+  } catch (error) {
+    for (const one of made.toReversed()) one.takeBack();
+    throw new ConfigError(`not restored, everything is as it was: ${messageOf(error)}`, { cause: error });
   }
-  if (contents.configuration !== null) await writeConfiguration(file, contents.configuration);
+  for (const [at, { path, store }] of stores.entries()) {
+    const aside = made[at]?.aside ?? null;
+    say(`${store.role}: written to ${path}${aside === null ? "" : `; what was there is ${aside}`}`);
+  }
+  if (contents.configuration !== null) say(`configuration: written to ${file}`);
   restoreChoices(contents, join(home, CACHE_FILE));
 }
 
@@ -126,7 +137,6 @@ async function writeConfiguration(path: string, text: string): Promise<void> {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     await writeWhole(path, bytes);
   }
-  say(`configuration: written to ${path}`);
 }
 
 function restoreChoices({ choices }: BackupContents, path: string): void {

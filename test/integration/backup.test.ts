@@ -14,6 +14,7 @@ import { openTcpOrigin } from "../support/origin.ts";
 import { missing } from "../support/peer.ts";
 import { ofVless, Transfer } from "../support/user-traffic.ts";
 import { until } from "../support/until.ts";
+import { tmpfsFault } from "../support/tmpfs.ts";
 
 const WEIR = join(import.meta.dirname, "../../bin/weir");
 const EDGE = ofVless("edge", "", {});
@@ -205,7 +206,7 @@ test("two restores within a second of the clock keep both states aside", () => {
   const restored = (text: string): string | null => {
     const records = [["a", Buffer.from(text)] as const];
     const store = { role: "users", path: "users.db", parts: [{ name: first, records }] } as const;
-    return putStore({ path, store, parts }, SILENT, () => 1_000_000);
+    return putStore({ path, store, parts }, SILENT, () => 1_000_000).aside;
   };
   const asides = ["one", "two", "three"].map(restored);
   const found = [...asides.filter((aside) => aside !== null), path].map((at) => {
@@ -214,3 +215,24 @@ test("two restores within a second of the clock keep both states aside", () => {
   });
   assert.deepEqual(found, ["one", "two", "three"]);
 });
+
+test(
+  "a restore that finds no room, or is to be taken back on a full disk, leaves what was there",
+  { skip: tmpfsFault() },
+  () => {
+    const command = `mount -t tmpfs -o size=2m,mode=700 tmpfs /mnt && exec "$0" --disable-warning=ExperimentalWarning "$1"`;
+    const child = join(import.meta.dirname, "../support/full-disk-restore.ts");
+    const { stdout, stderr } = spawnSync("unshare", ["-rm", "sh", "-c", command, process.execPath, child], {
+      encoding: "utf8",
+    });
+    assert.equal(stderr, "");
+    assert.deepEqual(stdout.trim().split("\n").slice(-6), [
+      "not restored, everything is as it was",
+      "nothing is left",
+      "old old old",
+      "applied",
+      "true",
+      "failed old old old",
+    ]);
+  },
+);
