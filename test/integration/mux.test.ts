@@ -6,7 +6,7 @@ import type { ManagedInbound } from "#core/inbound.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { roundTrip } from "../support/client.ts";
-import { echo, openTcpOrigin } from "../support/origin.ts";
+import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { openClient, openPair, openServer } from "../support/protocol-pair.ts";
 
 const ann = "b831381d-6324-4d53-ad4f-8cda48b30811";
@@ -58,6 +58,25 @@ test("a listener that asks for padding refuses a client without", { timeout: 30_
   const refused = await plain.outbound.connect(origin.destination, context());
   await assert.rejects(roundTrip(refused, 10));
   await roundTrip(await padded.outbound.connect(origin.destination, context()), 100_000);
+});
+
+test("the streams carry datagrams of a node without udp; what goes beside them needs it", async () => {
+  const secret = { cipher: "aes-128-gcm", password: "p" };
+  const pairOf = (more: object) =>
+    openPair(shadowsocks, { ...secret, udp: false }, ss, { ...secret, smux: { ...smux, ...more } });
+  await using shared = await pairOf({});
+  await using origin = await openUdpEcho();
+  await using flow = await shared.outbound.associate(origin.destination, context());
+  const answered = new Promise((resolve) => flow.receive(({ payload }) => resolve(String(payload))));
+  flow.send({ payload: Buffer.from("x"), destination: origin.destination });
+  assert.equal(await answered, "x");
+  assert.ok(shared.outbound.networks.has("udp"));
+  await using beside = await pairOf({ "only-tcp": true });
+  await using cool = await pairOf({ protocol: "mux.cool" });
+  for (const { outbound } of [beside, cool]) {
+    assert.ok(!outbound.networks.has("udp"));
+    await assert.rejects(outbound.associate(origin.destination, context()), /udp is not enabled/);
+  }
 });
 
 test("what cannot be is refused when the file is read", () => {

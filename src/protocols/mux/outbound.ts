@@ -1,6 +1,12 @@
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
-import type { DialContext, Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
+import {
+  BOTH_NETWORKS,
+  type DialContext,
+  type Dialer,
+  type Outbound,
+  type OutboundEnv,
+} from "#core/outbound.ts";
 import type { Metadata } from "#core/session.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
@@ -76,16 +82,20 @@ function shared(
   [pool, { plain, template, leave }]: readonly [AsyncDisposable, SharedByWorkers],
   dialer: Dialer,
 ): Outbound {
+  const isBeside = options["only-tcp"];
+  // As in other programs the shared streams carry datagrams whether or not the node has `udp`.
+  const networks = isBeside || options.protocol === MUX_COOL ? node.networks : BOTH_NETWORKS;
   return {
     ...node,
-    sendsDatagrams: options["only-tcp"] && node.sendsDatagrams === true,
+    networks,
+    sendsDatagrams: isBeside && node.sendsDatagrams === true,
     connect: dialer.connect,
     plain,
     template,
     async associate(destination, context) {
-      if (!node.networks.has("udp"))
+      if (!networks.has("udp"))
         throw new DialError("unsupported", `${node.name}: udp is not enabled for this proxy`);
-      return await (options["only-tcp"] ? node : dialer).associate(destination, context);
+      return await (isBeside ? node : dialer).associate(destination, context);
     },
     async [Symbol.asyncDispose]() {
       leave();
