@@ -1,6 +1,7 @@
 /** From the bytes of a file to its text. */
 import { isUtf8 } from "node:buffer";
 import { ConfigError } from "#core/errors.ts";
+import { utf16Of } from "#lib/decoded-text.ts";
 
 const NEWLINE = 0x0a;
 
@@ -26,12 +27,6 @@ export function encodeConfig(text: string, like: Uint8Array): Uint8Array {
   }
   const isMarked = first === 0xef && second === 0xbb && third === 0xbf;
   return Buffer.from(isMarked ? `\ufeff${text}` : text);
-}
-
-function utf16Of(bytes: Uint8Array): string | null {
-  const [first, second] = bytes;
-  if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
-  return first === 0xfe && second === 0xff ? new TextDecoder("utf-16be").decode(bytes) : null;
 }
 
 /** `line:column` of the first byte that no text has; no character of UTF-8 has a line end inside. */

@@ -3,6 +3,7 @@ import { readYaml } from "#config/yaml.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Slices } from "#core/slices.ts";
 import type { Locate } from "#config/report.ts";
+import { decodedText } from "#lib/decoded-text.ts";
 import { readLinks } from "#protocols/share-links/index.ts";
 import { pack, unpack, type PackedValue } from "./packed.ts";
 
@@ -21,10 +22,7 @@ export interface Content {
 /** Throws `ConfigError` where there is no list. */
 export function contentIn(bytes: Uint8Array): Content {
   if (bytes.length > MOST_BYTES) throw new ConfigError(`the content is larger than ${MOST_BYTES} bytes`);
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-    .toString("utf8")
-    .replace(/^\uFEFF/, "");
-  const content = contentOf(text);
+  const content = contentOf(decodedText(bytes));
   const { length } = content.items;
   if (length <= MOST_NODES) return content;
   throw new ConfigError(`the content has ${length} nodes; at most ${MOST_NODES} can be read`);

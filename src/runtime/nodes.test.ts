@@ -82,6 +82,12 @@ test("an unknown key that many nodes have is one line", async () => {
   );
 });
 
+test("nodes in UTF-16, as programs of Windows write them", () => {
+  const bytes = Buffer.from("\ufeffproxies:\n- {name: 香港, type: direct}\n", "utf16le");
+  for (const content of [bytes, Buffer.from(bytes).swap16()])
+    assert.equal(contentIn(content).items.length, 1);
+});
+
 test("texts without nodes are refused", async () => {
   for (const text of ["a: 1", "", "proxies: {}", "- x", "proxies: [", "<html>"])
     await assert.rejects(async () => read(text), ConfigError, text);

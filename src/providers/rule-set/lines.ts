@@ -1,6 +1,7 @@
 /** The items of a rule list as text: one a line, or a YAML list below `payload`. */
 import { ConfigError, messageOf } from "#core/errors.ts";
-import { parseYamlDocument } from "#core/yaml-document.ts";
+import { parseYamlDocument, YamlBoundError } from "#core/yaml-document.ts";
+import { YAMLError } from "yaml";
 
 /** `#` and `//` begin comments; blank lines count for nothing. */
 export function textItems(text: string): string[] {
@@ -44,8 +45,15 @@ function parseGeneral(text: string): unknown {
     if (fault !== undefined) throw fault;
     return document.toJS({ maxAliasCount: 1000 });
   } catch (error) {
-    throw new ConfigError(`not YAML: ${messageOf(error)}`, { cause: error });
+    throw new ConfigError(`not YAML: ${lineOf(error, text)}${messageOf(error)}`, { cause: error });
   }
+}
+
+/** `line 3: `, or nothing where it is not known. */
+function lineOf(error: unknown, text: string): string {
+  const offset =
+    error instanceof YAMLError ? error.pos[0] : error instanceof YamlBoundError ? error.offset : null;
+  return offset === null ? "" : `line ${text.slice(0, offset).split("\n").length}: `;
 }
 
 function isMap(value: unknown): value is Readonly<Record<string, unknown>> {

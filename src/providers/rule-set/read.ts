@@ -1,6 +1,7 @@
 /** From the bytes of a rule list to something that matches. */
 import { ConfigError } from "#core/errors.ts";
 import { Slices } from "#core/slices.ts";
+import { decodedText } from "#lib/decoded-text.ts";
 import { atOnce } from "#lib/steps.ts";
 import {
   dataOf,
@@ -63,9 +64,7 @@ export async function readRuleSet(
 
 /** The lines of a list in text form. */
 export function itemsOf(bytes: Uint8Array, format: "yaml" | "text"): string[] {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-    .toString("utf8")
-    .replace(/^\uFEFF/, "");
+  const text = decodedText(bytes);
   if (/^\s*<(?:!doctype|html)/i.test(text.slice(0, 200)))
     throw new ConfigError("this is an HTML page, not a rule list");
   return format === "yaml" ? yamlItems(text) : textItems(text);

@@ -12,7 +12,7 @@ import { convertRuleSet } from "./convert.ts";
 import { dataOf, domainList } from "./contents.ts";
 import { textItems, yamlItems } from "./lines.ts";
 import { decodeMrs, decodeMrsBody, encodeCidrMrs, encodeDomainMrs } from "./mrs.ts";
-import { readRuleSet } from "./read.ts";
+import { itemsOf, readRuleSet } from "./read.ts";
 
 const none = () => assert.fail("not classical");
 
@@ -31,6 +31,13 @@ test("YAML: plain lists are read line by line, everything else by the general pa
   assert.deepEqual(yamlItems("payload:\n- a: b\n- [c]\n"), ['{"a":"b"}', '["c"]'], "left out later on");
   for (const wrong of ["payload: x\n", "a.com\nb.com\n", "[]", "payload:\n- *a\n", ""])
     assert.throws(() => yamlItems(wrong), ConfigError, wrong);
+  assert.throws(() => yamlItems("payload:\n  - 'a.com'\n bad\n"), /^ConfigError: not YAML: line 3: /);
+});
+
+test("a list in UTF-16 is read where it says so", () => {
+  const bytes = Buffer.from("\ufeffpayload:\n- a.com\n- b.com\n", "utf16le");
+  for (const list of [bytes, Buffer.from(bytes).swap16()])
+    assert.deepEqual(itemsOf(list, "yaml"), ["a.com", "b.com"]);
 });
 
 /** What means something in YAML, and what means nothing. */
