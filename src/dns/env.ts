@@ -35,6 +35,8 @@ export interface SystemEnv {
   readonly hostsFile: string | null;
   /** Absent: the authorities of the runtime alone. */
   readonly trust?: Trust;
+  /** See `UpstreamPoolEnv`. */
+  readonly mostSockets?: number;
 }
 
 export interface DnsEnv extends SystemEnv {

@@ -16,6 +16,7 @@ import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
+import { mostOpenFiles } from "#platform/open-files.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import type { CoreDialers } from "./core-dialers.ts";
 
@@ -47,6 +48,8 @@ export interface DnsStack extends AsyncDisposable {
   readonly dns: Dns | null;
 }
 
+/** Questions that have no answer leave most descriptors to connections. */
+const SHARE_OF_DESCRIPTORS = 0.25;
 const RESOLV_CONF = "/etc/resolv.conf";
 const HOSTS_FILE = "/etc/hosts";
 
@@ -77,6 +80,7 @@ export async function openDnsStack(
     nowMs: Date.now,
     slices,
     nameTables,
+    mostSockets: Math.floor((mostOpenFiles()?.soft ?? Infinity) * SHARE_OF_DESCRIPTORS),
     resolvConf: existsSync(RESOLV_CONF) ? RESOLV_CONF : null,
     hostsFile: process.env["DISABLE_SYSTEM_HOSTS"] === "true" || !existsSync(HOSTS_FILE) ? null : HOSTS_FILE,
   };

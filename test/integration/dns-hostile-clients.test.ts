@@ -171,3 +171,26 @@ test("of a client's options one subnet goes on, where it is one", async () => {
   for (const each of options) await dns.ask("example.org", { options: each });
   assert.deepEqual(dns.peer.asked.map(optionsOf), ["", subnet.replaceAll(" ", "")]);
 });
+
+test("slow questions have a bounded number of sockets: the one that has waited longest gives way", async () => {
+  const answered = Promise.withResolvers<void>();
+  await using peer = await openScripted(async (query) => {
+    const name = query.questions[0]?.name ?? "";
+    if (name !== "quick.org") await answered.promise;
+    return reply(query, [address(name, "192.0.2.1")]);
+  });
+  const nameserver = [server(`udp://${HOST}:${peer.port}`)];
+  await using dns = await openTestDns({ nameserver }, { mostSockets: 8 });
+  const codes: string[] = [];
+  const ask = async (name: string): Promise<void> => {
+    const { flags } = decodeMessage(await dns.handle(askFor(name), { network: "udp" }));
+    codes.push(`${name} ${flags & 15}`);
+  };
+  const slow = Array.from({ length: 10 }, (_, at) => ask(`slow${at}.org`));
+  await until("the oldest have given way", () => codes.length === 2);
+  await ask("quick.org");
+  assert.deepEqual(codes, ["slow0.org 2", "slow1.org 2", "slow2.org 2", "quick.org 0"]);
+  answered.resolve();
+  await Promise.all(slow);
+  assert.deepEqual(new Set(codes.slice(4).map((code) => code.slice(-1))), new Set(["0"]));
+});

@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import type { Config } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import { Nftables } from "#platform/nftables.ts";
+import { mostOpenFiles } from "#platform/open-files.ts";
 import { bad, fine, type Finding } from "./finding.ts";
 
 export async function systemFindings(config: Config | null, home: string): Promise<readonly Finding[]> {
@@ -50,12 +51,13 @@ function wantsTun({ tun: { enable }, tunListeners }: Config): boolean {
 const FEW_FILES = 4096;
 
 function limits(): Finding {
-  const [, soft = "", hard = ""] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(textOf("/proc/self/limits")) ?? [];
-  if (soft === "") return fine("limits", "this system does not say");
-  const found = `${soft} open files (at most ${hard})`;
-  if (soft === "unlimited" || Number(soft) >= FEW_FILES) return fine("limits", found);
+  const limit = mostOpenFiles();
+  if (limit === null) return fine("limits", "this system does not say");
+  const { soft, hard } = limit;
+  const found = `${soft === Infinity ? "unlimited" : soft} open files (at most ${hard})`;
+  if (soft >= FEW_FILES) return fine("limits", found);
   return bad("warning", "limits", found, [
-    `two are needed a connection: about ${Math.floor(Number(soft) / 2)} connections at once`,
+    `two are needed a connection: about ${Math.floor(soft / 2)} connections at once`,
     "LimitNOFILE=1048576 in its unit, or ulimit -n",
   ]);
 }

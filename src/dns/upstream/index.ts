@@ -10,6 +10,7 @@ import { openDhcpUpstream } from "./dhcp.ts";
 import { openHttpsUpstream } from "./https.ts";
 import { type DialClient, openKeptClient } from "./kept-client.ts";
 import { withParameters } from "./parameters.ts";
+import { QuestionSockets } from "./question-sockets.ts";
 import { openRcodeUpstream } from "./rcode.ts";
 import { openTcpUpstream, openTlsUpstream } from "./stream.ts";
 import { openSystemUpstream } from "./system.ts";
@@ -26,6 +27,8 @@ export interface UpstreamPoolEnv {
   readonly trust?: Trust;
   /** See `UpstreamEnv`; absent: false. */
   readonly preferHttp3?: boolean;
+  /** That questions over UDP may have open together. Absent: more than any system runs short of. */
+  readonly mostSockets?: number;
 }
 
 type Opener = (server: NameserverOptions, env: UpstreamEnv, pool: UpstreamPool) => Upstream;
@@ -51,9 +54,11 @@ const OPENERS: Readonly<Record<NameserverOptions["scheme"], Opener>> = {
 export class UpstreamPool implements AsyncDisposable {
   readonly #env: UpstreamPoolEnv;
   readonly #open = new Map<string, Upstream>();
+  readonly #sockets: QuestionSockets;
 
   constructor(env: UpstreamPoolEnv) {
     this.#env = env;
+    this.#sockets = new QuestionSockets(env.mostSockets);
   }
 
   /** `resolver`: for the names of servers. */
@@ -78,7 +83,8 @@ export class UpstreamPool implements AsyncDisposable {
   #openPlain(server: NameserverOptions, resolver: Resolver): Upstream {
     const { exitFor, trust = DEFAULT_TRUST, preferHttp3 = false } = this.#env;
     const exit = () => exitFor(server);
-    return OPENERS[server.scheme](server, { exit, resolver, trust, preferHttp3 }, this);
+    const sockets = this.#sockets;
+    return OPENERS[server.scheme](server, { exit, resolver, trust, preferHttp3, sockets }, this);
   }
 
   /** Of every upstream. */

@@ -18,7 +18,8 @@ export function openUdpUpstream(server: NameserverOptions, env: UpstreamEnv, ove
     text: server.text,
     fixed: false,
     async exchange(query, signal) {
-      const answer = await askByUdp(server, env, query, signal);
+      const ask = (bounded: AbortSignal) => askByUdp(server, env, query, bounded);
+      const answer = await env.sockets.use(signal, ask);
       return isTruncated(answer) ? overTcp.exchange(query, signal) : answer;
     },
     reset: () => overTcp.reset(),

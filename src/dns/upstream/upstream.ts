@@ -1,6 +1,7 @@
 import type { Dialer } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Trust } from "#core/trust.ts";
+import type { QuestionSockets } from "./question-sockets.ts";
 
 /** One way to ask one server. */
 export interface Upstream extends AsyncDisposable {
@@ -35,4 +36,6 @@ export interface UpstreamEnv {
   readonly trust: Trust;
   /** `prefer-h3`: DNS over HTTPS by HTTP/3 where that is the faster way. */
   readonly preferHttp3: boolean;
+  /** Of questions over UDP. */
+  readonly sockets: QuestionSockets;
 }
