@@ -14,6 +14,8 @@ import type { UserBook, UserRecord } from "./user-book.ts";
 const count = () => z.int().nonnegative();
 const storedUser = z.object({
   id: z.string().min(1),
+  /** Where it stands says the same. */
+  inbound: z.string().optional(),
   name: z.string(),
   uuid: z.string().default(""),
   password: z.string().default(""),
@@ -150,6 +152,8 @@ function refuseUnusable(
   token: string,
 ): void {
   const wrong = (what: string) => new StoreError(`listener ${listener}: user ${user.id}: ${what}`);
+  const { inbound = listener, flow } = user;
+  if (inbound !== listener) throw wrong(`it is said to be of listener ${inbound}`);
   const credential = credentialOf(user);
   const foreign = support?.credential === "uuid" ? user.password : user.uuid;
   if (!user.name.isWellFormed()) throw wrong("the name has half a character");
@@ -157,6 +161,8 @@ function refuseUnusable(
     throw wrong(`users of ${support.label} have a ${support.credential}`);
   if (!credential.isWellFormed() || support?.identify(credential) === null)
     throw wrong(`the ${support?.credential ?? "credential"} is not valid`);
+  if (support !== undefined && flow !== "" && !support.flows.includes(flow))
+    throw wrong(`${support.label} has no flow ${flow}`);
   if (Buffer.from(token, "base64url").toString("base64url") !== token)
     throw wrong("the token is not base64url without padding, as it is written");
 }

@@ -59,6 +59,47 @@ interface Applied {
   readonly applied_revision: number;
 }
 
+test("a document with a user whom the listener would refuse is refused whole, before it costs the others their access", () => {
+  using folder = stateFolder();
+  const [document, fresh] = [join(folder.path, "users.json"), join(folder.path, "fresh.db")];
+  const user = {
+    id: "7d27a52f-4539-4ac1-9bd4-b8e05e53c197",
+    name: "alice",
+    enabled: true,
+    upload_bytes: 0,
+    download_bytes: 0,
+    traffic_generation: 1,
+    created_at: 1,
+    updated_at: 1,
+  };
+  const refusal = (protocol: string, more: object) => {
+    const edge = {
+      id: "1",
+      name: "edge",
+      protocol,
+      revision: 1,
+      applied_revision: 0,
+      users: [{ ...user, ...more }],
+    };
+    const subscriptions = { [user.id]: "A".repeat(43) };
+    writeFileSync(document, JSON.stringify({ version: 1, listeners: { edge }, subscriptions }), {
+      mode: 0o600,
+    });
+    return users("import", document, fresh).stderr;
+  };
+  const vless = { uuid: "6d27a52f-4539-4ac1-9bd4-b8e05e53c197" };
+  assert.match(
+    refusal("vless", { ...vless, flow: "xtls-rprx-direct" }),
+    /VLESS has no flow xtls-rprx-direct/,
+  );
+  assert.match(refusal("anytls", { password: "p", flow: "xtls-rprx-vision" }), /AnyTLS has no flow/);
+  assert.match(
+    refusal("vless", { ...vless, inbound: "side" }),
+    /user 7d27\S+: it is said to be of listener side/,
+  );
+  assert.equal(refusal("vless", { ...vless, flow: "xtls-rprx-vision", inbound: "edge" }), "");
+});
+
 const listenersOf = (text: string) => (JSON.parse(text) as { readonly listeners: unknown }).listeners;
 
 test("what others can read, and what is no state file of users, is refused and left as it is", () => {
