@@ -20,6 +20,8 @@ async function withToken(context: TestContext) {
       context.mock.timers.tick(ms);
     },
     find: () => book.find(token),
+    usedAtMs: () => book.views()[0]?.usedAtMs,
+    nowMs: () => nowMs,
   };
 }
 
@@ -51,4 +53,13 @@ test("after a clock that was ahead for a moment a token opens streams that stay,
   assert.deepEqual([before?.aborted, after?.aborted, find()?.gone === after], [true, false, true]);
   pass(HOUR_MS);
   assert.equal(after?.aborted, true);
+});
+
+test("a use while the clock was ahead does not hide later ones", async (context) => {
+  const { set, find, usedAtMs, nowMs } = await withToken(context);
+  set(HOUR_MS - 1);
+  find();
+  set(-3 * HOUR_MS);
+  find();
+  assert.equal(usedAtMs(), nowMs());
 });

@@ -171,7 +171,7 @@ export class TokenBook implements Disposable {
   #noteUse({ view, hash }: Token): void {
     const nowMs = this.#nowMs();
     if (this.#leaving.has(view.id)) return;
-    if (view.usedAtMs !== null && nowMs - view.usedAtMs < USED_STEP_MS) return;
+    if (view.usedAtMs !== null && Math.abs(nowMs - view.usedAtMs) < USED_STEP_MS) return;
     const used = { ...view, usedAtMs: Math.trunc(nowMs) };
     this.#put(used, hash);
     // Worth no error: the next use an hour later is noted again.
