@@ -29,7 +29,7 @@ export function redirect(stream: Duplex, location: string): Promise<void> {
     clearTimeout(giveUp);
     resolve();
   });
-  stream.on("data", onData).once("end", answer);
+  stream.on("data", onData).once("end", answer).resume(); // a protocol may have paused it
   if (stream.closed) resolve();
   return promise;
 }
