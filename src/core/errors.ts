@@ -133,8 +133,9 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-/** The text of anything that was thrown. */
+/** The text of anything that was thrown; of two faults, where letting go failed behind a failure, the first one first. */
 export function messageOf(error: unknown): string {
+  if (error instanceof SuppressedError) return `${messageOf(error.suppressed)}; ${messageOf(error.error)}`;
   return error instanceof Error ? error.message : String(error);
 }
 

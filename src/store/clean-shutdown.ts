@@ -16,10 +16,14 @@ export function matchesCleanShutdown(path: string): boolean {
   return sum.length !== 64 || sum === digestOf(path);
 }
 
-/** Of a file that is closed. */
+/** Of a file that is closed. Where there is no room for a digest the next start does without: the file itself is in order. */
 export function writeCleanShutdown(path: string): void {
   if (existsSync(`${path}-wal`)) return; // the log could not be folded in; then there is nothing final to sum up
-  writeFileSync(path + SUFFIX, digestOf(path), { mode: 0o600 });
+  try {
+    writeFileSync(path + SUFFIX, digestOf(path), { mode: 0o600 });
+  } catch {
+    clearCleanShutdown(path);
+  }
 }
 
 export function clearCleanShutdown(path: string): void {

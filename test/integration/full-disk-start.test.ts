@@ -1,4 +1,4 @@
-/** weir starts on a disk that is full: what is there is read and in use, and changes go there as soon as there is room. */
+/** weir starts and ends on a disk that is full: what is there is read and in use, and changes go there as soon as there is room. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -20,6 +20,7 @@ test(
       "/mnt/x.db: in use by another process",
       "/mnt/x.db.bak: cannot write: database or disk is full",
       "written",
+      "closed",
       "new new new",
     ]);
   },

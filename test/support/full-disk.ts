@@ -51,6 +51,12 @@ fill();
   await opened.store.close();
 }
 {
+  const idle = await openSupervisedStore(OPTIONS);
+  fill();
+  console.log(await idle.store.close().then(() => "closed", messageOf));
+  rmSync(FILL);
+}
+{
   const last = await openSupervisedStore(OPTIONS);
   using cache = openCache();
   console.log(textIn(last), cache.selected("group"), cache.selected("other"));
