@@ -1,4 +1,5 @@
 /** What the API reads of the users: lists, one user with what is secret, subscriptions. */
+import { ConfigError } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { LiveConnections } from "#core/live.ts";
 import type { Endpoint } from "#core/session.ts";
@@ -128,13 +129,13 @@ export class UserViews {
 
   #subscriptionOf(found: Found, link: string): SubscriptionView {
     const { book, user } = found;
-    const [first = link, ...further] = this.#nodeLinks(found);
+    const [first = this.#formsOf(link), ...further] = this.#nodeLinks(found);
     const counter = this.#registry.counters.get(book.listener, user.id);
     const used = quotaOf(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
     return {
       url: `${this.#registry.settings.publicBaseUrl}/sub/svc/${user.token}`,
-      ...this.#formsOf(first),
-      ...(further.length === 0 ? {} : { further: further.map((one) => this.#formsOf(one)) }),
+      ...first,
+      ...(further.length === 0 ? {} : { further }),
       byAgent: this.#registry.settings.subscriptionByAgent,
       title: `${book.listener} - ${user.name}`,
       status: this.#registry.statusOf(found),
@@ -150,7 +151,7 @@ export class UserViews {
   }
 
   /** One a node of the fleet; none: there is no fleet, or no node that is known to serve. */
-  #nodeLinks({ book, user, listener }: Found): readonly string[] {
+  #nodeLinks({ book, user, listener }: Found): readonly SubscriptionLink[] {
     const { settings, serving } = this.#registry;
     if (settings.fleet === null) return [];
     const { address } = settings.fleet;
@@ -159,8 +160,20 @@ export class UserViews {
       const model = links[book.listener]?.[user.flow];
       if (model === undefined) return [];
       const own = nodeLinkOf(listener, address, endpoints, { ...user, name: `${user.name} · ${node}` });
-      return own === null ? [] : (linkLike(model, own) ?? []);
+      const link = own === null ? null : linkLike(model, own);
+      return link === null ? [] : (this.#readable(link) ?? []);
     });
+  }
+
+  /** Null: what another node says of itself is no link that this program reads, or more than one line. */
+  #readable(link: string): SubscriptionLink | null {
+    if (/[\s\p{Cc}]/u.test(link)) return null;
+    try {
+      return this.#formsOf(link);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return null;
+    }
   }
 
   #endpointsOf({ listener }: UserBook): readonly Endpoint[] {

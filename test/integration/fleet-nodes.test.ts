@@ -3,6 +3,9 @@ import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { connect } from "#fleet/connection.ts";
+import { databaseOptions } from "#fleet/source.ts";
+import { LoginNode } from "../support/fleet-logins.ts";
 import { agree, startNode } from "../support/fleet-nodes.ts";
 import { type FleetDatabase, startFleetDatabase } from "../support/fleet.ts";
 import { CONTROLLER_SECRET, type ManagedCore, stateFolder } from "../support/managed-core.ts";
@@ -178,4 +181,39 @@ test("a node whose login may not write says so, and does not make a listener eit
   });
   assert.equal(refused.status, 403, refused.text);
   assert.match(refused.json.message, /may not change users of listener edge; weir fleet allow -writes/);
+});
+
+test("a link that makes no sense costs the node that says it, and no subscription", { skip }, async () => {
+  const settings = await database.fresh();
+  await using a = await startNode(settings("fra-1"));
+  const alice = await a.core.create("edge", "alice");
+  const path = new URL((await a.core.user(alice.id)).subscription_url).pathname;
+  const answered = async (form: string): Promise<string> => {
+    const answer = await fetch(`${a.core.url}${path}?format=${form}`);
+    const text = await answer.text();
+    assert.equal(answer.status, 200, text);
+    return form === "base64" ? Buffer.from(text, "base64").toString() : text;
+  };
+  const client = await connect(databaseOptions(settings("evil"), {}));
+  const evil = new LoginNode(client, "evil");
+  await evil.enroll();
+  const good = "@evil.example.com:443?security=tls&type=tcp";
+  const said = [
+    "@evil",
+    "@evil.example.com:443?type=nonsense&security=none",
+    `${good}\nvless://${alice.uuid}@mallory.example.com:443`,
+    `@${"x".repeat(100_000)}:443`,
+    good,
+  ];
+  for (const place of said) {
+    await evil.beat({}, { edge: { "": `vless://user${place}#evil` } });
+    assert.equal((await a.fleet()).nodes.length, 2, "it is read");
+    for (const form of ["base64", "clash", "sing-box"]) {
+      const text = await answered(form);
+      assert.match(text, /fra-1\.example\.com/);
+      assert.ok(!text.includes("mallory"), text);
+    }
+  }
+  assert.match(await answered("base64"), /evil\.example\.com:443/);
+  await client.end();
 });
