@@ -45,9 +45,12 @@ const MOST_PAUSE_MS = 2_000;
  */
 const SPREAD_MS = { eachNode: 2, most: 100 };
 const CHANNELS = ["weir_change", "weir_node"];
-/** A server that went silent is noticed by both ends, and the lock of this node is free again. */
-const KEEPALIVE =
-  "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3";
+/**
+ * A server that went silent is noticed by both ends, and the lock of this node is free again. Reading the nodes of a large fleet
+ * takes some milliseconds, and would be compiled for some hundred each time.
+ */
+const SETTINGS =
+  "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3; SET jit = off";
 
 export class Membership {
   readonly #env: MembershipEnv;
@@ -143,7 +146,7 @@ export class Membership {
     this.#client = client;
     client.once("end", () => this.#waker.wake());
     client.on("notification", () => this.#wakeSoon());
-    await client.query(KEEPALIVE);
+    await client.query(SETTINGS);
     await refuseOtherSchema(client);
     await proveSeal(client, seal);
     const { nodeId, epoch, instance } = identity;

@@ -5,6 +5,8 @@ import type { FleetNodeView, NodeState } from "#core/fleet.ts";
 
 const LATE_MS = 15_000;
 const LOST_MS = 60_000;
+/** Changes of one listener, counted for each node: a login may say of a thousand nodes that they have none of them. */
+const MOST_LAG = 1000;
 
 interface NodeRow {
   readonly id: string;
@@ -44,10 +46,14 @@ const NODES = `
     coalesce(lag.changes, 0)::integer AS lag_changes, coalesce(lag.ms, 0)::float8 AS lag_ms
   FROM weir.node n
   LEFT JOIN LATERAL (
-    SELECT count(*) AS changes, extract(epoch FROM clock_timestamp() - min(c.at)) * 1000 AS ms
+    SELECT sum(behind.changes) AS changes, extract(epoch FROM clock_timestamp() - min(behind.at)) * 1000 AS ms
     FROM jsonb_each(CASE jsonb_typeof(n.applied) WHEN 'object' THEN n.applied ELSE '{}' END) a
-    JOIN weir.change c ON c.listener = a.key AND c.revision > CASE jsonb_typeof(a.value) WHEN 'number' THEN
-      least(greatest(a.value::numeric, 0), 9007199254740991)::bigint END
+    CROSS JOIN LATERAL (
+      SELECT count(*) AS changes, min(c.at) AS at FROM (
+        SELECT at FROM weir.change WHERE listener = a.key AND revision > CASE jsonb_typeof(a.value) WHEN 'number' THEN
+          least(greatest(a.value::numeric, 0), 9007199254740991)::bigint END
+        ORDER BY revision LIMIT ${MOST_LAG}) c
+    ) behind
   ) lag ON true
   ORDER BY n.name`;
 

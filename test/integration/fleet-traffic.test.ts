@@ -200,6 +200,7 @@ test("old partitions go when they are folded, and with them no total", { skip },
   sql("SELECT weir.make_partition(now() - interval '4 hours')");
   const node = randomUUID();
   sql(`INSERT INTO weir.ledger_mark VALUES ('${node}', 1, 1)`);
+  sql(`INSERT INTO weir.ledger_came VALUES ('${node}', 1)`);
   sql(
     `INSERT INTO weir.ledger VALUES (now() - interval '4 hours', '${node}', 1, 1, '${randomUUID()}', 1, now(), 1, 5, 5)`,
   );

@@ -10,8 +10,14 @@ CREATE TABLE weir.ledger_folded (
   seq bigint NOT NULL,
   PRIMARY KEY (node_id, epoch)
 );
+-- One row an upload, until it is folded: of marks, which stay for ever, only those are looked at that have something to fold.
+CREATE TABLE weir.ledger_came (
+  node_id uuid NOT NULL,
+  epoch bigint NOT NULL
+);
 LOCK TABLE weir.ledger_mark IN ACCESS EXCLUSIVE MODE;
 INSERT INTO weir.ledger_folded SELECT node_id, epoch, folded FROM weir.ledger_mark;
+INSERT INTO weir.ledger_came SELECT node_id, epoch FROM weir.ledger_mark WHERE received > folded;
 ALTER TABLE weir.ledger_mark DROP COLUMN folded;
 
 CREATE FUNCTION weir.partition_of(hour timestamptz) RETURNS text
@@ -62,7 +68,7 @@ BEGIN
     WHERE i.inhparent = 'weir.ledger'::regclass AND c.relname < weir.partition_of(clock_timestamp() - interval '2 hours')
     ORDER BY c.relname
   LOOP
-    EXECUTE format('SELECT EXISTS (SELECT FROM weir.%I l JOIN weir.ledger_mark m USING (node_id, epoch)
+    EXECUTE format('SELECT EXISTS (SELECT FROM weir.%I l JOIN weir.ledger_came c USING (node_id, epoch)
       LEFT JOIN weir.ledger_folded f USING (node_id, epoch) WHERE l.seq > coalesce(f.seq, 0))', part) INTO is_needed;
     CONTINUE WHEN is_needed OR part = present;
     BEGIN

@@ -41,4 +41,5 @@ BEGIN
 END $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION weir.seen TO weir_admin, weir_node;
 `;

@@ -6,11 +6,14 @@ const MOST_OF_ENTRY = "1125899906842624";
 /** 400 days, in milliseconds: what hours are kept for. */
 const OLDEST = "34560000000";
 
-/** What came and no fold has taken: `l`, to which conditions may be added. */
-const UNFOLDED = `weir.ledger_mark m
-  LEFT JOIN weir.ledger_folded f ON f.node_id = m.node_id AND f.epoch = m.epoch
-  JOIN weir.ledger l ON l.node_id = m.node_id AND l.epoch = m.epoch AND l.seq > coalesce(f.seq, 0) AND l.seq <= m.received
-  WHERE m.received > coalesce(f.seq, 0)`;
+/** Nodes and epochs with entries that no fold has taken: `m` has the last one that came, `f` the last one that was folded. */
+const BEHIND = `(SELECT DISTINCT node_id, epoch FROM weir.ledger_came) c
+  JOIN weir.ledger_mark m ON m.node_id = c.node_id AND m.epoch = c.epoch
+  LEFT JOIN weir.ledger_folded f ON f.node_id = c.node_id AND f.epoch = c.epoch`;
+
+/** The entries, as `l`. */
+const UNFOLDED = `${BEHIND}
+  JOIN weir.ledger l ON l.node_id = m.node_id AND l.epoch = m.epoch AND l.seq > coalesce(f.seq, 0) AND l.seq <= m.received`;
 
 export const SUMS = `
 -- As in version 3. An entry that no node has counted (negative, or more than a PiB, or of a later generation) is left out, and
@@ -45,6 +48,7 @@ BEGIN
   ON CONFLICT DO NOTHING;
   SELECT greatest(last, max(s)) INTO last FROM unnest(seqs) AS s;
   UPDATE weir.ledger_mark m SET received = last WHERE m.node_id = node AND m.epoch = of_epoch;
+  INSERT INTO weir.ledger_came VALUES (node, of_epoch);
   RETURN last;
 END $$;
 
@@ -57,11 +61,9 @@ BEGIN
   PERFORM FROM weir.fold_count FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN 0; END IF;
   WITH behind AS (
-    SELECT m.node_id, m.epoch, m.received, coalesce(f.seq, 0) AS folded
-    FROM weir.ledger_mark m LEFT JOIN weir.ledger_folded f ON f.node_id = m.node_id AND f.epoch = m.epoch
-    WHERE m.received > coalesce(f.seq, 0)
+    SELECT m.node_id, m.epoch, m.received, coalesce(f.seq, 0) AS folded FROM ${BEHIND}
   ), marks AS MATERIALIZED (
-    SELECT b.node_id, b.epoch, b.folded, coalesce(CASE WHEN b.received - b.folded > most THEN (
+    SELECT b.node_id, b.epoch, b.received, b.folded, coalesce(CASE WHEN b.received - b.folded > most THEN (
       SELECT l.seq FROM weir.ledger l
       WHERE l.node_id = b.node_id AND l.epoch = b.epoch AND l.seq > b.folded AND l.seq <= b.received
       ORDER BY l.seq OFFSET greatest(most, 1) - 1 LIMIT 1) END, b.received) AS upto
@@ -90,6 +92,10 @@ BEGIN
   ), done AS (
     INSERT INTO weir.ledger_folded AS f SELECT node_id, epoch, upto FROM marks
     ON CONFLICT (node_id, epoch) DO UPDATE SET seq = excluded.seq
+  ), seen AS (
+    DELETE FROM weir.ledger_came
+  ), rest AS (
+    INSERT INTO weir.ledger_came SELECT node_id, epoch FROM marks WHERE upto < received
   )
   SELECT coalesce(sum(entries), 0) INTO taken_count FROM taken;
   PERFORM weir.make_partition(clock_timestamp() + interval '1 hour');
@@ -158,6 +164,6 @@ BEGIN
   END IF;
   SELECT ${summed("coalesce(folded_up, 0) + coalesce(sum(l.upload), 0)")},
       ${summed("coalesce(folded_down, 0) + coalesce(sum(l.download), 0)")} INTO upload, download
-  FROM ${UNFOLDED} AND l.user_id = who AND l.generation = of_generation AND l.at >= begins;
+  FROM ${UNFOLDED} WHERE l.user_id = who AND l.generation = of_generation AND l.at >= begins;
 END $$;
 `;

@@ -8,6 +8,7 @@ import { PARTITIONS } from "./partitions.ts";
 import { REMARKS } from "./remarks.ts";
 import { REMOVAL } from "./removal.ts";
 import { DECIDING, RIGHTS } from "./rights.ts";
+import { SEEN } from "./seen.ts";
 import { SLOTS } from "./slots.ts";
 import { SUMS } from "./sums.ts";
 import { TABLES } from "./tables.ts";
@@ -25,5 +26,5 @@ export const VERSIONS: readonly string[] = [
   LEASES,
   SLOTS,
   REMARKS,
-  [PARTITIONS, TURNS, SUMS, BOUNDS, REMOVAL].join("\n"),
+  [PARTITIONS, TURNS, SUMS, BOUNDS, SEEN, REMOVAL].join("\n"),
 ];
