@@ -58,6 +58,8 @@ export interface TestEnv {
 }
 
 export interface GroupEnv extends TestEnv {
+  /** How often `proxies` has a member, by name. */
+  readonly timesListed: ReadonlyMap<string, number>;
   readonly choices: Choices;
   readonly lines: Lines;
 }

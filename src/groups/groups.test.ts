@@ -34,6 +34,7 @@ function world(names: readonly string[], settings: Partial<GroupSettings> = {}) 
   const env: GroupEnv = {
     name: "G",
     members: () => members,
+    timesListed: new Map(),
     settings: {
       url: URL_UNDER_TEST,
       timeoutMs: 5000,
@@ -141,6 +142,16 @@ test("load-balance: UDP goes to members that carry it, and to none under disable
       { ...env, members: () => members, settings },
     );
     assert.ok(!closed.networks.has("udp"));
+  }
+});
+
+test("load-balance: a member that is listed twice gets twice the share", async () => {
+  for (const strategy of ["round-robin", "consistent-hashing", "sticky-sessions"]) {
+    const { env } = world(["a", "b"]);
+    await using group = await opened(loadBalance, { strategy }, { ...env, timesListed: new Map([["a", 2]]) });
+    const picks = Array.from({ length: 600 }, (_, at) => group.pick(session(`site${at}.example`)).name);
+    const share = picks.filter((name) => name === "a").length / picks.length;
+    assert.ok(share > 0.6 && share < 0.73, `${strategy}: ${share}`);
   }
 });
 

@@ -76,6 +76,8 @@ class LoadBalanceGroup extends MemberGroup {
   readonly spreads = true;
   readonly #strategy: Strategy;
   readonly #health: HealthCheck;
+  #counted: readonly Outbound[] | null = null;
+  #turns: readonly Outbound[] = [];
 
   constructor(strategy: Strategy, env: GroupEnv) {
     super(env);
@@ -91,9 +93,10 @@ class LoadBalanceGroup extends MemberGroup {
   pick(metadata: Metadata | null): Outbound {
     if (metadata !== null) this.#health.touch();
     const members = this.members;
-    const tries = Math.max(HASH_ATTEMPTS, members.length);
+    const turns = this.#turnsOf(members);
+    const tries = Math.max(HASH_ATTEMPTS, turns.length);
     for (let attempt = 0; attempt < tries; attempt++) {
-      const member = itemAt(members, this.#strategy(metadata, members.length, attempt));
+      const member = itemAt(turns, this.#strategy(metadata, turns.length, attempt));
       if (this.#isFit(member, metadata)) return member;
     }
     return (
@@ -109,6 +112,18 @@ class LoadBalanceGroup extends MemberGroup {
 
   override async [Symbol.asyncDispose](): Promise<void> {
     await this.#health[Symbol.asyncDispose]();
+  }
+
+  /** A member that `proxies` has twice gets twice the share. */
+  #turnsOf(members: readonly Outbound[]): readonly Outbound[] {
+    if (members !== this.#counted) {
+      const { timesListed } = this.env;
+      this.#counted = members;
+      this.#turns = members.flatMap((member) =>
+        Array.from({ length: timesListed.get(member.name) ?? 1 }, () => member),
+      );
+    }
+    return this.#turns;
   }
 
   #isFit(member: Outbound, metadata: Metadata | null): boolean {

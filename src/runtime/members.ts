@@ -39,6 +39,12 @@ export function memberList(settings: GroupSettings, sources: MemberSources): () 
   };
 }
 
+export function timesListed(names: readonly string[]): ReadonlyMap<string, number> {
+  const times = new Map<string, number>();
+  for (const name of names) times.set(name, (times.get(name) ?? 0) + 1);
+  return times;
+}
+
 /** In the order of the filters, each node once. */
 function filtered(nodes: readonly Outbound[], filters: readonly RegExp[]): readonly Outbound[] {
   if (filters.length === 0) return nodes;

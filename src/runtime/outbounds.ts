@@ -15,7 +15,7 @@ import { membersIfNone } from "./awaited-outbound.ts";
 import { groupFault, InertOutbound, reasonOf } from "./inert.ts";
 import { NodeDialers, toServer } from "./node-dialers.ts";
 import { NodeLines } from "./node-lines.ts";
-import { liveSettings, memberList, type MemberSources } from "./members.ts";
+import { liveSettings, memberList, timesListed, type MemberSources } from "./members.ts";
 import type { OutboundsEnv } from "./outbounds-env.ts";
 
 /** All outbounds of one runtime, by name. */
@@ -211,6 +211,7 @@ function openGroup(
   return group.kind.open(group.options as never, {
     name: group.name,
     members,
+    timesListed: timesListed(group.members),
     settings,
     choices,
     health,
