@@ -6,9 +6,11 @@ import { folderOfDirectory, type AcmeSettings, type WantedCertificate } from "#c
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
+import type { KeyPair } from "#core/tls.ts";
 import { makeSelfSigned } from "#transport/tls/self-signed.ts";
 import { Attempts } from "./attempts.ts";
 import type { ChallengeBook } from "./challenge-book.ts";
+import type { Refusals } from "./library.ts";
 import { readCertificate, writeCertificate, type KeptCertificate } from "./our-files.ts";
 import { LOOK_MS, renewalDueMs } from "./schedule.ts";
 
@@ -35,6 +37,8 @@ export class CertificateKeeper implements AsyncDisposable {
   #asked = "";
   #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  /** Issued, and not in their files yet: an authority issues few for the same names in a week. */
+  readonly #unwritten = new Map<string, KeyPair>();
 
   constructor(env: KeeperEnv) {
     this.#env = env;
@@ -114,9 +118,11 @@ export class CertificateKeeper implements AsyncDisposable {
     if (nextMs > Date.now()) return nextMs;
     const refusals = { retryAfterMs: 0, type: "" };
     try {
-      const { makeOrder } = await import("./make-order.ts");
-      const pair = await makeOrder(one, acme, { ...this.#env, refusals, signal });
+      const wanted = JSON.stringify([acme.directory, one.names, one.file]);
+      const pair = this.#unwritten.get(wanted) ?? (await this.#order(one, acme, { refusals, signal }));
+      this.#unwritten.set(wanted, pair);
       await writeCertificate(file, pair, false);
+      this.#unwritten.delete(wanted);
       await attempts.succeed(one.file);
     } catch (error) {
       signal.throwIfAborted();
@@ -128,6 +134,15 @@ export class CertificateKeeper implements AsyncDisposable {
     if (issued === null) throw new ConfigError(`${file} is not what was written`);
     log.info(`acme: certificate for ${one.names.join(", ")}: valid until ${dayOf(issued.untilMs)}`);
     return renewalDueMs(issued);
+  }
+
+  async #order(
+    one: WantedCertificate,
+    acme: AcmeSettings,
+    order: { readonly refusals: Refusals; readonly signal: AbortSignal },
+  ): Promise<KeyPair> {
+    const { makeOrder } = await import("./make-order.ts");
+    return makeOrder(one, acme, { ...this.#env, ...order });
   }
 }
 

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { skipLarge } from "../../test/support/runs.ts";
 import { decodeContents, encodeContents, type BackupContents } from "./contents.ts";
+import { finishRestore } from "./put-in-force.ts";
 import { BackupError, openBackup, sealBackup } from "./sealing.ts";
 
 const CONTENTS: BackupContents = {
@@ -63,4 +67,27 @@ test("contents that contradict their list are refused, also where every checksum
   const lies = Buffer.from(contents);
   lies.writeUInt32BE(0xffffffff);
   assert.throws(() => decodeContents(lies), BackupError);
+});
+
+test("a restore whose plan is damaged says what to look at, in whichever state it is", async () => {
+  const home = mkdtempSync(join(tmpdir(), "weir-plan-"));
+  const unused = {
+    prepare: () => assert.fail(),
+    choices: join(home, "choices"),
+    writeChoices: () => assert.fail(),
+  };
+  for (const state of ["staged", "applied", "back", "emptied"])
+    for (const text of [null, "", '{"by":', "{}"]) {
+      const folder = join(home, `restore.${state}`);
+      mkdirSync(folder);
+      if (text !== null) writeFileSync(join(folder, "plan.json"), text);
+      await assert.rejects(
+        finishRestore(home, unused),
+        (error: Error) =>
+          error.message.includes(`plan.json: the plan of a restore is missing or damaged`) &&
+          error.message.endsWith(`then move ${folder} away`),
+      );
+      rmSync(folder, { recursive: true });
+    }
+  rmSync(home, { recursive: true });
 });

@@ -10,6 +10,7 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"; // prettier-ignore
 import { join } from "node:path";
 import * as z from "zod";
+import { ConfigError } from "#core/errors.ts";
 import { STORE_ROLES } from "./contents.ts";
 
 export type StageState = "making" | "staged" | "applied" | "back" | "emptied";
@@ -58,8 +59,17 @@ export function isIn(home: string, state: StageState): boolean {
   return existsSync(folderOf(home, state));
 }
 
+/** Throws `ConfigError`: without the plan it cannot be told what is where. */
 export function readPlan(home: string, state: StageState): RestorePlan {
-  return planShape.parse(JSON.parse(readFileSync(join(folderOf(home, state), PLAN_FILES.plan), "utf8")));
+  const folder = folderOf(home, state);
+  try {
+    return planShape.parse(JSON.parse(readFileSync(join(folder, PLAN_FILES.plan), "utf8")));
+  } catch (cause) {
+    throw new ConfigError(
+      `${join(folder, PLAN_FILES.plan)}: the plan of a restore is missing or damaged, and it cannot be told how far that has come: see that the stores are those that are wanted (what was there before lies beside them as NAME.before-restore-TIME), then move ${folder} away`,
+      { cause },
+    );
+  }
 }
 
 /** A file of the plan, on the medium when this returns. */

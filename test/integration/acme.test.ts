@@ -1,5 +1,6 @@
 /** Certificates by ACME: ordered of a real authority, validated over sockets, renewed while connections go on. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   globSync,
@@ -17,6 +18,7 @@ import { test } from "node:test";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { example, withPlaces } from "../support/examples.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { missing } from "../support/peer.ts";
 import { noPebble, startPebble, type Pebble } from "../support/pebble.ts";
 import { startCore } from "../support/start-core.ts";
 import { until } from "../support/until.ts";
@@ -129,6 +131,29 @@ test("a certificate is renewed with connections open, by one account", { skip: n
   open.destroy();
   assert.equal(pebble.accounts(), 1);
 });
+
+test(
+  "a certificate that a full disk does not take is kept until it does, and no other one is ordered",
+  { skip: noPebble || missing("prlimit") },
+  async () => {
+    await using pebble = await startPebble({ validForSeconds: 12 });
+    const port = pebble.tlsPort;
+    const config = configOf(pebble, { challenge: "tls-alpn-01", port });
+    await using core = await startCore(config, { seed: seedOf(pebble) });
+    await core.shows(ISSUED);
+    const limit = (most: string) => spawnSync("prlimit", [`--pid=${core.pid}`, `--fsize=${most}:`]);
+    limit("1000"); // the record of attempts is smaller, a certificate is not
+    await core.shows(/no certificate for edge\.example .*EFBIG/);
+    const ordered = pebble.orders();
+    limit("unlimited");
+    const [attempts = ""] = globSync("acme/*/attempts", { cwd: core.home });
+    rmSync(join(core.home, attempts)); // not to wait for five minutes
+    const printed = core.output().length;
+    await core.reload(config.replace("operator@", "another@"));
+    await core.shows(ISSUED, printed);
+    assert.equal(pebble.orders(), ordered);
+  },
+);
 
 test("a refusal is remembered over restarts, and the listener serves", { skip: noPebble }, async () => {
   await using pebble = await startPebble({ blocked: [NAME] });
