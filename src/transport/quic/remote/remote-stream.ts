@@ -19,7 +19,8 @@ export interface RemoteStreamHost {
   onClosed(stream: number): void;
 }
 
-const HIGH_WATER_BYTES = 32 * 1024;
+/** A piece at a time: the thread bounds those that wait, however small they are. */
+const HIGH_WATER_BYTES = 1;
 /** Bytes on their way to the thread, or waiting there for room, before the writer waits. */
 const MOST_UNWRITTEN_BYTES = 256 * 1024;
 

@@ -6,6 +6,8 @@ import type { FromThread } from "./messages.ts";
 const MOST_UNTAKEN_BYTES = 32 * 1024;
 /** What waits for a relay before the stream is read no more. */
 const MOST_WAITING_BYTES = 512 * 1024;
+/** What a piece counts for besides its bytes: peers choose how small pieces are. */
+const PIECE_BYTES = 256;
 
 export interface ThreadStreamHost {
   /** The number of the client. */
@@ -80,8 +82,9 @@ export class ThreadStream {
 
   #slowDown(): void {
     const most = this.#relay === null ? MOST_UNTAKEN_BYTES : MOST_WAITING_BYTES;
-    if (this.#pieceBytes >= most) this.#stream.pause();
-    else if (this.#stream.isPaused() && this.#pieceBytes <= most / 2) this.#stream.resume();
+    const heldBytes = this.#pieceBytes + PIECE_BYTES * this.#pieces.length;
+    if (heldBytes >= most) this.#stream.pause();
+    else if (this.#stream.isPaused() && heldBytes <= most / 2) this.#stream.resume();
   }
 
   #onEnd(): void {

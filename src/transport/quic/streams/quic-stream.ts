@@ -20,7 +20,8 @@ export interface StreamHost {
   onStopped(stream: QuicStream, code: number): void;
 }
 
-const HIGH_WATER_BYTES = 32 * 1024;
+/** A piece at a time: further ones are joined while they wait. */
+const HIGH_WATER_BYTES = 1;
 
 /** What stands at the front of a stream and is not for its reader. */
 export interface StreamHead {
