@@ -1,6 +1,8 @@
 import type { Datagram, Ip } from "#core/session.ts";
 import { SILENT_MS } from "#net/udp/udp-clients.ts";
 import { WaitingDatagrams } from "#net/udp/waiting-datagrams.ts";
+import { sourceKey } from "#net/listen/unauthenticated-clients.ts";
+import { Holders } from "./holders.ts";
 import { SilenceLine } from "./silence-line.ts";
 
 export interface DatagramLimits {
@@ -26,21 +28,33 @@ const DEFAULT_LIMITS: DatagramLimits = {
 /** A session as the bounds know it. */
 export interface Occupant {
   readonly source: Ip;
+  /** Who opened it; absent or null: it is its source's. */
+  readonly user?: string | null;
   /** When a datagram last came or went, by the clock of the idle timers. */
   readonly usedAtMs: number;
   expire(): void;
 }
 
+/** At the bound of all, who holds so many times what another would have with one more gives way to that, silent or not. */
+const UNFAIR = 2;
+
+/** A user has as many addresses as it likes. */
+function holderOf({ source, user = null }: Occupant): string {
+  return user === null ? `at ${sourceKey(source)}` : `by ${user}`;
+}
+
 /**
  * What all datagram sessions of a core share. At a bound a datagram is dropped; one more session takes the place of the one
- * that was silent the longest, of its source or of all.
+ * that was silent the longest: of its source, or of all, where no other user or source holds less. Else one who holds much more
+ * gives way, so that none can keep the others out.
  */
 export class DatagramBudget {
   readonly limits: DatagramLimits;
   readonly #sessions = new SilenceLine<Occupant>();
   #branches = 0;
   #queuedBytes = 0;
-  readonly #perSource = new Map<Ip, SilenceLine<Occupant>>();
+  readonly #perSource = new Holders<Occupant>();
+  readonly #perHolder = new Holders<Occupant>();
 
   constructor(limits: Partial<DatagramLimits> = {}) {
     this.limits = { ...DEFAULT_LIMITS, ...limits };
@@ -49,21 +63,28 @@ export class DatagramBudget {
   /** False: there is no room for it. */
   enter(session: Occupant, nowMs: number): boolean {
     const { source } = session;
-    const own = this.#perSource.get(source) ?? new SilenceLine();
-    if (own.size >= this.limits.sessionsPerSource && !this.#displace(own, nowMs)) return false;
-    if (this.#sessions.size >= this.limits.sessions && !this.#displace(this.#sessions, nowMs)) return false;
-    own.add(session);
+    const atSource = this.#perSource.of(source);
+    if (atSource.size >= this.limits.sessionsPerSource && !this.#displace(atSource, nowMs)) return false;
+    if (this.#sessions.size >= this.limits.sessions && !this.#makeRoom(session, nowMs)) return false;
     this.#sessions.add(session);
-    this.#perSource.set(source, own);
+    this.#perSource.add(source, session);
+    this.#perHolder.add(holderOf(session), session);
     return true;
   }
 
   /** Nothing where it has left already. */
   leave(session: Occupant): void {
     if (!this.#sessions.delete(session)) return;
-    const own = this.#perSource.get(session.source);
-    own?.delete(session);
-    if (own?.size === 0) this.#perSource.delete(session.source);
+    this.#perSource.delete(session.source, session);
+    this.#perHolder.delete(holderOf(session), session);
+  }
+
+  #makeRoom(session: Occupant, nowMs: number): boolean {
+    const own = this.#perHolder.of(holderOf(session));
+    const { largest } = this.#perHolder;
+    if (largest === null || own.size >= largest.size) return this.#displace(own, nowMs);
+    if (this.#displace(this.#sessions, nowMs)) return true;
+    return largest.size > UNFAIR * (own.size + 1) && this.#displace(largest, Infinity);
   }
 
   #displace(line: SilenceLine<Occupant>, nowMs: number): boolean {

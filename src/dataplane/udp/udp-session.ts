@@ -66,6 +66,10 @@ class Demultiplexer implements BranchOwner, IdleEntry, Occupant {
     return this.#session.metadata.source.ip;
   }
 
+  get user(): string | null {
+    return this.#session.metadata.inbound.user;
+  }
+
   get usedAtMs(): number {
     let lastMs = this.activeAtMs;
     for (const { activeAtMs } of this.#branches) lastMs = Math.max(lastMs, activeAtMs);

@@ -4,13 +4,9 @@ import type { Datagram, Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { type ClientFlow, clientFlow } from "#net/udp/udp-clients.ts";
 import type { UserInbound } from "#protocols/managed/user-inbound.ts";
-import { oldestKey, valueAt } from "#lib/at.ts";
 import type { CipherMemory } from "./memory.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
 import type { ServerUsers } from "./server-keys.ts";
-
-/** Sessions of one listening socket. At the bound a new one replaces the one that was silent longest. */
-const MAX_SESSIONS = 4096;
 
 interface Entry {
   readonly session: PeerSession;
@@ -19,7 +15,7 @@ interface Entry {
   source: Endpoint;
 }
 
-/** Serves the socket until it closes. Idle sessions are disposed of by what `accept` handed them to. */
+/** Serves the socket until it closes. Sessions that are idle, or too many, are disposed of by what `accept` handed them to. */
 export function serveDatagrams(
   socket: DatagramListener,
   shell: UserInbound<ServerUsers>,
@@ -36,14 +32,11 @@ export function serveDatagrams(
     const known = entries.get(session.key);
     if (known !== undefined) {
       known.source = source;
-      entries.delete(session.key); // and back, so that the map stays in order of use
-      entries.set(session.key, known);
       known.flow.arrived(item);
     } else start(session, source, item);
   }
 
   function start(session: PeerSession, source: Endpoint, first: Datagram): void {
-    if (entries.size >= MAX_SESSIONS) valueAt(entries, oldestKey(entries)).flow.close();
     const forget = () => {
       entries.delete(session.key);
       held[Symbol.dispose]();
