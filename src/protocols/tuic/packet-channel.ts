@@ -1,6 +1,7 @@
 /** One flow of datagrams in a TUIC connection, of either side: packets, in parts where they are too long. */
 import type { Datagram, Destination } from "#core/session.ts";
 import { FragmentJoiner } from "#protocols/shared/fragment-joiner.ts";
+import type { FragmentRoom } from "#protocols/shared/fragment-room.ts";
 import { encodePacket, MOST_NAME_BYTES, type Packet, packetHeadBytes } from "./wire.ts";
 
 const MOST_PAYLOAD_BYTES = 65_535;
@@ -16,13 +17,15 @@ export interface PacketWay {
 
 export class PacketChannel {
   readonly #association: number;
-  readonly #joiner = new FragmentJoiner(MOST_PAYLOAD_BYTES);
+  readonly #joiner: FragmentJoiner;
   #packet = 0;
   /** Of the packet whose first fragment came last. */
   #address: { readonly packet: number; readonly destination: Destination } | null = null;
 
-  constructor(association: number) {
+  /** `room`: of all associations of a client; absent: it is the only one that counts. */
+  constructor(association: number, room?: FragmentRoom) {
     this.#association = association;
+    this.#joiner = new FragmentJoiner(MOST_PAYLOAD_BYTES, room);
   }
 
   /** What no packet can carry is dropped. */

@@ -1,6 +1,7 @@
 import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
 import { AcceptedFlows } from "#protocols/shared/accepted-flows.ts";
 import type { FlowChannel } from "#protocols/shared/flow-channel.ts";
+import { FragmentRoom } from "#protocols/shared/fragment-room.ts";
 import { PacketChannel, type PacketWay } from "./packet-channel.ts";
 import type { Packet } from "./wire.ts";
 
@@ -19,12 +20,17 @@ export type ServerAssociations = AcceptedFlows<ArrivedPacket>;
 export function newServerAssociations(
   onFlow: (flow: DatagramFlow, first: Destination) => void,
 ): ServerAssociations {
-  return new AcceptedFlows({ openChannel: answeringChannel, onFlow });
+  const room = new FragmentRoom();
+  return new AcceptedFlows({ openChannel: (id, first) => answeringChannel(id, first, room), onFlow });
 }
 
 /** Answers go the way that the client took last. */
-function answeringChannel(association: number, first: ArrivedPacket): FlowChannel<ArrivedPacket> {
-  const channel = new PacketChannel(association);
+function answeringChannel(
+  association: number,
+  first: ArrivedPacket,
+  room: FragmentRoom,
+): FlowChannel<ArrivedPacket> {
+  const channel = new PacketChannel(association, room);
   let lastWay = first.way;
   return {
     send: (answer) => channel.send(sourceOf(answer), lastWay),
