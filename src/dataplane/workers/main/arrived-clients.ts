@@ -12,6 +12,7 @@ import { LEFT, REQUESTED, TLS_ACCEPTED } from "#dataplane/workers/shared/opcodes
 import { int32At } from "#lib/at.ts";
 import type { ConnectionEnds } from "./left-connection.ts";
 import { LeftRecords } from "./left-records.ts";
+import { StreamClient } from "./stream-client.ts";
 import { nameOf, type Listener } from "./offloaded-listener.ts";
 import { socketOfSlot } from "./slot-socket.ts";
 import { socketOf } from "./socket-of.ts";
@@ -65,7 +66,7 @@ export class ArrivedClients {
     const request = accepts.requests.request(requestSlotOf(int32At(accepts.tags, slot)));
     const session = thread.ownerOf(request.readUInt32BE());
     if (!(session instanceof WorkerClient)) throw new TypeError("a stream without a session");
-    const stream = WorkerClient.ofSession(session, slot, request.subarray(SESSION_BYTES), this.#env);
+    const stream = new StreamClient(session, slot, request.subarray(SESSION_BYTES), this.#env);
     thread.track(slot, stream);
     try {
       if (!session.takeStream(stream)) stream.reset();

@@ -10,7 +10,7 @@ import type {
   WorkerConnection,
 } from "#core/accepted.ts";
 import type { DialPlan } from "#core/dial-plan.ts";
-import { layersOf, type WireStart } from "#core/wire-state.ts";
+import type { WireStart } from "#core/wire-state.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { ClientSession } from "#core/wire-details.ts";
 import type { StreamSocket } from "#core/sockets.ts";
@@ -33,9 +33,8 @@ import { KeptTls } from "./kept-tls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
 import { takeOpenDescriptor } from "./open-descriptor.ts";
 import { dialFailure, planDial } from "./plan-dial.ts";
-import { noRequest, readRequest, type SeenRequest, streamRequest } from "./seen-request.ts";
+import { noRequest, readRequest, type SeenRequest } from "./seen-request.ts";
 import { descriptorOfSlot, dialledFrom, socketOfSlot } from "./slot-socket.ts";
-import { takeStream } from "./taken-stream.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 
@@ -57,7 +56,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   events: DialEvents | null = null;
   readonly thread: WorkerHandle;
   readonly slot: number;
-  readonly #env: WorkerClientEnv;
+  protected readonly env: WorkerClientEnv;
   handshakeBytes: number;
   readonly switched: Switched | null;
   readonly #onTaken: (() => void) | undefined;
@@ -72,26 +71,22 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   #flow: OffloadedFlow | null = null;
   /** The thread has been told to dial, and has not failed. */
   #isDialling = false;
-  /** It is a stream in the session of that client, and has no socket of its own; null: it is not. */
-  readonly #of: WorkerClient | null;
   /** Of the streams that its worker finds in it. */
   #session: SessionObserver | null = null;
   /** Nothing more can be asked of the thread. */
   #isOver = false;
 
-  private constructor(
+  protected constructor(
     thread: WorkerHandle,
     slot: number,
     env: WorkerClientEnv,
     seen: SeenRequest,
     onTaken?: () => void,
-    session: WorkerClient | null = null,
   ) {
     this.thread = thread;
     this.slot = slot;
-    this.#env = env;
+    this.env = env;
     this.#onTaken = onTaken;
-    this.#of = session;
     this.source = seen.source;
     this.local = seen.local;
     this.original = seen.original;
@@ -115,13 +110,6 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     return new WorkerClient(thread, slot, env, seen, options.onTaken);
   }
 
-  /** A stream of the session of that client. */
-  static ofSession(session: WorkerClient, slot: number, request: Buffer, env: WorkerClientEnv): WorkerClient {
-    const { thread } = session;
-    const seen = streamRequest(session, request);
-    return new WorkerClient(thread, slot, env, seen, undefined, session);
-  }
-
   /** One that the worker has decided, and that is connected. */
   static decided(thread: WorkerHandle, slot: number, ends: DecidedEnds, env: WorkerClientEnv): WorkerClient {
     return new WorkerClient(thread, slot, env, noRequest(ends));
@@ -142,26 +130,23 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean, wire?: ClientWire): void {
     if (this.#isOver) return;
-    if (this.#of?.isOver === true) return this.reset(); // nothing is dialled for a user who was removed meanwhile
     this.#way = way;
     this.#takeBack = wire?.takeBack;
     const far = way.wire?.(); // it may throw, and then no command follows that has the worker read what was described
-    this.#describe(CLIENT, wire === undefined ? undefined : this.#overSocket(wire.begin()));
+    this.#describe(CLIENT, wire === undefined ? undefined : this.overSocket(wire.begin()));
     this.#describe(REMOTE, far);
     const { accepts, table } = this.thread;
-    const index = this.#requestSlot;
-    accepts.requests.sizes[index] = this.handshakeBytes;
-    const ownReply = this.#of === null ? replyBytes : NO_BYTES; // in a session its worker says it
-    accepts.requests.writeDial(index, planDial(way, ownReply, this.#env.sockaddrs));
+    this.writeHandshakeBytes();
+    accepts.requests.writeDial(this.#requestSlot, planDial(way, replyBytes, this.env.sockaddrs));
     table.limited[this.slot] = limited ? 1 : 0;
     this.#isDialling = true;
     this.thread.command(this.slot, DIAL);
   }
 
   openSession(session: ClientSession, observer: SessionObserver, wire: ClientWire): boolean {
-    if (!this.isKept || this.#of !== null) return false; // a stream in a session is none of its own
-    const start = this.#overSocket(wire.begin());
-    this.thread.accepts.requests.sizes[this.#requestSlot] = this.handshakeBytes;
+    if (!this.isKept) return false;
+    const start = this.overSocket(wire.begin());
+    this.writeHandshakeBytes();
     this.request = NO_BYTES;
     this.#session = observer;
     this.#takeBack = wire.takeBack;
@@ -172,14 +157,19 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   /** A stream of its session; false: there is no session, or it is over. */
-  takeStream(stream: WorkerClient): boolean {
+  takeStream(stream: WorkerConnection): boolean {
     if (this.#session === null || this.#isOver) return false;
     this.#session.onStream(stream);
     return true;
   }
 
-  #overSocket(start: WireStart): WireStart {
-    if (this.#of !== null) return { kind: "plain", numbers: [], unread: null, layers: layersOf(start) };
+  /** How much of the request was the handshake: read by its worker with the next command. */
+  protected writeHandshakeBytes(): void {
+    this.thread.accepts.requests.sizes[this.#requestSlot] = this.handshakeBytes;
+  }
+
+  /** What lies over the client's socket, given what the listener has found to lie over its bytes. */
+  protected overSocket(start: WireStart): WireStart {
     return this.#cover?.over(start) ?? start;
   }
 
@@ -189,7 +179,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   dialledFrom(): LocalEnd | null {
-    return this.#isOver ? null : dialledFrom(this.slot, this.thread, this.#env);
+    return this.#isOver ? null : dialledFrom(this.slot, this.thread, this.env);
   }
 
   /** From here on the slot's events go to the flow. */
@@ -214,7 +204,6 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   destroy(): void {
-    if (this.#stream === null && this.#of !== null) return this.reset();
     const cover = this.#cover;
     if (this.#stream !== null || cover === null) this.stream().destroy();
     else if (this.isKept) cover.destroy();
@@ -236,16 +225,17 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
 
   #take(): StreamSocket | null {
     this.#isOver = true;
-    if (this.#of !== null) return this.#takeOf(this.#of);
-    this.#onTaken?.();
-    return socketOfSlot(this.thread, this.slot, this.handshakeBytes, this.#env.calls);
+    return this.takeSocket();
   }
 
-  #takeOf(session: WorkerClient): StreamSocket | null {
-    this.thread.accepts.requests.sizes[this.#requestSlot] = this.handshakeBytes;
-    if (!session.isOver) return takeStream(this.thread, this.slot, this.#env.calls);
-    this.thread.command(this.slot, RESET);
-    return null;
+  /** Null: nothing is left of it. */
+  protected takeSocket(): StreamSocket | null {
+    this.#onTaken?.();
+    return socketOfSlot(this.thread, this.slot, this.handshakeBytes, this.env.calls);
+  }
+
+  protected get hasStream(): boolean {
+    return this.#stream !== null;
   }
 
   get isOver(): boolean {
@@ -263,7 +253,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   /** It does not count as taken: the worker has done its handshake. */
   leave(): number {
     this.#isOver = true;
-    return descriptorOfSlot(this.thread, this.slot, this.#env.calls);
+    return descriptorOfSlot(this.thread, this.slot, this.env.calls);
   }
 
   onContinued(stream: Duplex): void {
@@ -295,9 +285,6 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.events?.ended();
     this.#session?.onEnded();
     if (this.#session !== null) this.#giveBack();
-    // What a stream had to say may still lie between the threads, unless it was cut off.
-    const isCut = this.#of !== null && this.thread.table.halfClosed[this.slot] === 0;
-    if (isCut && this.#stream !== null) abortStream(this.#stream);
   }
 
   /** Of a session: what its wire has left open. */
