@@ -91,6 +91,20 @@ test("configuration.md 17.10: the TUN address comes from fake-ip-range; 0 entrie
   assert.match(pathErrorsOf("tun: {kernel-direct-max-entries: 65537}\n").join(), /kernel-direct-max-entries/);
 });
 
+test("kernel-direct.md 1: marks and sizes of 0 are the defaults", () => {
+  const { tun: unset } = good("mode: rule\n");
+  const keys = [
+    "auto-redirect-input-mark",
+    "auto-redirect-output-mark",
+    "kernel-direct-ebpf-mark",
+    "kernel-direct-ebpf-proxy-mark",
+    "kernel-direct-ebpf-max-entries",
+    "kernel-direct-ebpf-flow-entries",
+  ];
+  assert.deepEqual(good(`tun: {${keys.map((key) => `${key}: 0`).join(", ")}}\n`).tun, unset);
+  assert.match(pathErrorsOf("tun: {auto-redirect-input-mark: -1}\n").join(), /auto-redirect-input-mark/);
+});
+
 test("kernel-direct.md 1.1: what the keys demand of each other, also while the TUN is off", () => {
   const base = "auto-redirect: true, kernel-direct: true";
   const ebpf = `${base}, kernel-direct-ebpf: true, kernel-direct-ebpf-interfaces: [br0]`;

@@ -15,7 +15,6 @@ import {
 } from "#core/fields.ts";
 import { cidr, ip, parseHostPort, prefix } from "#net/address/address-fields.ts";
 import { ANY_V4 } from "#net/address/ip.ts";
-import { mark } from "./general.ts";
 
 /** The inbound name of the block `tun`. */
 export const TUN_NAME = "DEFAULT-TUN";
@@ -33,6 +32,10 @@ const learnedEntries = () =>
       `kernel-direct-max-entries must not be above ${KERNEL_DIRECT_MOST_ENTRIES}, got ${value}`,
     );
   });
+
+/** Of a packet's mark. 0 is no mark, which every packet has: it means the default. */
+const bits = (fallback: number) => unsetAs(int(1, 0xffff_ffff), fallback).default(fallback);
+const mapEntries = () => unsetAs(int(1, 16_777_216), 65_536).default(65_536);
 
 /** `1000:1999`, both ends inside. */
 const numberRange = (most: number) =>
@@ -105,8 +108,8 @@ export const TUN = {
   "loopback-address": list(ip()).default([]),
   "iproute2-table-index": unsetAs(int(1, 0xffff_ffff), 2022).default(2022),
   "iproute2-rule-index": unsetAs(int(1, 32_765), 9000).default(9000),
-  "auto-redirect-input-mark": mark().default(0x2023),
-  "auto-redirect-output-mark": mark().default(0x2024),
+  "auto-redirect-input-mark": bits(0x2023),
+  "auto-redirect-output-mark": bits(0x2024),
   "auto-redirect-iproute2-fallback-rule-index": unsetAs(int(1, 0xffff_ffff), 32_768).default(32_768),
   "file-descriptor": int(0, 0x7fff_ffff).default(0),
   recvmsgx: flag().default(true),
@@ -115,12 +118,12 @@ export const TUN = {
   "kernel-direct-max-entries": learnedEntries().default(KERNEL_DIRECT_ENTRIES),
   "kernel-direct-ebpf": flag().default(false),
   "kernel-direct-ebpf-interfaces": list(name()).default([]),
-  "kernel-direct-ebpf-mark": mark().default(0x4000_0000),
-  "kernel-direct-ebpf-max-entries": int(1, 16_777_216).default(65_536),
+  "kernel-direct-ebpf-mark": bits(0x4000_0000),
+  "kernel-direct-ebpf-max-entries": mapEntries(),
   "kernel-direct-ebpf-proxy": flag().default(false),
   "kernel-direct-ebpf-proxy-redirect": flag().default(false),
-  "kernel-direct-ebpf-proxy-mark": mark().default(0x2000_0000),
-  "kernel-direct-ebpf-flow-entries": int(1, 16_777_216).default(65_536),
+  "kernel-direct-ebpf-proxy-mark": bits(0x2000_0000),
+  "kernel-direct-ebpf-flow-entries": mapEntries(),
   "kernel-direct-ebpf-direct-prefixes": list(cidr()).default([]),
   "kernel-direct-ebpf-proxy-prefixes": list(cidr()).default([]),
   "kernel-direct-ebpf-required": flag().default(false),
