@@ -106,7 +106,7 @@ export interface ConfigsControl {
    */
   patch(fragment: ConfigsPatch): Promise<void>;
   /**
-   * Loads and applies; resolves when everything is in force. `ConfigError` (400) where the text or the path is bad,
+   * Loads and applies; resolves when everything is in force and new lists have come or failed, or take seconds. `ConfigError` (400) where the text or the path is bad,
    * `ApiError` 500 where applying failed; the old configuration then still runs. `force` also makes the port inbounds
    * and LAN settings anew.
    */

@@ -124,6 +124,11 @@ export class Resource implements AsyncDisposable {
       });
   }
 
+  /** Resolves once the first download, which begins now where it has not, has succeeded or failed. */
+  async firstLoad(): Promise<void> {
+    if (this.#isAwaited) await this.update().catch(() => {}); // logged by the refresh, which joins it
+  }
+
   /** Loads anew, now. A call while one runs joins it. Throws with the old contents in use. */
   update(): Promise<void> {
     this.#running ??= this.#updateOrSay().finally(() => (this.#running = null));

@@ -92,6 +92,12 @@ export class RuleData implements AsyncDisposable {
     this.geoUpdater.activate();
   }
 
+  /** Resolves once every list that is fetched for the first time has come or failed. Only behind `activate`. */
+  async firstLoads(): Promise<void> {
+    const providers = [...this.ruleProviders.all.values(), ...this.proxyProviders.all.values()];
+    await Promise.all(providers.map(({ resource }) => resource.firstLoad()));
+  }
+
   /** Ends refreshing; what is loaded stays in use. */
   async quiet(): Promise<void> {
     await Promise.all([

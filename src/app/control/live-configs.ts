@@ -8,6 +8,12 @@ import type { ConfigsControl, ConfigsPatch } from "#core/control.ts";
 import { keepPorts } from "./change.ts";
 import { configsView } from "./configs.ts";
 
+/**
+ * Dashboards ask for the nodes as soon as the new configuration is in force, and give up on an answer after five seconds:
+ * lists that are fetched for the first time are waited for, but not for so long.
+ */
+const MOST_LISTS_MS = 4_000;
+
 export interface LiveConfigsEnv {
   readonly input: ConfigInput;
   readonly runtimes: Runtimes;
@@ -24,8 +30,8 @@ export function liveConfigs({ input, runtimes, exclusively, onReplaced }: LiveCo
       return configsView(config, { ...runtimes.choices, tunDevice }, inbounds.all);
     },
     patch: (fragment) => exclusively(() => patch(fragment, input, runtimes)),
-    replace: (source, { force }) =>
-      exclusively(async () => {
+    async replace(source, { force }) {
+      await exclusively(async () => {
         await runtimes.reports.report(source.kind === "current" ? "file" : source.kind, async () => {
           const read = await loadConfig(source, input);
           const { config: present } = runtimes.present;
@@ -33,8 +39,17 @@ export function liveConfigs({ input, runtimes, exclusively, onReplaced }: LiveCo
           await runtimes.apply(force ? config : keepPorts(config, present));
         });
         onReplaced();
-      }),
+      });
+      await untilListsCame(runtimes);
+    },
   };
+}
+
+async function untilListsCame(runtimes: Runtimes): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, MOST_LISTS_MS);
+  await Promise.race([runtimes.present.lists.firstLoads(), late]);
+  clearTimeout(timer);
 }
 
 /** Switches take effect at once; everything else is a configuration like the present one, built and swapped. */
