@@ -1,7 +1,7 @@
 /** UDP of a TUN that is made here: replies, in runs where the kernel cuts them (RFC 768). */
 import { MOST_PACKET_BYTES, PACKET_AT } from "#platform/tun.ts";
 import type { PacketBuilder } from "./packet-builder.ts";
-import { LEAST_MTU, UDP, UDP_HEADER_BYTES, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { LEAST_MTU, UDP, UDP_HEADER_BYTES, V4_HEADER_BYTES, V6_HEADER_BYTES } from "#net/packet/packet.ts";
 import type { PathMtus } from "./path-mtus.ts";
 
 /** Every kernel that cuts takes so many. */

@@ -11,7 +11,7 @@ import {
   type NetlinkSocket,
 } from "#platform/netlink.ts";
 import { isNameTaken, openTunDevices, type TunDevice, type TunDevices } from "#platform/tun.ts";
-import { LEAST_MTU } from "./packet.ts";
+import { LEAST_MTU } from "#net/packet/packet.ts";
 import type { TunSettings } from "./settings.ts";
 
 const CUTS_DATAGRAMS = "cuts datagrams";

@@ -4,7 +4,7 @@ import { SILENT } from "#core/log.ts";
 import { DnsQuestions } from "./dns-questions.ts";
 import { until } from "../../test/support/until.ts";
 import { memoryTun } from "../../test/support/packets.ts";
-import type { Packet } from "./packet.ts";
+import type { Packet } from "#net/packet/packet.ts";
 import { PacketWriter } from "./packet-writer.ts";
 
 const from = (last: number): Packet =>

@@ -5,7 +5,7 @@ import type { DnsAnswers } from "#core/outbound.ts";
 import { FairQueue } from "#lib/fair-queue.ts";
 import { type Bounds, PerClientLimiter } from "#lib/in-flight.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
-import type { Packet } from "./packet.ts";
+import type { Packet } from "#net/packet/packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 
 /** Questions under way. At the bound further ones are dropped: clients ask again. */

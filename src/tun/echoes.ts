@@ -6,7 +6,7 @@ import type { Metadata } from "#core/session.ts";
 import { ipFromBytes, ANY_V4 } from "#net/address/ip.ts";
 import { type EchoSocket, openEchoSocket, PACKET_AT } from "#platform/tun.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
-import type { Packet } from "./packet.ts";
+import type { Packet } from "#net/packet/packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 import type { TunSettings } from "./settings.ts";
 import { byteAt } from "#lib/at.ts";

@@ -1,9 +1,9 @@
 /** IP packets in the outgoing buffer of a TUN: headers, sums (RFC 791, 8200, 1071), and off they go. */
 import { randomInt } from "node:crypto";
 import { GSO_UDP, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
-import { fold, pseudoSum, sumOf } from "./checksum.ts";
-import { FRAGMENT, FRAGMENT_HEADER_BYTES, ICMP, UDP, UDP_HEADER_BYTES } from "./packet.ts";
-import { V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { fold, pseudoSum, sumOf } from "#net/packet/checksum.ts";
+import { FRAGMENT, FRAGMENT_HEADER_BYTES, ICMP, UDP, UDP_HEADER_BYTES } from "#net/packet/packet.ts";
+import { V4_HEADER_BYTES, V6_HEADER_BYTES } from "#net/packet/packet.ts";
 import { leaveChecksum, leaveCutting } from "./virtio-header.ts";
 
 const HOP_LIMIT = 64;

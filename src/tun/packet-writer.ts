@@ -2,8 +2,8 @@
 import { MOST_PACKET_BYTES, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
 import { DatagramWriter } from "./datagram-writer.ts";
 import { PacketBuilder } from "./packet-builder.ts";
-import { ICMP, ICMP6, LEAST_MTU, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./packet.ts";
-import { type Packet, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { ICMP, ICMP6, LEAST_MTU, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "#net/packet/packet.ts";
+import { type Packet, V4_HEADER_BYTES, V6_HEADER_BYTES } from "#net/packet/packet.ts";
 import { PathMtus } from "./path-mtus.ts";
 import { byteAt } from "#lib/at.ts";
 

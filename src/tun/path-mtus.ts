@@ -2,7 +2,7 @@
 import { byteAt, int32At } from "#lib/at.ts";
 import { FlowTable } from "./flow-table.ts";
 import { IdleList } from "./idle-list.ts";
-import { LEAST_MTU } from "./packet.ts";
+import { LEAST_MTU } from "#net/packet/packet.ts";
 
 /** At the bound the client that was learnt of longest ago gives way. */
 const MOST_CLIENTS = 1024;

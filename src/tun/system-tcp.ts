@@ -3,9 +3,9 @@
  * changing addresses and ports where they lie. What is TCP about TCP stays with the kernel.
  */
 import { GSO_TCP, NEEDS_CHECKSUM, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
-import { adjust, adjustPartial, fold, pseudoSum, sumOf, takenFrom } from "./checksum.ts";
+import { adjust, adjustPartial, fold, pseudoSum, sumOf, takenFrom } from "#net/packet/checksum.ts";
 import type { NatTable } from "./nat-table.ts";
-import { type Packet, TCP } from "./packet.ts";
+import { type Packet, TCP } from "#net/packet/packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 import { leaveChecksum, leaveCutting, pieceSize } from "./virtio-header.ts";
 import { byteAt } from "#lib/at.ts";

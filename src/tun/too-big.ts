@@ -1,7 +1,7 @@
 /** What a hop says of a packet that was too long for it (RFC 792, RFC 1191 §4, RFC 4443 §3.2). */
-import { fold, pseudoSum, sumOf } from "./checksum.ts";
-import { FRAGMENT, FRAGMENT_HEADER_BYTES, ICMP, ICMP6, type Packet } from "./packet.ts";
-import { V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { fold, pseudoSum, sumOf } from "#net/packet/checksum.ts";
+import { FRAGMENT, FRAGMENT_HEADER_BYTES, ICMP, ICMP6, type Packet } from "#net/packet/packet.ts";
+import { V4_HEADER_BYTES, V6_HEADER_BYTES } from "#net/packet/packet.ts";
 import { byteAt } from "#lib/at.ts";
 
 const ICMP_HEADER_BYTES = 8;

@@ -6,7 +6,7 @@ import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/se
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import { clientFlow, SILENT_MS, type ClientFlow } from "#net/udp/udp-clients.ts";
 import { FlowTable } from "./flow-table.ts";
-import { type Packet, UDP_HEADER_BYTES } from "./packet.ts";
+import { type Packet, UDP_HEADER_BYTES } from "#net/packet/packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 import { IdleList } from "./idle-list.ts";
 import { itemAt } from "#lib/at.ts";
