@@ -47,7 +47,7 @@ function typesOf(rows: readonly Row[]): number {
   return new Set(rows.flatMap(({ types }) => [...types])).size;
 }
 
-/** Every key below, once for each path; branches of a union are one. */
+/** Every key below, once for each path and meaning; branches of a union that mean the same are one. */
 function rowsOf(schema: Schema): readonly Row[] {
   const rows = new Map<string, Row>();
   walk(schema, [], "");
@@ -59,9 +59,10 @@ function rowsOf(schema: Schema): readonly Row[] {
     for (const [key, property] of Object.entries(part.properties ?? {})) {
       if (!isSchema(property)) continue;
       const name = [...path, key].join(".");
-      const found = rows.get(name) ?? row(name, property, part.required?.includes(key) ?? false);
+      const meaning = `${name} ${property.description ?? ""}`;
+      const found = rows.get(meaning) ?? row(name, property, part.required?.includes(key) ?? false);
       if (types !== "") found.types.add(types);
-      rows.set(name, found);
+      rows.set(meaning, found);
       walk(property, [...path, key], types);
     }
     for (const item of [part.items, ...(part.anyOf ?? [])]) if (isSchema(item)) walk(item, path, types);

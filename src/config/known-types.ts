@@ -2,7 +2,6 @@
 import { NAME_RULE_TYPES } from "#net/dial/dns-policy.ts";
 
 export const FOREIGN_PROXY_TYPES: readonly string[] = [
-  "wireguard",
   "ssh",
   "snell",
   "ssr",

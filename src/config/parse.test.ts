@@ -162,13 +162,13 @@ test("configuration.md 17.3: the good file has neither errors nor warnings", () 
 });
 
 test("what this build does not speak costs a warning, not the file", () => {
-  const text = `tproxy-port: 1\n${proxy("name: w, type: wireguard, private-key: x")}listeners: [{name: t, type: snell, users: {a: b}}]\nrules: ['GEOIP,CN,w', 'MATCH,w']\n`;
+  const text = `tproxy-port: 1\n${proxy("name: w, type: ssh, private-key: x")}listeners: [{name: t, type: snell, users: {a: b}}]\nrules: ['GEOIP,CN,w', 'MATCH,w']\n`;
   const config = good(text);
-  assert.deepEqual([config.proxies[0]?.type, config.proxies[0]?.protocol], ["wireguard", null]);
+  assert.deepEqual([config.proxies[0]?.type, config.proxies[0]?.protocol], ["ssh", null]);
   assert.deepEqual([config.listeners, config.rules.length], [[], 1]);
   assert.deepEqual(warningsOf(text), [
     "1:14 tproxy-port: tproxy-port: the protocol tproxy is not in this build; the port is left closed",
-    "3:21 proxies[0].type: proxy 0: w: type wireguard is not in this build; the node stays and cannot be dialled",
+    "3:21 proxies[0].type: proxy 0: w: type ssh is not in this build; the node stays and cannot be dialled",
     "4:29 listeners[0].type: listener 0: type snell is not in this build; the listener is left out",
     "5:9 rules[0]: rules[0] [GEOIP,CN,w] warning: the type GEOIP is not in this build; the rule is left out",
   ]);

@@ -24,7 +24,7 @@ test("the JSON Schema admits what the parser admits", () => {
   assert.deepEqual(faults(GOOD_CONFIG), []);
   assert.deepEqual(faults("mixed-port: 7890\nsecret: 0123\nunknown: {a: 1}\n"), []);
   assert.deepEqual(
-    faults("proxies: [{name: a, type: wireguard, private-key: x}]\ndns: {nameserver: 1.1.1.1}\n"),
+    faults("proxies: [{name: a, type: ssh, private-key: x}]\ndns: {nameserver: 1.1.1.1}\n"),
     [],
   );
   assert.deepEqual(

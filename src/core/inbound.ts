@@ -1,5 +1,6 @@
 import type { SafeFiles } from "./files.ts";
 import type { AcceptedConnection, Handshake } from "./accepted.ts";
+import type { HostMemory } from "./host-memory.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
@@ -57,14 +58,6 @@ export interface UnauthenticatedClient {
   grow(bytes: number): void;
   /** It has authenticated. Twice is harmless. */
   leave(): void;
-}
-
-/**
- * What listeners keep with the host, one of each class, made at first use: a listener that a reload opens anew, and any
- * other, finds what was kept before. It stays until the process ends.
- */
-export interface HostMemory {
-  of<Kept extends object>(kind: new () => Kept): Kept;
 }
 
 /** What an inbound is given. */

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { DialError } from "./errors.ts";
 import type { SafeFiles } from "./files.ts";
+import type { HostMemory } from "./host-memory.ts";
 import type { Log } from "./log.ts";
 import type { DialPlan, DialTemplate } from "./dial-plan.ts";
 import type { Reach } from "./reach.ts";
@@ -92,12 +93,28 @@ export function isGroup(outbound: Outbound): outbound is Group {
   return "pick" in outbound;
 }
 
+export type LookUpAt = (
+  servers: readonly string[],
+  key: string,
+  dialer: Dialer,
+) => Resolver & AsyncDisposable;
+
 /** What an outbound is given. */
 export interface OutboundEnv {
   readonly name: string;
   /** Reaches the server: DIRECT with the node's own interface, mark and IP version, or its `dialer-proxy`. */
   readonly dialer: Dialer;
+  /** Names of servers. */
   readonly resolver: Resolver;
+  /** Names of destinations, for a node that is told addresses alone. Absent: as those of servers. */
+  readonly destinations?: Resolver;
+  /**
+   * Looks names up at these servers, which are texts as in the `dns` section, through a dialer. `key` is where they stand.
+   * Throws `ConfigError` where one is none.
+   */
+  readonly lookUpAt?: LookUpAt;
+  /** Absent: what the node keeps ends with it. */
+  readonly memory?: HostMemory;
   readonly files: SafeFiles;
   readonly log: Log;
   /** Unix time for protocols that compare clocks with their peer: the system's, or better (`ntp`). */

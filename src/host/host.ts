@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { ChallengeBook } from "#acme/challenge-book.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
-import type { HostMemory } from "#core/inbound.ts";
+import type { HostMemory } from "#core/host-memory.ts";
 import type { Ledger } from "#core/meter.ts";
 import type { Neighbours } from "#core/neighbours.ts";
 import type { TlsProvider } from "#core/tls.ts";

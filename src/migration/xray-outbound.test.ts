@@ -95,9 +95,52 @@ test("outbounds are nodes, balancers groups, nameservers DNS", () => {
   assert.deepEqual(keys["hosts"], { "+.a.example": "10.0.0.1" });
   assert.deepEqual(rules, ["NETWORK,udp,balancer far", "MATCH,far"]);
   assert.deepEqual(report.lines, [
-    "outbounds[2]: wireguard is not taken (there is no such node); what would leave by it is refused",
+    "outbounds[2]: wireguard is not taken (it has no server); what would leave by it is refused",
     "outbounds[3]: vmess is not taken (no node has the transport kcp); what would leave by it is refused",
     "dns.servers[1]: names like regexp:x cannot be given to one nameserver",
     "dns.hosts: keyword:b is not taken",
   ]);
+});
+
+test("an outbound of WireGuard, such as WARP, is a node", () => {
+  const settings = {
+    secretKey: "SECRET",
+    address: ["172.16.0.2/32", "2606:4700::2/128"],
+    mtu: 1420,
+    reserved: [1, 2, 3],
+    peers: [
+      {
+        publicKey: "PUBLIC",
+        preSharedKey: "",
+        endpoint: "engage.example.com:2408",
+        keepAlive: 0,
+        allowedIPs: ["0.0.0.0/0", "::/0"],
+      },
+    ],
+  };
+  const read = (changed: object) => {
+    const report = new LeftOut();
+    const outbounds = [{ tag: "warp", protocol: "wireguard", settings: { ...settings, ...changed } }];
+    const { keys } = routingOf({ outbounds }, "", { protocols: PROTOCOLS, report });
+    return [keys["proxies"], report.lines];
+  };
+  const node = {
+    name: "warp",
+    type: "wireguard",
+    server: "engage.example.com",
+    port: 2408,
+    "private-key": "SECRET",
+    "public-key": "PUBLIC",
+    udp: true,
+    ip: "172.16.0.2/32",
+    ipv6: "2606:4700::2/128",
+    mtu: 1420,
+    "allowed-ips": ["0.0.0.0/0", "::/0"],
+    reserved: [1, 2, 3],
+  };
+  assert.deepEqual(read({}), [[node], []]);
+  const six = [{ ...settings.peers[0], endpoint: "[2001:db8::1]:51820" }];
+  assert.deepEqual(read({ peers: six })[0], [{ ...node, server: "2001:db8::1", port: 51_820 }]);
+  const two = [...settings.peers, ...settings.peers];
+  assert.match(String(read({ peers: two })[1]), /several servers in one outbound are not taken/);
 });

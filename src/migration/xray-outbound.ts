@@ -4,6 +4,7 @@ import type { LinkNode } from "#core/share-link.ts";
 import { shown, type LeftOut } from "./imported.ts";
 import { countOf, objectOf, objectsOf, textOf, textsOf, type Json } from "./json.ts";
 import { REFUSED, Ways } from "./ways.ts";
+import { wireGuardOf } from "./xray-wireguard.ts";
 
 /** Outbounds that need no node. */
 const TARGETS: Readonly<Record<string, string>> = { freedom: "DIRECT", blackhole: REFUSED };
@@ -48,6 +49,7 @@ export function readWays(
 /** Why there is no such node, or the node without its name. */
 function nodeOf(outbound: Json, protocol: string, protocols: readonly Protocol[]): LinkNode | string {
   const settings = objectOf(outbound["settings"]);
+  if (protocol === "wireguard") return wireGuardOf(settings);
   const [, server] = objectsOf(settings["vnext"] ?? settings["servers"])[0] ?? [0, settings];
   const [, user] = objectsOf(server["users"])[0] ?? [0, server];
   const read = Object.hasOwn(NODES, protocol) ? NODES[protocol] : undefined;

@@ -16,6 +16,7 @@ import { tuic } from "./tuic/index.ts";
 import { tunnel } from "./tunnel/index.ts";
 import { vless } from "./vless/index.ts";
 import { vmess } from "./vmess/index.ts";
+import { wireguard } from "./wireguard/index.ts";
 
 export const PROTOCOLS: readonly Protocol[] = [
   direct,
@@ -36,4 +37,5 @@ export const PROTOCOLS: readonly Protocol[] = [
   trojan,
   hysteria2,
   tuic,
+  wireguard,
 ];

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import type { Config } from "#config/config.ts";
 import type { Log } from "#core/log.ts";
+import type { LookUpAt } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Destination } from "#core/session.ts";
 import type { Slices } from "#core/slices.ts";
@@ -14,8 +15,10 @@ import type { Observer } from "#dns/observe.ts";
 import type { NameSets } from "#dns/policy.ts";
 import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
+import { openServerLookup } from "#dns/server-lookup.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
+import { parseNameserver } from "#net/dial/nameserver.ts";
 import { mostOpenFiles } from "#platform/open-files.ts";
 import { quicLibrary } from "#platform/quic.ts";
 import type { CoreDialers } from "./core-dialers.ts";
@@ -120,5 +123,25 @@ function pick(dns: Dns): Omit<DnsStack, "dns" | keyof AsyncDisposable> {
     knownNames: dns.knownNames,
     flushCache: () => dns.flushCache(),
     networkChanged: () => dns.networkChanged(),
+  };
+}
+
+/** Servers that a node names itself. */
+export function openLookUpAt(
+  { general }: Config,
+  resolver: Resolver,
+  { log, trust }: Pick<DnsStackEnv, "log" | "trust">,
+): LookUpAt {
+  return (servers, key, dialer) => {
+    const parsed = servers.map((text) => parseNameserver(text, (fault) => log.warning(`${key}: ${fault}`)));
+    return openServerLookup(parsed, {
+      dialer,
+      resolver,
+      key,
+      ipv6: general.ipv6,
+      log,
+      nowMs: Date.now,
+      trust,
+    });
   };
 }

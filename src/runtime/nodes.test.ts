@@ -32,7 +32,7 @@ proxies:
   - {name: "HK 1", type: socks5, server: a, port: 1, Dialer_Proxy: old}
   - {name: "HK 1", type: socks5, server: b, port: 1}
   - {type: socks5}
-  - {name: x, type: wireguard}
+  - {name: x, type: ssh}
 `;
 
 test("nodes of a provider: duplicates and nameless items are dropped, overrides act on fields, then names", async () => {

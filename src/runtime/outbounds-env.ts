@@ -2,8 +2,9 @@
 import type { ProxyConfig } from "#config/config.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices, Health } from "#core/group.ts";
+import type { HostMemory } from "#core/host-memory.ts";
 import type { Log } from "#core/log.ts";
-import type { DnsAnswers, Outbound } from "#core/outbound.ts";
+import type { DnsAnswers, LookUpAt, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Slices } from "#core/slices.ts";
@@ -20,6 +21,8 @@ export interface OutboundsEnv {
   readonly directResolver: Resolver;
   /** Names of proxy servers. */
   readonly proxyResolver: Resolver;
+  /** For nodes with servers of their own. */
+  readonly lookUpAt: LookUpAt;
   /** Of the engine in force; null: the `dns` section is off. */
   readonly dns: DnsAnswers | null;
   readonly choices: Choices;
@@ -34,4 +37,6 @@ export interface OutboundsEnv {
   readonly trust: Trust;
   readonly tls: TlsProvider;
   readonly slices: Slices;
+  /** What nodes keep beyond a generation. */
+  readonly memory: HostMemory;
 }

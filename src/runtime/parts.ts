@@ -11,7 +11,7 @@ import { CoreDialers } from "./core-dialers.ts";
 import { FakeIpStore } from "./fake-ip-store.ts";
 import { Inbounds } from "./inbounds.ts";
 import { RuleData } from "./lists.ts";
-import { openDnsStack, type DnsStack } from "./names.ts";
+import { openDnsStack, openLookUpAt, type DnsStack } from "./names.ts";
 import { dnsAnswers, openOutbounds, type Outbounds } from "./outbounds.ts";
 import { openRules, type RulesBefore } from "./rules.ts";
 import { nameSets } from "./scope.ts";
@@ -64,7 +64,7 @@ async function openOutboundParts(
   { host, health, mode, inForce, onRuleList }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<OutboundParts> {
-  const { log, files, cache, egress, selfDials, slices, nameTables } = host;
+  const { log, files, cache, egress, selfDials, slices, nameTables, memory } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
   const coreDialers = new CoreDialers({
     interfaceName,
@@ -108,6 +108,7 @@ async function openOutboundParts(
   const outbounds = undo.use(
     await openOutbounds(config, {
       ...names,
+      lookUpAt: openLookUpAt(config, names.proxyResolver, { log, trust }),
       dns: names.dns === null ? null : dnsAnswers(inForce.handleDns, log),
       choices,
       health,
@@ -121,6 +122,7 @@ async function openOutboundParts(
       trust,
       tls: showingBrowser(host.tls[config.general.relay], config.legacy.globalClientFingerprint),
       slices,
+      memory,
     }),
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);

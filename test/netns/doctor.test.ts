@@ -357,3 +357,12 @@ test("no rights: the TUN of the configuration is named", { skip }, async () => {
   assert.match(wrong.find(({ what }) => what === "nftables")?.meaning ?? "", /cannot be used/);
   assert.equal(code, 1);
 });
+
+test("no rights: a node with a network of its own is named", { skip }, async () => {
+  await using world = await openWorld();
+  const key = Buffer.alloc(32, 7).toString("base64");
+  const node = `{name: far, type: wireguard, server: 192.0.2.1, port: 1, ip: 10.0.0.2, private-key: ${key}, public-key: ${key}}`;
+  const { wrong } = await world.doctor(`${PLAIN}proxies: [${node}]\n`, UNPRIVILEGED);
+  const rights = wrong.find(({ what }) => what === "rights");
+  assert.match(rights?.meaning ?? "", /proxy far has a network of its own, which takes CAP_SYS_ADMIN/);
+});

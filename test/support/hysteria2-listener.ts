@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import type { Duplex, Readable } from "node:stream";
 import type { Dialer, Outbound } from "#core/outbound.ts";
-import type { Accept, HostMemory } from "#core/inbound.ts";
+import type { HostMemory } from "#core/host-memory.ts";
+import type { Accept } from "#core/inbound.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { hysteria2 } from "#protocols/hysteria2/index.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";

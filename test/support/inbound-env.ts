@@ -2,7 +2,8 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { DialError } from "#core/errors.ts";
-import type { Accept, Access, HostMemory, Inbound, InboundEnv } from "#core/inbound.ts";
+import type { HostMemory } from "#core/host-memory.ts";
+import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
 import { SILENT } from "#core/log.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";

@@ -1,5 +1,5 @@
 /** Threads of QUIC beside the tests of one file, as the host has them: listeners that get their memory run there. */
-import type { HostMemory } from "#core/inbound.ts";
+import type { HostMemory } from "#core/host-memory.ts";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { TlsLibrary } from "#platform/tls.ts";
 import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";

@@ -22,6 +22,7 @@ function kernel(): Finding {
 /** capability(7) */
 const NET_BIND_SERVICE = 10;
 const NET_ADMIN = 12;
+const SYS_ADMIN = 21;
 
 function rights(config: Config | null): Finding {
   const status = textOf("/proc/self/status");
@@ -33,6 +34,12 @@ function rights(config: Config | null): Finding {
     return bad("error", "rights", found, [
       "the TUN of the configuration cannot be opened without CAP_NET_ADMIN",
       "run it by a unit with AmbientCapabilities=CAP_NET_ADMIN, or as root",
+    ]);
+  const tunnel = config?.proxies.find(({ type, inert }) => type === "wireguard" && inert === null);
+  if (tunnel !== undefined && !(has(SYS_ADMIN) && has(NET_ADMIN)))
+    return bad("error", "rights", found, [
+      `proxy ${tunnel.name} has a network of its own, which takes CAP_SYS_ADMIN and CAP_NET_ADMIN`,
+      "AmbientCapabilities=CAP_SYS_ADMIN CAP_NET_ADMIN in its unit, without RestrictNamespaces (docs/protocols/wireguard.md)",
     ]);
   const first = Number(textOf("/proc/sys/net/ipv4/ip_unprivileged_port_start") || 1024);
   const low = config?.listeners.find(({ ports }) => ports.some((port) => port > 0 && port < first));

@@ -1,4 +1,4 @@
-import type { HostMemory } from "#core/inbound.ts";
+import type { HostMemory } from "#core/host-memory.ts";
 
 /** See `HostMemory`. Bounded by the number of classes that protocols have. */
 export class KeptByHost implements HostMemory {

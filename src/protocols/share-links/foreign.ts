@@ -7,8 +7,6 @@ const TYPES: ReadonlyMap<string, string> = new Map([
   ["ssr", "ssr"],
   ["hysteria", "hysteria"],
   ["hy", "hysteria"],
-  ["wireguard", "wireguard"],
-  ["wg", "wireguard"],
   ["snell", "snell"],
   ["mieru", "mieru"],
   ["mierus", "mieru"],

@@ -235,12 +235,52 @@ test("links of protocols that are not spoken here are nodes with their names", (
   );
   const names = (links: string) => readLinks(links)?.items.map(({ name, type }) => [name, type]);
   assert.deepEqual(
-    names(`ssr://${ssr}\nhysteria://e.com:1?auth=x#hy\nwg://key@e.com:2#w\ntuic://token@e.com:3#t`),
+    names(`ssr://${ssr}\nhysteria://e.com:1?auth=x#hy\nssh://key@e.com:2#w\ntuic://token@e.com:3#t`),
     [
       ["日本 1", "ssr"],
       ["hy", "hysteria"],
-      ["w", "wireguard"],
+      ["w", "ssh"],
       ["t", "tuic"],
     ],
   );
+});
+
+test("links of WireGuard are read in the spellings of several programs, and written", () => {
+  const key = "eCtXsJZ27+4PbhDkHnB923tkUn2Gj59wZw5wFA75MnU=";
+  const publicKey = "bmXOC+F1FxEMF9dyiK2H5/1SUtzH0JuVo51h2wPfgyo=";
+  const node = {
+    name: "warp",
+    type: "wireguard",
+    server: "162.159.192.1",
+    port: 2408,
+    udp: true,
+    "private-key": key,
+    "public-key": publicKey,
+    ip: "172.16.0.2/32",
+    ipv6: "2606:4700::2/128",
+    reserved: [209, 98, 59],
+  };
+  const user = encodeURIComponent(key);
+  const address = "address=172.16.0.2/32,2606:4700::2/128";
+  for (const query of [
+    `publickey=${encodeURIComponent(publicKey)}&${address}&reserved=209,98,59`,
+    `publicKey=${publicKey}&${address}&reserved=209%2C98%2C59`,
+  ])
+    assert.deepEqual(parseLink(`wireguard://${user}@162.159.192.1:2408?${query}#warp`), node);
+  assert.deepEqual(parseLink(renderLink(node) ?? ""), node);
+  assert.deepEqual(
+    parseLink(`wg://${user}@e.com?publickey=${encodeURIComponent(publicKey)}&ip=10.0.0.2&mtu=1280#n`),
+    {
+      name: "n",
+      type: "wireguard",
+      server: "e.com",
+      port: 51_820,
+      udp: true,
+      "private-key": key,
+      "public-key": publicKey,
+      ip: "10.0.0.2",
+      mtu: "1280",
+    },
+  );
+  assert.throws(() => parseLink(`wireguard://${user}@e.com:1#n`), /has no public key of its server/);
 });
