@@ -1,7 +1,8 @@
 import { trojan } from "#protocols/trojan/index.ts";
 import { newEncryption } from "#protocols/vless/encryption/generate.ts";
 import { vless } from "#protocols/vless/index.ts";
-import { openPair } from "../support/protocol-pair.ts";
+import { openInnerGateway } from "../support/inner-layer.ts";
+import { openClient, openPair, openServer } from "../support/protocol-pair.ts";
 import { outboundContract } from "./outbound.ts";
 import { clientTls, serverTls, uuid } from "../support/tls-sides.ts";
 
@@ -65,3 +66,26 @@ outboundContract(
     }),
   { udp: true },
 );
+for (const method of ["aes-128-gcm", "CHACHA20-IETF-POLY1305"])
+  outboundContract(
+    `trojan with an inner layer of ${method}`,
+    async () => {
+      await using undo = new AsyncDisposableStack();
+      const server = undo.use(
+        await openServer(trojan, { "allow-insecure": true, users: [{ password: "p" }] }),
+      );
+      const layer = {
+        method: method.toLowerCase(),
+        password: "inner",
+        cert: serverTls.certificate,
+        key: serverTls["private-key"],
+      };
+      const { port } = undo.use(await openInnerGateway(server.port, layer));
+      const ssOpts = { enabled: true, method, password: "inner" };
+      const node = { ...clientTls, server: "127.0.0.1", port, password: "p", udp: true, "ss-opts": ssOpts };
+      const outbound = undo.use(await openClient(trojan, node));
+      const opened = undo.move();
+      return { outbound, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+    },
+    { udp: true },
+  );

@@ -10,6 +10,7 @@ import { workerDials } from "#protocols/worker-dials.ts";
 import { openTransportClient } from "#transport/open-transport-client.ts";
 import { OPEN_AFTER_MS } from "./begin.ts";
 import { RequestCodec } from "./codec.ts";
+import { openInnerLayer } from "./inner-layer.ts";
 import type { OutboundOptions } from "./options.ts";
 import {
   COMMAND_CONNECT,
@@ -27,9 +28,11 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     env,
   );
   const key = keyOf(options.password);
+  const inner = openInnerLayer(options["ss-opts"]);
   const open = async (request: TrojanRequest, context: DialContext): Promise<Duplex> => {
     const opening = encodeRequest(key, request); // throws for a name that is too long: before anything is dialled
     const { stream } = await transport.connect(context);
+    if (inner !== null) return inner(stream, opening);
     return new CodecStream(stream, new RequestCodec(opening), { openAfterMs: OPEN_AFTER_MS });
   };
   const node: Outbound = {
@@ -37,7 +40,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     type: "Trojan",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     connect: (destination, context) => open({ command: COMMAND_CONNECT, destination }, context),
-    ...workerDials(transport.bare, recipe("trojan", { key }), env),
+    ...workerDials(inner === null ? transport.bare : null, recipe("trojan", { key }), env),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
       return new StreamFlow(
