@@ -113,6 +113,8 @@ export interface OutboundEnv {
    * Throws `ConfigError` where one is none.
    */
   readonly lookUpAt?: LookUpAt;
+  /** What tells dialers apart that lead different ways, for what a node keeps beyond a generation. Absent: as empty. */
+  readonly way?: string;
   /** Absent: what the node keeps ends with it. */
   readonly memory?: HostMemory;
   readonly files: SafeFiles;

@@ -125,7 +125,8 @@ async function openProxy(
       resolver: env.proxyResolver,
       destinations: env.resolver,
       lookUpAt: env.lookUpAt,
-      memory: env.memory,
+      way: JSON.stringify([proxy.dialerProxy, proxy.interfaceName, proxy.routingMark, proxy.ipVersion]),
+      ...(before === null ? { memory: env.memory } : {}), // a line's way has no name
       files: env.files,
       log: env.log,
       nowMs: env.nowMs,

@@ -21,6 +21,9 @@ const SIGNATURES = {
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
+/** Once in a thread. */
+let loaded: ReturnType<typeof Ffi.dlopen<typeof SIGNATURES>> | undefined;
+
 export class OwnNetwork implements Disposable {
   readonly #library;
   readonly #errno: Int32Array;
@@ -30,7 +33,7 @@ export class OwnNetwork implements Disposable {
 
   /** Throws `SystemError`: EPERM without CAP_SYS_ADMIN, ENOSPC where the machine has too many. */
   constructor(ffi: typeof Ffi) {
-    this.#library = ffi.dlopen(null, SIGNATURES);
+    this.#library = loaded ??= ffi.dlopen(null, SIGNATURES);
     this.#errno = new Int32Array(ffi.toArrayBuffer(this.#library.functions.__errno_location(), 4, false));
     this.#outside = this.#present();
     try {
@@ -41,9 +44,12 @@ export class OwnNetwork implements Disposable {
     }
     try {
       this.#inside = this.#present();
-    } finally {
+    } catch (error) {
       this.#goOut();
+      this.#library.functions.close(this.#outside);
+      throw error;
     }
+    this.#goOut();
   }
 
   /** What `work` makes (sockets, devices) belongs to this network. It must not wait for anything. */

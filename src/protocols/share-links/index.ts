@@ -36,6 +36,7 @@ export function parseLink(line: string): LinkNode {
 
 /** The link of a node; null for types that have none. */
 export function renderLink(node: LinkNode): string | null {
+  if (node["server"] === undefined) return null; // several servers, or none: no link holds that
   return FORMS.find(({ type }) => type === node["type"])?.write(node) ?? null;
 }
 

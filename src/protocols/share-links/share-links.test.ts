@@ -282,5 +282,10 @@ test("links of WireGuard are read in the spellings of several programs, and writ
       mtu: "1280",
     },
   );
+  const spaced = parseLink(
+    `wireguard://${user}@e.com:1?publickey=${encodeURIComponent(publicKey)}&address=10.0.0.2/32, fd00::2/128#n`,
+  );
+  assert.deepEqual([spaced["ip"], spaced["ipv6"]], ["10.0.0.2/32", "fd00::2/128"]);
+  assert.equal(renderLink({ name: "n", type: "wireguard", "private-key": key, peers: [{}] }), null);
   assert.throws(() => parseLink(`wireguard://${user}@e.com:1#n`), /has no public key of its server/);
 });

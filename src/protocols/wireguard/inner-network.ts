@@ -5,7 +5,7 @@ import { addAddress, addRoute, MAIN_TABLE, openNetlink, setLink } from "#platfor
 import { openOwnNetwork, type OwnNetwork } from "#platform/own-network.ts";
 import { openSockets } from "#platform/portable.ts";
 import type { SocketMaker } from "#platform/socket-maker.ts";
-import { openTunDevices, type TunDevice } from "#platform/tun.ts";
+import { openTunDevices, type TunDevice, type TunDevices } from "#platform/tun.ts";
 
 const KEY = "wireguard";
 const DEVICE = "wg0";
@@ -26,6 +26,10 @@ export interface InnerNetwork extends Disposable {
   readonly sockets: SocketMaker;
 }
 
+/** Their watch of descriptors is one for all. */
+let devices: TunDevices | undefined;
+const tunDevices = (): TunDevices => (devices ??= openTunDevices(KEY));
+
 /** Throws `ConfigError` where this system, or this user, cannot. */
 export function openInnerNetwork(settings: InnerSettings): InnerNetwork {
   const network = openOwnNetwork(KEY);
@@ -40,7 +44,7 @@ export function openInnerNetwork(settings: InnerSettings): InnerNetwork {
 
 function setUp(network: OwnNetwork, { mtuBytes, addresses, routes }: InnerSettings): InnerNetwork {
   using undo = new DisposableStack();
-  const device = undo.use(openTunDevices(KEY).open({ name: DEVICE, offload: false, fileDescriptor: 0 }));
+  const device = undo.use(tunDevices().open({ name: DEVICE, offload: false, fileDescriptor: 0 }));
   using netlink = openNetlink(KEY);
   setLink(netlink, device.index, { mtuBytes, transmitQueue: QUEUE_PACKETS });
   try {

@@ -64,6 +64,10 @@ function packetOf({ family = 4, port = 80, sequence, flags = ACK, text }: Segmen
   packet.writeUInt32BE(99, head + 8);
   packet.set([0x50, flags, 1, 0], head + 12);
   packet.write(text, head + 20);
+  const view = new DataView(packet.buffer, packet.byteOffset, packet.length);
+  if (family === 4) view.setUint16(10, 0xffff - fold(sumOf(view, 0, head)));
+  const pseudo = pseudoSum(view, family === 4 ? 12 : 8, family === 4 ? 4 : 16, 6, packet.length - head);
+  view.setUint16(head + 16, 0xffff - fold(sumOf(view, head, packet.length, pseudo)));
   return packet;
 }
 
@@ -182,6 +186,22 @@ test("a TCP header that says that it is longer than the packet is passed on as i
   assert.deepEqual(
     written.map(({ packet: whole }) => whole),
     [packet],
+  );
+});
+
+test("a segment whose sum is wrong is passed on as it is, for the kernel to drop", () => {
+  const { device, written } = openDevice();
+  const joined = new JoinedSegments(device);
+  const packets = [0, 4].map((sequence) => packetOf({ sequence, text: "aaaa" }));
+  packets[1]?.write("x", 40);
+  for (const packet of packets) {
+    joined.packet.bytes.set(packet, PACKET_AT);
+    joined.add(packet.length);
+  }
+  joined.flush();
+  assert.deepEqual(
+    written.map(({ packet, flags }) => [packet, flags]),
+    packets.map((packet) => [packet, 0]),
   );
 });
 

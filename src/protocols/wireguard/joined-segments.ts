@@ -47,7 +47,7 @@ export class JoinedSegments {
 
   /** What lies in `packet`, so long. */
   add(length: number): void {
-    const isSegment = this.packet.read(length) && isPlainSegment(this.packet);
+    const isSegment = this.packet.read(length) && isPlainSegment(this.packet) && hasRightSums(this.packet);
     if (isSegment && this.#follows()) return this.#append();
     this.flush();
     this.#device.outgoing.bytes.set(this.packet.bytes.subarray(PACKET_AT, PACKET_AT + length), PACKET_AT);
@@ -133,6 +133,13 @@ function isPlainSegment(packet: Packet): boolean {
     payloadBytes(packet) > 0 &&
     headerBytes(packet) >= URGENT_AT + 2
   );
+}
+
+/** The kernel believes those of what is joined. */
+function hasRightSums({ view, family, sourceAt, addressBytes, transportAt, end }: Packet): boolean {
+  if (family === 4 && fold(sumOf(view, PACKET_AT, transportAt)) !== 0xffff) return false;
+  const pseudo = pseudoSum(view, sourceAt, addressBytes, TCP, end - transportAt);
+  return fold(sumOf(view, transportAt, end, pseudo)) === 0xffff;
 }
 
 function headerBytes({ view, transportAt }: Packet): number {

@@ -10,12 +10,12 @@ const DEFAULT_PORT = 51_820;
 export const links: LinkForm = {
   schemes: ["wireguard", "wg"],
   read(link) {
-    const publicKey = first(link, "publickey", "public_key", "peer_public_key");
+    const publicKey = base64(first(link, "publickey", "public_key", "peer_public_key"));
     if (publicKey === undefined) throw new ConfigError("the link has no public key of its server");
     const addresses = (first(link, "address", "ip", "local_address") ?? "")
       .split(",")
       .map((text) => text.trim());
-    const reserved = first(link, "reserved");
+    const reserved = base64(first(link, "reserved"));
     return {
       ...server(link, "wireguard", DEFAULT_PORT),
       "private-key": needUser(link),
@@ -28,7 +28,7 @@ export const links: LinkForm = {
         "ipv6",
         addresses.find((text) => text.includes(":")),
       ),
-      ...keyed("pre-shared-key", first(link, "presharedkey", "pre_shared_key")),
+      ...keyed("pre-shared-key", base64(first(link, "presharedkey", "pre_shared_key"))),
       ...keyed("mtu", first(link, "mtu")),
       ...keyed("persistent-keepalive", first(link, "keepalive", "persistentkeepalive")),
       ...keyed("reserved", reserved?.includes(",") === true ? reserved.split(",").map(Number) : reserved),
@@ -52,8 +52,11 @@ export const links: LinkForm = {
 
 function first({ query }: Link, ...names: readonly string[]): string | undefined {
   const found = names.map((name) => query.get(name)).find((value) => value !== undefined && value !== "");
-  return found?.replaceAll(" ", "+"); // a plus sign of base64 that was not escaped
+  return found;
 }
+
+/** With a plus sign that was not escaped. */
+const base64 = (text: string | undefined) => text?.replaceAll(" ", "+");
 
 const keyed = (key: string, value: unknown): LinkNode => (value === undefined ? {} : { [key]: value });
 

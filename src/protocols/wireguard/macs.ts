@@ -7,7 +7,8 @@ import { MAC_BYTES } from "./sizes.ts";
 
 const MAC1_LABEL = "mac1----";
 const COOKIE_LABEL = "cookie--";
-const COOKIE_MS = 120_000;
+/** The server takes it for two minutes; some of them pass on the way. */
+const COOKIE_MS = 115_000;
 /** XChaCha20-Poly1305: so much of the nonce makes the key. */
 const KEY_NONCE_BYTES = 16;
 
@@ -15,7 +16,8 @@ const KEY_NONCE_BYTES = 16;
 export class OutgoingMacs {
   readonly #key: Buffer;
   readonly #cookieKey: Buffer;
-  #last: Buffer = Buffer.alloc(MAC_BYTES);
+  /** Of the message that no cookie has answered yet; null: there is none. */
+  #last: Buffer | null = null;
   #cookie: { readonly bytes: Buffer; readonly untilMs: number } | null = null;
 
   constructor(partner: Uint8Array) {
@@ -33,11 +35,14 @@ export class OutgoingMacs {
 
   /** What comes as an answer to the message that was signed last; anything else is ignored. */
   takeCookie(message: Buffer, nowMs: number): void {
+    if (this.#last === null) return;
     const nonce = message.subarray(at.COOKIE_NONCE_AT, at.COOKIE_AT);
     const key = hchacha20(this.#cookieKey, nonce.subarray(0, KEY_NONCE_BYTES));
     const rest = Buffer.concat([Buffer.alloc(4), nonce.subarray(KEY_NONCE_BYTES)]);
     const bytes = open(key, message.subarray(at.COOKIE_AT), this.#last, rest);
-    if (bytes !== null) this.#cookie = { bytes, untilMs: nowMs + COOKIE_MS };
+    if (bytes === null) return;
+    this.#last = null;
+    this.#cookie = { bytes, untilMs: nowMs + COOKIE_MS };
   }
 }
 

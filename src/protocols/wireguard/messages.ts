@@ -28,6 +28,9 @@ export const COOKIE_AT = COOKIE_NONCE_AT + COOKIE_NONCE_BYTES;
 export const COUNTER_AT = 8;
 export const PACKET_AT = 16;
 
+/** Nothing shorter says anything. */
+export const LEAST_MESSAGE_BYTES = PACKET_AT + TAG_BYTES;
+
 const MACS_BYTES = 2 * MAC_BYTES;
 const SIZES: Readonly<Record<number, number>> = {
   [INITIATION]: INITIATION_MACS_AT + MACS_BYTES,
@@ -37,7 +40,7 @@ const SIZES: Readonly<Record<number, number>> = {
 
 /** Of a message whose bytes 1 to 3 are zero; 0: it is none. */
 export function typeOf(message: Buffer): number {
-  if (message.length < PACKET_AT + TAG_BYTES) return 0;
+  if (message.length < LEAST_MESSAGE_BYTES) return 0;
   const type = message.readUInt32LE(0);
   return type === DATA || SIZES[type] === message.length ? type : 0;
 }

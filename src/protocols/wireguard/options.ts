@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { flag, int, list, name, scalar, Unsupported } from "#core/fields.ts";
-import { unsupported } from "#core/node-fields.ts";
+import { flag, int, leftOut, list, name, scalar, unsetAs, Unsupported } from "#core/fields.ts";
+import { serverFields, unsupported } from "#core/node-fields.ts";
 import { parseCidr } from "#net/address/cidr.ts";
 import { KEY_BYTES } from "./sizes.ts";
 
@@ -34,36 +34,40 @@ const address = (bytes: 4 | 16, example: string) =>
 
 /** Three bytes, as numbers or in base64. */
 const reserved = () =>
-  z.union([
-    list(int(0, 255)).refine((bytes) => bytes.length === 0 || bytes.length === RESERVED_BYTES, {
-      message: "expected three numbers from 0 to 255",
-      params: { unsupported: true },
-    }),
-    scalar({ type: "string" }, (source) => {
-      const bytes = Buffer.from(source, "base64");
-      return bytes.length === RESERVED_BYTES || source === ""
-        ? [...bytes]
-        : new Unsupported("expected three bytes, as numbers or in base64");
-    }),
-  ]);
+  leftOut(
+    z.union([
+      list(int(0, 255)).refine((bytes) => bytes.length === 0 || bytes.length === RESERVED_BYTES),
+      scalar({ type: "string" }, (source) => {
+        const bytes = source.includes(",")
+          ? source.split(",").map(Number)
+          : [...Buffer.from(source, "base64")];
+        const isRight = bytes.length === RESERVED_BYTES && bytes.every((byte) => byte >= 0 && byte <= 255);
+        if (isRight || source.trim() === "") return isRight ? bytes : [];
+        return new Unsupported("expected three bytes, as numbers or in base64");
+      }),
+    ]),
+  );
+
+const optional = <S extends z.ZodType>(inner: S) => unsetAs(inner, undefined).optional();
+const seconds = () => optional(leftOut(int(0, MOST_INTERVAL_SECONDS)));
 
 const MOST_INTERVAL_SECONDS = 65_535;
 
 const peerFields = {
   "public-key": key(),
-  "pre-shared-key": key().optional(),
+  "pre-shared-key": optional(key()),
   reserved: reserved().optional(),
 };
 
 const endpointFields = {
-  server: name().optional(),
-  port: int(1, 65_535).optional(),
+  server: serverFields.server.optional(),
+  port: serverFields.port.optional(),
 };
 
 const peer = z.object({
   ...endpointFields,
   ...peerFields,
-  "allowed-ips": list(network()),
+  "allowed-ips": list(network()).optional(),
 });
 
 export const outboundSchema = z.object({
@@ -71,17 +75,17 @@ export const outboundSchema = z.object({
   ...peerFields,
   "public-key": key().optional(),
   "private-key": key(),
-  ip: address(4, "172.16.0.2").optional(),
-  ipv6: address(16, "fd00::2").optional(),
+  ip: optional(address(4, "172.16.0.2")),
+  ipv6: optional(address(16, "fd00::2")),
   "allowed-ips": list(network()).optional(),
   peers: list(peer).optional(),
-  mtu: int(0, 65_535).default(0),
+  mtu: optional(leftOut(int(0, 65_535))),
   udp: flag().default(false),
-  "persistent-keepalive": int(0, MOST_INTERVAL_SECONDS).default(0),
+  "persistent-keepalive": seconds(),
   "remote-dns-resolve": flag().default(false),
-  dns: list(name()).optional(),
-  workers: int(0, 1_000_000).default(0),
-  "refresh-server-ip-interval": int(0, 1_000_000_000).default(0),
+  dns: optional(list(name())),
+  workers: z.unknown().optional(),
+  "refresh-server-ip-interval": z.unknown().optional(),
   "amnezia-wg-option": unsupported("the disguise of AmneziaWG is not in this build"),
 });
 export type OutboundOptions = z.output<typeof outboundSchema>;

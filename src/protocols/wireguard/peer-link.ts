@@ -22,6 +22,7 @@ export class PeerLink implements AsyncDisposable {
   #nextMs = 0;
   #waiting: Buffer[] = [];
   #closed = false;
+  #generation = 0;
 
   /** `on`: each datagram, lent. `reserved`: three bytes. `onFailure`: why there is no way. */
   constructor(
@@ -43,8 +44,9 @@ export class PeerLink implements AsyncDisposable {
     else this.#wait(message);
   }
 
-  /** The next message goes by a new way. */
+  /** The next message goes by a new way, also where one is being opened now. */
   reopen(): void {
+    this.#generation++;
     const way = this.#way;
     this.#way = null;
     if (way !== null) void way.flow[Symbol.asyncDispose]();
@@ -57,10 +59,11 @@ export class PeerLink implements AsyncDisposable {
   }
 
   async #begin(): Promise<void> {
+    const generation = this.#generation;
     try {
       const way = await this.#open();
-      if (this.#closed) await way.flow[Symbol.asyncDispose]();
-      else this.#use(way);
+      if (generation === this.#generation) this.#use(way);
+      else await way.flow[Symbol.asyncDispose]();
     } catch (error) {
       this.#nextMs = performance.now() + PAUSE_MS;
       this.#waiting = [];
@@ -75,7 +78,9 @@ export class PeerLink implements AsyncDisposable {
       if (this.#way === way) this.reopen();
     };
     this.#way = way;
-    way.flow.receive(({ payload }) => this.#on(bufferOf(payload)));
+    way.flow.receive(({ payload, destination }) => {
+      if (isOf(way, destination)) this.#on(bufferOf(payload));
+    });
     way.flow.closed.then(ended, ended);
     for (const payload of this.#waiting) way.flow.send({ payload, destination: way.to });
     this.#waiting = [];
@@ -84,9 +89,15 @@ export class PeerLink implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     this.#waiting = [];
-    await this.#opening;
     this.reopen();
+    await this.#opening;
   }
+}
+
+/** A socket of ours takes datagrams from any address; what carries datagrams for us may name the server in its own way. */
+function isOf({ flow, to }: PeerWay, from: Destination): boolean {
+  if (flow.localPorts === undefined) return true;
+  return from.port === to.port && (to.ip === null ? from.host === to.host : from.ip === to.ip);
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

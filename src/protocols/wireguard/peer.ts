@@ -1,5 +1,5 @@
 /** One peer: which keys are in use, when new ones are agreed on, and what is said when (whitepaper, 6). */
-import type { DialError } from "#core/errors.ts";
+import { DialError } from "#core/errors.ts";
 import { Initiation, type Partner, type ReceivedInitiation, type SessionKeys } from "./handshake.ts";
 import { OutgoingMacs } from "./macs.ts";
 import type { KeyPair } from "./primitives.ts";
@@ -16,8 +16,6 @@ const MOST_JITTER_MS = 333;
 const KEEPALIVE_MS = 10_000;
 /** No key outlives this. */
 const FORGET_MS = 3 * REJECT_AFTER_MS;
-/** Between two initiations of the other side that are answered. */
-const INITIATION_INTERVAL_MS = 20;
 const NOTHING = new Uint8Array(0);
 
 /** What a peer needs of the tunnel that it belongs to. */
@@ -50,7 +48,7 @@ export class Peer implements Disposable {
   #initiatedMs = -Infinity;
   #giveUpMs = Infinity;
   #lastTimestamp: Buffer | null = null;
-  #answeredMs = -Infinity;
+  #isOver = false;
 
   /** `label` is for messages. `persistentMs` 0: nothing is said without need. `out` is for one message at a time, as long as a packet may get. */
   constructor(partner: Partner, label: string, persistentMs: number, out: Buffer, port: PeerPort) {
@@ -77,6 +75,7 @@ export class Peer implements Disposable {
   /** Resolves when packets can go. Rejects with `DialError` where that takes too long, or the signal ends it. */
   async ready(signal: AbortSignal): Promise<void> {
     if (this.isReady) return;
+    if (this.#isOver) throw new DialError("aborted", "the tunnel is over", { atNode: true });
     const keys = this.#dials.add(signal);
     if (!signal.aborted) this.#initiate();
     await keys;
@@ -132,8 +131,9 @@ export class Peer implements Disposable {
     this.#use(session);
   }
 
-  /** There is no way to it at present: who waits is told why. */
+  /** There is no way to it at present: who waits is told why, and the next dial tries at once. */
   fail(error: DialError): void {
+    this.#initiatedMs = -Infinity;
     this.#dials.fail(error);
   }
 
@@ -143,12 +143,10 @@ export class Peer implements Disposable {
 
   takeInitiation(received: ReceivedInitiation): void {
     const nowMs = this.#port.nowMs();
-    if (nowMs - this.#answeredMs < INITIATION_INTERVAL_MS) return;
     const timestamp = received.timestampOf(this.partner);
     if (timestamp === null || (this.#lastTimestamp !== null && timestamp.compare(this.#lastTimestamp) <= 0))
       return;
     this.#lastTimestamp = timestamp;
-    this.#answeredMs = nowMs;
     const index = this.#port.takeIndex(this);
     const answer = received.answer(this.partner, index);
     const session = answer && this.#open(answer.keys);
@@ -185,7 +183,7 @@ export class Peer implements Disposable {
   /** Where none was begun within the last seconds. */
   #initiate(): void {
     const nowMs = this.#port.nowMs();
-    if (nowMs - this.#initiatedMs < REKEY_TIMEOUT_MS) return;
+    if (this.#isOver || nowMs - this.#initiatedMs < REKEY_TIMEOUT_MS) return;
     if (this.#giveUpMs === Infinity) this.#giveUpMs = nowMs + REKEY_ATTEMPT_MS;
     if (this.#initiation !== null) this.#port.giveUpIndex(this.#initiation.localIndex);
     const index = this.#port.takeIndex(this);
@@ -193,6 +191,7 @@ export class Peer implements Disposable {
     if (this.#initiation === null) return this.#port.giveUpIndex(index);
     this.#initiatedMs = nowMs;
     this.#macs.sign(this.#initiation.message, nowMs);
+    if (this.#persistentMs > 0) this.#deadlines.set("persistent", nowMs + this.#persistentMs);
     this.#deadlines.set("retry", nowMs + REKEY_TIMEOUT_MS + Math.random() * MOST_JITTER_MS);
     this.#port.send(this, this.#initiation.message);
   }
@@ -212,8 +211,10 @@ export class Peer implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#deadlines[Symbol.dispose]();
+    this.#isOver = true;
+    this.#dials.fail(new DialError("aborted", "the tunnel is over", { atNode: true }));
     this.#giveUp();
+    this.#deadlines[Symbol.dispose]();
     this.#sessions.forget();
   }
 }

@@ -38,7 +38,8 @@ test("reserved bytes are numbers or base64", () => {
   assert.deepEqual(read({}).peers[0]?.reserved, Uint8Array.of(0, 0, 0));
   assert.deepEqual(read({ reserved: [209, 98, 59] }).peers[0]?.reserved, Uint8Array.of(209, 98, 59));
   assert.deepEqual(read({ reserved: "U4An" }).peers[0]?.reserved, Uint8Array.of(0x53, 0x80, 0x27));
-  for (const reserved of [[1, 2], [1, 2, 300], "U4AnAA=="])
+  assert.deepEqual(read({ reserved: "209,98,59" }).peers[0]?.reserved, Uint8Array.of(209, 98, 59));
+  for (const reserved of [[1, 2], [1, 2, 300], "U4AnAA==", "1,2,300"])
     assert.equal(outboundSchema.safeParse({ ...NODE, reserved }).success, false);
 });
 
@@ -63,12 +64,13 @@ test("several servers have what each of them carries", () => {
 
 test("what is missing or cannot be is named", () => {
   const cases: readonly (readonly [object, RegExp])[] = [
-    [{ ip: undefined }, /^ip: this node needs an address of its own/],
+    [{ ip: "" }, /^ip: this node needs an address of its own/],
     [{ server: undefined }, /^server: is missing/],
     [{ port: undefined }, /^port: is missing/],
     [{ "public-key": undefined }, /^public-key: is missing/],
     [{ "public-key": Buffer.alloc(32).toString("base64") }, /^public-key: is no key that can be used/],
-    [{ peers: [{ "public-key": PUBLIC, "allowed-ips": [], port: 1 }] }, /^peers\[0\]\.server: is missing/],
+    [{ peers: [{ "public-key": PUBLIC, port: 1 }] }, /^peers\[0\]\.server: is missing/],
+    [{ peers: [{ "public-key": PUBLIC, server: "a", port: 1 }] }, /^peers\[0\]\.allowed-ips: is missing/],
   ];
   for (const [more, message] of cases) assert.throws(() => read(more), { name: "ConfigError", message });
   for (const more of [
@@ -78,6 +80,25 @@ test("what is missing or cannot be is named", () => {
     { "allowed-ips": ["x"] },
   ])
     assert.equal(outboundSchema.safeParse({ ...NODE, ...more }).success, false, JSON.stringify(more));
+});
+
+test("what is empty is as good as what is not there", () => {
+  const empty = {
+    ipv6: "",
+    "pre-shared-key": "",
+    reserved: "",
+    mtu: "",
+    "persistent-keepalive": "",
+    dns: "",
+  };
+  assert.deepEqual(read(empty), { ...read({}), own: read(empty).own });
+});
+
+test("two nodes have one tunnel where all that it is made of is the same", () => {
+  const identity = (more: object) => JSON.stringify(read(more).identity);
+  assert.equal(identity({ udp: true, dns: ["1.1.1.1"], workers: 3 }), identity({}));
+  for (const other of [{ ip: "172.16.0.3" }, { port: 1 }, { mtu: 1400 }, { reserved: [1, 2, 3] }])
+    assert.notEqual(identity(other), identity({}), JSON.stringify(other));
 });
 
 test("the disguise of AmneziaWG makes a node inert rather than visible", () => {

@@ -11,10 +11,14 @@ import { KEY_BYTES } from "./sizes.ts";
 const DEFAULT_MTU = 1408;
 /** What every way of IPv6 carries (RFC 8200, 5). */
 const LEAST_MTU = 1280;
+/** One datagram holds no more. */
+const MOST_MTU = 65_000;
 const EVERYTHING = ["0.0.0.0/0", "::/0"];
 const NO_RESERVED = [0, 0, 0];
 
 export interface Settings {
+  /** Equal where one tunnel does for both. */
+  readonly identity: unknown;
   readonly own: KeyPair;
   readonly mtuBytes: number;
   readonly addresses: readonly Cidr[];
@@ -43,16 +47,18 @@ export function readSettings(options: OutboundOptions): Settings {
     text === undefined ? [] : ownAddress(text),
   );
   if (addresses.length === 0) throw new ConfigError("ip: this node needs an address of its own, ip or ipv6");
-  const { peers = [] } = options;
-  const several = peers.map((peer, at) => readPeer(own, peer, `peers[${at}].`));
-  return {
-    own,
-    addresses,
-    mtuBytes: Math.max(LEAST_MTU, options.mtu || DEFAULT_MTU),
-    persistentMs: options["persistent-keepalive"] * 1000,
-    peers:
-      several.length > 0 ? several : [readPeer(own, { ...options, "allowed-ips": allowedOf(options) }, "")],
-  };
+  const { peers: several = [] } = options;
+  const peers =
+    several.length > 0
+      ? several.map((peer, at) => readPeer(own, peer, `peers[${at}].`))
+      : [readPeer(own, { ...options, "allowed-ips": allowedOf(options) }, "")];
+  const mtuBytes = Math.min(MOST_MTU, Math.max(LEAST_MTU, options.mtu ?? DEFAULT_MTU));
+  const persistentMs = (options["persistent-keepalive"] ?? 0) * 1000;
+  const written = several.length > 0 ? several : options["public-key"];
+  const { "private-key": key, "pre-shared-key": second, server, port, ip, ipv6 } = options;
+  const rest = [server, port, second, options["allowed-ips"], options.reserved ?? []];
+  const identity = [key, ip, ipv6, mtuBytes, persistentMs, written, rest];
+  return { identity, own, addresses, mtuBytes, persistentMs, peers };
 }
 
 function allowedOf({ "allowed-ips": given = [] }: OutboundOptions): string[] {
@@ -67,9 +73,10 @@ function readPeer(own: KeyPair, peer: PeerOptions, path: string): PeerAt {
   const raw = Buffer.from(publicKey, "base64");
   const shared = agree(own, raw);
   if (shared === null) throw new ConfigError(`${path}public-key: is no key that can be used`);
+  const { reserved = [], "allowed-ips": allowed = [] } = peer;
+  if (allowed.length === 0) throw new ConfigError(`${path}allowed-ips: is missing`);
   const preshared =
     presharedKey === undefined ? Buffer.alloc(KEY_BYTES) : Buffer.from(presharedKey, "base64");
-  const { reserved = [], "allowed-ips": allowed = [] } = peer;
   return {
     partner: { publicKey: raw, presharedKey: preshared, shared },
     server,

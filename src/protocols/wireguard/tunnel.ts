@@ -1,14 +1,25 @@
 /** A tunnel: packets of its network, sealed for the peer that they belong to, as datagrams, and back. */
 import { randomInt } from "node:crypto";
-import { asDialError } from "#core/errors.ts";
+import { asDialError, DialError } from "#core/errors.ts";
+import type { Ip } from "#core/session.ts";
 import type { Cidr } from "#net/address/cidr.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { PACKET_AT as DEVICE_PACKET_AT } from "#platform/tun.ts";
 import { addressIn, AllowedIps, packetBytes } from "./allowed-ips.ts";
 import { type Partner, ReceivedInitiation } from "./handshake.ts";
 import type { InnerNetwork } from "./inner-network.ts";
 import { JoinedSegments } from "./joined-segments.ts";
 import { IncomingMacs } from "./macs.ts";
-import { answeredBy, COOKIE, DATA, INITIATION, RESPONSE, senderOf, typeOf } from "./messages.ts";
+import {
+  answeredBy,
+  COOKIE,
+  DATA,
+  INITIATION,
+  LEAST_MESSAGE_BYTES,
+  RESPONSE,
+  senderOf,
+  typeOf,
+} from "./messages.ts";
 import { PeerLink, type PeerWay } from "./peer-link.ts";
 import { messageBytes, Peer, type PeerPort } from "./peer.ts";
 import type { KeyPair } from "./primitives.ts";
@@ -16,6 +27,8 @@ import { Timestamps } from "./timestamp.ts";
 
 /** Packets are sealed in steps of it, so that their lengths say less. */
 const PADDING_BYTES = 16;
+/** Between two initiations that are looked at: each costs an exchange of keys, whoever has made it. */
+const INITIATION_INTERVAL_MS = 20;
 /** Bytes 1 to 3 of every message, which are zero but for some servers. */
 const RESERVED_BYTES = 3;
 
@@ -53,6 +66,7 @@ export class Tunnel implements AsyncDisposable {
     this.#segments.flush();
   };
   #flushes = false;
+  #initiatedMs = -Infinity;
   #openWay: OpenWay;
 
   /** Owns the network. */
@@ -90,10 +104,11 @@ export class Tunnel implements AsyncDisposable {
     );
   }
 
-  /** Resolves when packets to that address can go, or where no peer has it. Rejects with `DialError`. */
-  async ready(address: Uint8Array, signal: AbortSignal): Promise<void> {
-    const peer = this.#allowed.ownerOf(address);
-    if (peer !== null && !peer.isReady) await peer.ready(signal);
+  /** Resolves when packets to that address can go. Rejects with `DialError`. */
+  async ready(ip: Ip, signal: AbortSignal): Promise<void> {
+    const peer = this.#allowed.ownerOf(bytesOfIp(ip));
+    if (peer === null) throw new DialError("unreachable", `${ip} is in no network of allowed-ips`);
+    if (!peer.isReady) await peer.ready(signal);
   }
 
   /** From here on datagrams go by this way. */
@@ -119,6 +134,7 @@ export class Tunnel implements AsyncDisposable {
 
   /** A datagram from anywhere; its memory is lent, and may be changed. */
   #take(message: Buffer): void {
+    if (message.length < LEAST_MESSAGE_BYTES) return;
     message.fill(0, 1, 1 + RESERVED_BYTES);
     const type = typeOf(message);
     if (type === DATA) this.#arrive(message);
@@ -129,6 +145,9 @@ export class Tunnel implements AsyncDisposable {
   }
 
   #takeInitiation(message: Buffer): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#initiatedMs < INITIATION_INTERVAL_MS) return;
+    this.#initiatedMs = nowMs;
     const received = ReceivedInitiation.read(this.#settings.own, message);
     if (received === null) return;
     this.#peers.find(({ partner }) => partner.publicKey.equals(received.publicKey))?.takeInitiation(received);
