@@ -64,7 +64,8 @@ const DOCUMENT = {
 };
 const identify = (uuid: string) =>
   /^[0-9a-f-]{32,36}$/i.test(uuid) ? uuid.replaceAll("-", "").toLowerCase() : null;
-const VLESS = { type: "vless", users: { credential: "uuid", identify } } as never;
+const users = { label: "VLESS", credential: "uuid", flows: ["", "xtls-rprx-vision"], identify };
+const VLESS = { type: "vless", users } as never;
 
 function inStore<T>(work: (store: Store) => T): T {
   const home = mkdtempSync(join(tmpdir(), "weir-exchange-"));
