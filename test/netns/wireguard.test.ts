@@ -86,7 +86,7 @@ test("TCP and UDP go through the tunnel", { skip, timeout: 240_000 }, async (t) 
     await core.reload(config(remote.replace("udp: true", "udp: false"))); // which is of clients alone
     assert.match(await curl(row.router, ...proxied), /^hello to (::ffff:)?198\.51\.100\.2$/);
   });
-  await t.test("a datagram of one byte from a stranger at the port of the tunnel costs nothing", async () => {
+  await t.test("a datagram of one byte from another address at the port of the tunnel costs nothing", async () => {
     const sockets = await row.router.run("ss", "-Hnua");
     const ports = [...sockets.matchAll(/:(\d+)\s+\S+:\*/g)].map(([, port]) => port);
     assert.ok(ports.length > 0, sockets);

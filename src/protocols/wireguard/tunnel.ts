@@ -27,7 +27,7 @@ import { Timestamps } from "./timestamp.ts";
 
 /** Packets are sealed in steps of it, so that their lengths say less. */
 const PADDING_BYTES = 16;
-/** Between two initiations that are looked at: each costs an exchange of keys, whoever has made it. */
+/** Between two initiations that are looked at: each costs an exchange of keys, also where it is a forged one. */
 const INITIATION_INTERVAL_MS = 20;
 /** Bytes 1 to 3 of every message, which are zero but for some servers. */
 const RESERVED_BYTES = 3;
