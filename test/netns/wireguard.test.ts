@@ -86,13 +86,17 @@ test("TCP and UDP go through the tunnel", { skip, timeout: 240_000 }, async (t) 
     await core.reload(config(remote.replace("udp: true", "udp: false"))); // which is of clients alone
     assert.match(await curl(row.router, ...proxied), /^hello to (::ffff:)?198\.51\.100\.2$/);
   });
-  await t.test("a datagram of one byte from another address at the port of the tunnel costs nothing", async () => {
-    const sockets = await row.router.run("ss", "-Hnua");
-    const ports = [...sockets.matchAll(/:(\d+)\s+\S+:\*/g)].map(([, port]) => port);
-    assert.ok(ports.length > 0, sockets);
-    for (const port of ports) await row.origin.run("bash", "-c", `printf x > /dev/udp/198.51.100.1/${port}`);
-    assert.equal(await row.near("many", FAR[0], 7, 20), "20 echoed");
-  });
+  await t.test(
+    "a datagram of one byte from another address at the port of the tunnel costs nothing",
+    async () => {
+      const sockets = await row.router.run("ss", "-Hnua");
+      const ports = [...sockets.matchAll(/:(\d+)\s+\S+:\*/g)].map(([, port]) => port);
+      assert.ok(ports.length > 0, sockets);
+      for (const port of ports)
+        await row.origin.run("bash", "-c", `printf x > /dev/udp/198.51.100.1/${port}`);
+      assert.equal(await row.near("many", FAR[0], 7, 20), "20 echoed");
+    },
+  );
   assert.doesNotMatch(core.output(), /level=(error|fatal)|a fault of weir/);
 });
 
